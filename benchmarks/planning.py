@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +117,15 @@ def write_project(
         (folder / "datasets" / "test" / part / name).write_text(text)
     (folder / "task.yaml").write_text(json.dumps(task))
     (root / "submissions").mkdir()
+    register(config, range(runs), teams, chained=chained)
+
+
+def register(config: Config, numbers: Iterable[int], teams: int, *, chained: bool = False) -> None:
+    """Register a submission for each of ``numbers``, of one team after the other."""
     _, engine = machine(config)
     image = engine.resolve(SOFTWARE)
     with open_store(config) as store:
-        for number in range(runs):
+        for number in numbers:
             data: dict[str, Any] = {
                 "schema_version": 1,
                 "team": f"team-{number % teams}",
@@ -139,7 +144,7 @@ def write_project(
                 "check": None,
                 "packed": stamp(SystemClock().now()),
             }
-            name = Bundle(root, data, bundle_digest(data)).submission_id
+            name = Bundle(config.root, data, bundle_digest(data)).submission_id
             bundle = write_bundle(home_of(config, name), data, {})
             store.commit("submission-registered", registration(bundle), actor="organiser")
     engine.close()

@@ -90,7 +90,7 @@ def send(url: str, token: str, bundle: Path, there: list[str]) -> dict[str, Any]
 
     made = read_bundle(bundle, verify=False)
     with Client(Server("bench", url, token, TEAM)) as client:
-        client.get("uploads")
+        client.all("api-upload", "uploads")
         before, began = peak(), time.monotonic()
         sent = parcel(made, there)
         with io.BufferedReader(sent, CHUNK) as file:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -23,9 +23,12 @@ from runner.model.config import Config
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
+from runner.views.plots.apart import Apart
 from runner.work.accounts import open_accounts, publish_access
+from runner.work.drawings import Drawings
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
+from runner.work.run_pages import Kept
 
 MEASURES = {
     **{f"ndcg_{n}": f"nDCG@{n}" for n in (5, 10, 20, 100)},
@@ -48,6 +51,9 @@ class Site:
     root: Path
     tokens: Mapping[str, Token] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    kept: Kept = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=count)
+    drawings: Drawings | None = None
 
     @property
     def config(self) -> Config:
@@ -60,24 +66,7 @@ class Site:
         site = cls(root)
         begun = time.perf_counter()
         planning.write_project(root, runs, teams=teams, task=TASK)
-        numbers = count()
-
-        def evaluator(_: Mounts, out: Path) -> None:
-            drawn = random.Random(next(numbers))
-            level = drawn.uniform(0.2, 0.7)
-            scores = {
-                one: [round(min(1.0, max(0.0, drawn.gauss(level, 0.2))), 4) for _ in range(planning.TOPICS)]
-                for one in MEASURES
-            }
-            planning.leave_scores(out, scores)
-
-        machine, engine = planning.machine(site.config, evaluator)
-        request = EvaluationRequest()
-        with coordinating(site.config, Silent(), machine=machine) as coordinator:
-            done = coordinator.run(coordinator.plan(request), request).done
-        engine.close()
-        if len(done) != runs:
-            raise SystemExit(f"{len(done)} of {runs} runs were done")
+        site.evaluate(runs)
         with open_accounts(site.config) as accounts:
             site.tokens = {f"team-{n}": accounts.add("team", f"team-{n}")[1] for n in range(teams)}
             publish_access(site.config, accounts)
@@ -85,14 +74,52 @@ class Site:
         site.publish()
         return site
 
-    def publish(self) -> None:
-        """Publish what there is now, to everybody and each team."""
-        begun = time.perf_counter()
+    def evaluate(self, expected: int) -> None:
+        """Run and score what is registered and was not. Raises SystemExit for another number of runs than ``expected``."""
+
+        def evaluator(_: Mounts, out: Path) -> None:
+            drawn = random.Random(next(self.numbers))
+            level = drawn.uniform(0.2, 0.7)
+            scores = {
+                one: [round(min(1.0, max(0.0, drawn.gauss(level, 0.2))), 4) for _ in range(planning.TOPICS)]
+                for one in MEASURES
+            }
+            planning.leave_scores(out, scores)
+
+        machine, engine = planning.machine(self.config, evaluator)
+        request = EvaluationRequest()
+        with coordinating(self.config, Silent(), machine=machine) as coordinator:
+            done = coordinator.run(coordinator.plan(request), request).done
+        engine.close()
+        if len(done) != expected:
+            raise SystemExit(f"{len(done)} of {expected} runs were done")
+
+    def one_more(self) -> float:
+        """Have a team hand in one more software that is run and scored, and :meth:`publish`."""
+        planning.register(self.config, [next(self.numbers) + 10_000], len(self.tokens))
+        self.evaluate(1)
+        return self.publish()
+
+    def publish(self) -> float:
+        """Publish what there is now, to everybody and each team; returns the seconds that it took of the processor."""
+        begun, used = time.perf_counter(), time.process_time()
         to = Publisher(self.config.published)
         to.alive()
+        self.drawings = self.drawings or Drawings(to, Apart(), _fail)
         with open_store(self.config) as store:
-            Desk(store, load_tasks(self.config)[0], to, _fail).publish(sorted(self.tokens))
+            desk = Desk(store, load_tasks(self.config)[0], to, _fail, kept=self.kept, drawings=self.drawings)
+            desk.publish(sorted(self.tokens))
         self.seconds["publishing"] = time.perf_counter() - begun
+        return time.process_time() - used
+
+    def draw(self) -> float:
+        """Wait until the plots of the last publishing are drawn, beside; returns the seconds that it took."""
+        assert self.drawings is not None
+        begun, drawn = time.perf_counter(), self.drawings.drawn
+        while self.drawings.drawn == drawn:
+            time.sleep(0.05)
+            self.drawings.collect()
+        return time.perf_counter() - begun
 
     def alive(self) -> None:
         """Say that work is there: pages are those of every day."""
@@ -130,10 +157,12 @@ class Site:
         return found
 
     def open_again(self) -> None:
-        """Give folders that were sealed back the right to be removed."""
+        """End what draws, and give folders that were sealed back the right to be removed."""
+        if self.drawings is not None:
+            self.drawings.close()
         for place, _, _ in os.walk(self.root):
             Path(place).chmod(0o755)
 
 
-def _fail(error: Exception) -> None:
-    raise error
+def _fail(error: object) -> None:
+    raise SystemExit(str(error))

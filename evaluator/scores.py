@@ -31,6 +31,7 @@ class Sink:
         self.noted: list[Detail] = []
         self.details: list[Mapping[str, Any]] = []
         self._scores: list[tuple[str, str, float, Mapping[str, Any]]] = []
+        self._unanswered: set[tuple[str, str]] = set()
 
     def note(self, kind: str, /, **fields: Any) -> None:
         """Say something beside the scores, once: a note of the kind of task (``x-notes`` of its schema) and its fields.
@@ -46,10 +47,20 @@ class Sink:
         """What was noted, in words of at most 300 characters each."""
         return tuple(str(detail)[:300] for detail in self.noted)
 
-    def score(self, measure: str, topic: str, value: float, facets: Mapping[str, Any] | None = None) -> None:
-        """Note one measure's value for one topic. Raises ValueError unless it is finite."""
+    def score(
+        self,
+        measure: str,
+        topic: str,
+        value: float,
+        facets: Mapping[str, Any] | None = None,
+        *,
+        answered: bool = True,
+    ) -> None:
+        """Note one measure's value for one topic, and whether the run ``answered`` that. Raises ValueError unless it is finite."""
         if not isfinite(value):
             raise ValueError(f"{measure} is not finite")
+        if not answered:
+            self._unanswered.add((measure, topic))
         self._scores.append((measure, topic, value, facets or {}))
 
     def scores(self) -> Iterator[tuple[str, str, float, Mapping[str, Any]]]:
@@ -64,8 +75,12 @@ class Sink:
         topics: int,
         covered: int,
         interval: tuple[float, float] | None = None,
+        resamples: Mapping[str, Any] | None = None,
     ) -> None:
-        """Note one measure's value over all ``topics`` judged topics; ``covered`` of them have a result."""
+        """Note one measure's value over all ``topics`` judged topics; ``covered`` of them have a result.
+
+        ``resamples``: its values in resamples of the topics, as ``result.json`` has them, where single topics have none.
+        """
         if not isfinite(value):
             raise ValueError(f"{measure} is not finite")
         self.aggregates[measure] = {
@@ -73,6 +88,7 @@ class Sink:
             "topics": topics,
             "covered": covered,
             "interval": None if interval is None else list(interval),
+            **({} if resamples is None else {"resamples": resamples}),
         }
 
     def _notes(self) -> dict[str, Any]:
@@ -90,6 +106,8 @@ class Sink:
                 row: dict[str, Any] = {"measure": measure, "topic": topic, "value": value}
                 if facets:
                     row["facets"] = dict(facets)
+                elif (measure, topic) in self._unanswered:
+                    row["answered"] = False
                 file.write(_json(row) + "\n")
         if valid and self.details:
             _write_details(output / "details.jsonl", self.details)

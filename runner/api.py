@@ -126,6 +126,7 @@ class Home:
         unit: str | None = None,
         pick: str | None = None,
         topics: str | None = None,
+        against: str | None = None,
     ) -> pd.DataFrame:
         """A leaderboard: one row a ranked software (or team), then those that do not rank, with the reason.
 
@@ -137,6 +138,7 @@ class Home:
             pick: what counts of it in each cell, its ``latest``, ``best`` or ``chosen`` submission; default: as the table says.
             topics: over which part of split topics, ``public``, ``private`` or ``all``; default: those that are open, for the
                 organiser the private ones.
+            against: the row that all others are tested against, by its software or one of its runs; default: the table's baseline.
 
         Returns a frame whose ``attrs`` name the task, table, audience and ranking measure, and hold the notes that the
         leaderboard prints below its rows. A measure whose id is the name of another column stands as ``measure_ID``.
@@ -148,7 +150,7 @@ class Home:
         from runner.views.leaderboard.table import build
 
         loaded = load_task(self.where, task)
-        choices: dict[str, Any] = {"unit": unit, "pick": pick, "topics": topics}
+        choices: dict[str, Any] = {"unit": unit, "pick": pick, "topics": topics, "against": against}
         with self._store() as store:
             running = list(store.archive.live())
             if round is None:
@@ -251,24 +253,29 @@ class Remote:
         unit: str | None = None,
         pick: str | None = None,
         topics: str | None = None,
+        against: str | None = None,
     ) -> pd.DataFrame:
         """As :meth:`Home.leaderboard`: of frozen rounds, and with the ``unit``, ``pick`` and ``topics`` of the table alone.
 
-        Raises RunnerError: E101 for another unit, pick or topics, E102 for an unknown task, table or round, or one that is not
+        Raises RunnerError: E101 for another unit, pick or topics, or a row that a round was not tested against, E102 for an unknown task, table or round, or one that is not
         frozen, E103 when its scores are not open to the audience.
         """
         import schemas
+        from runner.views.leaderboard.comparing import row_of
         from runner.views.leaderboard.export import from_dict
+        from runner.views.leaderboard.rows import software_of
 
         of = self.server.get("tasks", task)
         where, name = _place(of, task, table, round)
         if name not in where["open"]:
             raise not_for(Audience.parse(self.audience), f"the table {name} of {task}")
-        data = self.server.get("tasks", task, *where["path"], "boards", name)
-        if schemas.validate(data, "leaderboard"):
+        path = ("tasks", task, *where["path"], "boards", name)
+        data = self.server.get(*path)
+        if schemas.validate(data, "leaderboard", more_keys=True):
             what, fix = f"{self.server.url} is of another version", "use the version of the server here"
             raise PlatformError(what, fix=fix, code="E309")
-        made = from_dict(data, data["audience"])
+        of_team = self.audience.startswith("team:")  # to whom boards are shown that are everybody's
+        made = from_dict(data, self.audience if of_team else data["audience"])
         parts = set(made.parts.values())
         has = {"unit": made.unit, "pick": made.pick, "topics": ", ".join(sorted(parts)) or "all"}
         for choice, asked in {"unit": unit, "pick": pick, "topics": topics}.items():
@@ -278,6 +285,12 @@ class Remote:
                     f"It was published with {has[choice]}.",
                 )
                 raise RunnerError("E101", what, why=why, fix=f"leave {choice} away")
+        if against is not None:
+            if round is not None:
+                what, why = f"the round {round} is frozen", "Its tests were kept with it."
+                raise RunnerError("E101", what, why=why, fix="leave against away")
+            row = software_of(made.rows[row_of(made.rows, against)])
+            made = from_dict(self.server.get(*path, against=row), made.audience)
         return frames.leaderboard(made)
 
     @_with(*frames.RUNS)

@@ -72,11 +72,13 @@ def _validator(name: str) -> Any:
     return made.extend(base, {"pattern": pattern}, type_checker=strict)(schema(name))
 
 
-def validate(document: Document | Any, name: str, *, at: Sequence[str | int] = ()) -> list[Problem]:
+def validate(
+    document: Document | Any, name: str, *, at: Sequence[str | int] = (), more_keys: bool = False
+) -> list[Problem]:
     """Every problem of a document (or of plain data) with the schema called ``name``; empty when it is fine.
 
-    Problems from reading the document come first. ``at`` validates only the value at that place. At most 50
-    problems are kept, with a closing one that counts the rest. Raises KeyError for an unknown schema.
+    Problems from reading the document come first. ``at`` validates only the value at that place; with
+    ``more_keys`` keys that the schema does not know are fine. At most 50 problems are kept, with a closing one that counts the rest. Raises KeyError for an unknown schema.
     """
     doc = document if isinstance(document, Document) else Document(name, document)
     validator = _validator(name)
@@ -87,6 +89,8 @@ def validate(document: Document | Any, name: str, *, at: Sequence[str | int] = (
     if not (doc.problems and doc.data is None):
         seen: set[tuple[str, str]] = set()
         for error in validator.iter_errors(data):
+            if more_keys and error.validator == "additionalProperties":
+                continue
             for problem in _explain(doc, tuple(at), error):
                 if (problem.pointer, problem.what) not in seen:
                     seen.add((problem.pointer, problem.what))

@@ -28,7 +28,8 @@ class Problem:
     code: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what.rstrip('.')}" + (f". Fix: {self.fix}" if self.fix else "")
+        where = f"{self.where}: " if self.where else ""
+        return where + self.what.rstrip(".") + (f". Fix: {self.fix}" if self.fix else "")
 
 
 @dataclass
@@ -126,6 +127,21 @@ def closest(word: str, known: Iterable[str]) -> str:
     near = [one for one in names if one.casefold() == word.casefold()][:1]
     near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f' Did you mean "{show(near[0])}"?' if near else ""
+
+
+def flat(data: Any, deepest: int) -> bool:
+    """Whether JSON data have lists and mappings within each other at most ``deepest`` deep."""
+    level = [data]
+    for _ in range(deepest):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def capped(problems: list[Problem], name: str) -> list[Problem]:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from schemas.checking import kinds, schema
 
+_OTHER_FIGURE = re.compile(r"\bmacro\s*=|\brule\s*=\s*(?!['\"]?mean\b)")
+
 
 class Meaning(NamedTuple):
     """What a measure tells, in a few words, and its unit, such as ``0 to 1`` or ``ms``; both may be empty."""
@@ -31,7 +33,8 @@ def meaning(kind: str, measure: str) -> Meaning:
 def mean_of_topics(kind: str, measure: str) -> bool:
     """Whether the value of a measure over all topics is the mean of those by topic, so that it can be told for a part of them.
 
-    The kind's schema says so (``x-topic-means``, with exceptions in ``x-sums``), of measures that it names.
+    The kind's schema says so (``x-topic-means``, with exceptions in ``x-sums``), of measures that it names. With a parameter
+    ``macro``, or a ``rule`` other than the mean, it is another figure.
     """
     if kind not in kinds():
         return False
@@ -41,4 +44,5 @@ def mean_of_topics(kind: str, measure: str) -> bool:
         bool(found.get("x-topic-means"))
         and name in found["x-measures"]
         and name not in found.get("x-sums", ())
+        and not _OTHER_FIGURE.search(measure)
     )

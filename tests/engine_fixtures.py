@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -79,6 +80,16 @@ def sidecars_image(engine: DockerEngine) -> ImageRef:
     return ensure_images(engine, _MACHINE)["sidecars"]
 
 
+def _is_here(address: str) -> bool:
+    """Whether an interface of this machine has an address already."""
+    with socket.socket() as sock:
+        try:
+            sock.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
 @pytest.fixture(scope="session")
 def gateway_network(engine: DockerEngine) -> Iterator[tuple[str, str]]:
     """A network for gateways, and this machine's address in it: ``(name, address)``.
@@ -94,6 +105,8 @@ def gateway_network(engine: DockerEngine) -> Iterator[tuple[str, str]]:
     for _ in range(20):
         # Of the engine's own pools some may be in use on this machine; these are rarely.
         prefix = f"172.29.{128 + secrets.randbelow(120)}"
+        if _is_here(f"{prefix}.1"):
+            continue  # another engine has it, or had it when it was killed: answers would go astray
         pool = IPAMPool(subnet=f"{prefix}.0/24", gateway=f"{prefix}.1")
         try:
             made = api.create_network(
@@ -115,3 +128,11 @@ def gateway_network(engine: DockerEngine) -> Iterator[tuple[str, str]]:
 def attempt() -> str:
     """An attempt id that no other test has."""
     return f"test-{secrets.token_hex(6)}-1"
+
+
+@pytest.fixture(scope="session")
+def front_image(engine: DockerEngine) -> ImageRef:
+    """The image of the front, built anew when its sources have changed."""
+    from runner.provision.images import FRONT, ensure_images
+
+    return ensure_images(engine, _MACHINE, wanted=[FRONT])["front"]

@@ -26,7 +26,8 @@ from runner.provision.images import IMAGES, tag
 
 KEPT = {"proctor.test": "yes"}  # the label of images that tests build, and so of those built on them
 # Images that tests build, those of softwares that tests register, and images without a name (by their identity).
-NAMES = ("proctor/test-", "proctor-test/", "proctor-submissions/", "sha256:")
+# The front's own image is made for whoever asks for it, so by the tests of its container.
+NAMES = ("proctor/test-", "proctor-test/", "proctor-submissions/", "proctor/front:", "sha256:")
 # Data, what says that they are complete, and what says that a blinded run came last (the lock folder knows it, too).
 VOLUMES = {"proctor.data", "proctor.ready", "proctor.mark"}
 

@@ -15,11 +15,11 @@ from typer.models import CommandFunctionType
 READERS = {
     "Participants": (
         *("try", "check", "pack", "submit", "data pull", "data convert-lookup"),
-        *("login", "logout", "status"),
-        *("receipt", "receipt verify"),
+        *("login", "logout", "status", "notices"),
+        *("receipt", "receipt get", "receipt verify"),
     ),
     "Participants and organisers": (
-        *("leaderboard", "runs", "show", "compare", "logs", "export"),
+        *("leaderboard", "plot", "runs", "show", "compare", "logs", "export"),
         *("task", "task list", "task show", "data", "round list", "round show"),
     ),
     "Organisers": (
@@ -40,7 +40,7 @@ READERS = {
             "review",
             "events",
         ),
-        *("work", "front", "serve"),
+        *("work", "front", "serve", "site", "site build"),
         *(
             "team",
             "team add",
@@ -52,6 +52,7 @@ READERS = {
             "team reject",
             "team rotate",
             "team close",
+            "team reopen",
         ),
         *("account", "account add", "account list", "account people", "account link"),
         *("account rotate", "account tie", "account untie", "account close", "account erase"),

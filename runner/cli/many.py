@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from runner.submissions.table import RunTable
 
 ALREADY = "registered already"
+SHOWN = 20  # findings of one run file in the list of what is wrong with a table
 
 
 def register_table(
@@ -44,7 +45,7 @@ def register_table(
     with scratch_folder(bundles, "table") as scratch, context.store(where) as store:
         table = read_table(path, task, scratch / "files")
         if check:
-            _check(table, task)
+            _check(where, table, task)
         planned = [
             provisional(one, None, scratch, [entry for entry, _ in run_entries(one)])
             for one in table.submissions
@@ -72,20 +73,27 @@ def register_table(
     ]
 
 
-def _check(table: RunTable, task: Task) -> None:
-    """Note which run files of a table do not have the form that the task wants; what is wrong is shown by the command."""
+def _check(where: Config, table: RunTable, task: Task) -> None:
+    """Note what is wrong with run files of a table that do not have the form that the task wants.
+
+    They are of strangers, so the checker runs in a container.
+    """
     from runner.execution.trials.uploads import check_form
 
+    machine = context.machine(where)
+    machine.evaluator()  # missing: known before anything is checked
     with counting(sum(len(submission.run) for submission in table.submissions)) as tally:
         for n, submission in enumerate(table.submissions):
             for run in submission.run:
                 tally.started(run.path.name, "check")
-                good = check_form(task, task.datasets[run.dataset], run.scenario, run.path).good
-                tally.ended(run.path.name, "fine" if good else "not valid")
-                if not good:
-                    command = f"runner check {run.path} --task {task.id} --dataset {run.dataset}"
-                    what = f"{run.path.name} is not a valid run"
-                    table.refused(n, what, f"{command} --scenario {run.scenario} shows why")
+                found = check_form(machine, task, task.datasets[run.dataset], run.scenario, run.path)
+                said = "not checked" if found.how == "unchecked" else "fine" if found.good else "not valid"
+                tally.ended(run.path.name, said)
+                if not found.good:
+                    lines = found.text.splitlines()
+                    more = [f"{run.path.name}: {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+                    for line in lines[:SHOWN] + more:
+                        table.refused(n, line)
 
 
 def submit_all(where: Config, *, check: bool, dry_run: bool) -> tuple[list[dict[str, Any]], int]:

@@ -89,6 +89,13 @@ PickOption = Annotated[
         help="What counts of a row in each cell: latest, best or chosen; default as the table says.",
     ),
 ]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        help="Test all rows against this one: a run, its submission, or TEAM/SOFTWARE; default the table's baseline.",
+    ),
+]
 TopicsOption = Annotated[
     str | None,
     typer.Option(
@@ -125,6 +132,9 @@ NeededTeam = Annotated[str, _team]
 OneTeamOption = Annotated[str | None, _team]
 NeededTask = Annotated[str, typer.Option("--task", help="The task whose rules apply.", autocompletion=_tasks)]
 NeededDataset = Annotated[str, typer.Option("--dataset", help="A dataset of the task.")]
+RequestArgument = Annotated[
+    str, typer.Argument(help="A request, as a hand-in printed it.", show_default=False)
+]
 ServerOption = Annotated[
     str | None,
     typer.Option(
@@ -185,7 +195,11 @@ RegistrationArgument = Annotated[
 ]
 OtherNameOption = Annotated[str | None, typer.Option("--name", help="Call the team so instead.")]
 PeopleUrlOption = Annotated[
-    str, typer.Option("--url", help="How people reach the server, such as https://task.example.org.")
+    str | None,
+    typer.Option(
+        "--url",
+        help="How people reach the server, such as https://task.example.org; default: as the front was told.",
+    ),
 ]
 HoursOption = Annotated[int, typer.Option("--hours", min=1, max=720, help="How long the link can be used.")]
 PeopleOption = Annotated[

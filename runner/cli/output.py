@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from runner.doctor.checks import Check
 
 SHOWN_PROBLEMS = 50
+OUTCOME_COLUMNS = ("outcome", "state")  # columns and facts that begin with what became of something
+PIPE = 1 << 20  # columns where there is no terminal: nothing wraps
+ROOMY, NARROW = 20, 10  # columns that a text should have where a table is narrow, and has at least
 
 
 @dataclass
@@ -82,38 +87,115 @@ def stderr_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-    """Print a table to stdout: aligned columns, values escaped; a column ``outcome`` has colours on a terminal."""
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    texts: Sequence[str] = (),
+) -> None:
+    """Print a table to stdout: aligned columns, values escaped, a row of a pipe in one line.
+
+    On a terminal it fits: columns of ``drop`` go, the first of them first, and what went is said on stderr; then ``texts`` wrap,
+    and the others stay whole as long as that is possible. What begins with an outcome has its colour there, and its sign.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    wide = Console(highlight=False, no_color=plain(), width=None if not plain() else 400)
-    grid = Table(box=box.SIMPLE_HEAD if not plain() else None, pad_edge=False, show_edge=False)
-    for name in columns:
-        grid.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    for row in rows:
-        cells = zip(columns, map(str, row), strict=True)
-        grid.add_row(*(Text(printable(cell), _style(name, cell)) for name, cell in cells))
-    if plain():
-        with wide.capture() as captured:
-            wide.print(grid)
-        data("\n".join(line.rstrip() for line in captured.get().splitlines()))
-    else:
-        wide.print(grid)
+    from runner.views.text import signed, style_of
+
+    told = [[" ".join(printable(str(cell)).splitlines()) for cell in row] for row in rows]
+    marked = [n for n, name in enumerate(columns) if name in OUTCOME_COLUMNS and not plain()]
+    cells = [[signed(cell) if n in marked else cell for n, cell in enumerate(row)] for row in told]
+    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else PIPE
+    kept, whole = _fitting(columns, cells, width, drop, texts)
+    grid = Table(box=None if plain() else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for n in kept:
+        stays = whole and columns[n] not in texts
+        grid.add_column(
+            columns[n], justify="right" if columns[n] in right else "left", overflow="fold", no_wrap=stays
+        )
+    for row, bare in zip(cells, told, strict=True):
+        grid.add_row(*(Text(row[n], style_of(bare[n]) if n in marked else "") for n in kept))
+    console = Console(highlight=False, width=width, color_system=None if plain() else "auto")
+    with console.capture() as captured:
+        console.print(grid)
+    data("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    if gone := [name for n, name in enumerate(columns) if n not in kept]:
+        say(f"too narrow for: {', '.join(gone)}; --json has everything")
 
 
-def _style(column: str, cell: str) -> str:
-    from runner.views.text import OUTCOMES
+def _fitting(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    drop: Sequence[str],
+    texts: Sequence[str],
+) -> tuple[list[int], bool]:
+    """The numbers of the columns that are shown in so wide a terminal, and whether all but ``texts`` have space in one line."""
+    from rich.cells import cell_len
 
-    return OUTCOMES.get(cell, "") if column == "outcome" else ""
+    gap = 2 if plain() else 3  # between two columns
+    longest = [max(map(cell_len, (name, *(row[n] for row in rows)))) for n, name in enumerate(columns)]
+    kept = list(range(len(columns)))
+
+    def too_wide(text: int) -> bool:
+        needed = [min(longest[n], text) if columns[n] in texts else longest[n] for n in kept]
+        return sum(needed) + gap * (len(kept) - 1) > width
+
+    for name in drop:
+        if too_wide(ROOMY):
+            kept.remove(columns.index(name))
+    return kept, not too_wide(NARROW)
 
 
 def facts(pairs: Mapping[str, str]) -> None:
-    """Print ``name: value`` lines to stdout, aligned."""
+    """Print ``name: value`` lines to stdout, aligned; on a terminal long ones go on below themselves, and outcomes have colours and signs."""
+    from runner.views.text import signed, wrapped
+
     width = max((len(k) for k in pairs), default=0)
-    data("\n".join(f"{k + ':':<{width + 2}}{printable(v)}" for k, v in pairs.items() if v))
+    lines: list[str] = []
+    for name, value in pairs.items():
+        head, said = f"{name + ':':<{width + 2}}", printable(value)
+        if not said:
+            continue
+        if not sys.stdout.isatty() or " " not in said:  # a digest that is broken could not be copied
+            lines.append(
+                head + (said if plain() or name not in OUTCOME_COLUMNS else _coloured(signed(said), said))
+            )
+        elif plain() or name not in OUTCOME_COLUMNS:
+            lines += wrapped(said, head)
+        else:
+            first, *rest = wrapped(signed(said), head)
+            lines += [head + _coloured(first[len(head) :], said), *rest]
+    data("\n".join(lines))
+
+
+def sparkline(values: Sequence[float]) -> None:
+    """Print values as a line of bars between the first and the last of them, where stdout is a terminal that can show them."""
+    from runner.views.text import sparkline as bars
+
+    if plain() or len(values) < 2:
+        return
+    first, last = figure(values[0]), figure(values[-1])
+    space = shutil.get_terminal_size((80, 24)).columns - len(first) - len(last) - 2
+    data(f"{first} {bars(values, max(1, space))} {last}")
+
+
+def _coloured(shown: str, outcome: str) -> str:
+    """``shown``, its sign and its first word in the colour of the ``outcome`` that it is about."""
+    from rich.color import ColorSystem
+    from rich.style import Style
+
+    from runner.views.text import signed, style_of
+
+    if not (style := style_of(outcome)):
+        return shown
+    end = len(signed(re.split(r"[ :]", outcome, maxsplit=1)[0]))
+    return Style.parse(style).render(shown[:end], color_system=ColorSystem.STANDARD) + shown[end:]
 
 
 def show_error(error: RunnerError) -> None:

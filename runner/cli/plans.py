@@ -97,7 +97,7 @@ def _list(plan: Plan) -> None:
     """Print every run of a plan: what is done or why not."""
     rows = [(entry.kind, entry.run.id, entry.why) for entry in plan.entries]
     if rows:
-        output.table(("what", "run", "why"), rows)
+        output.table(("what", "run", "why"), rows, texts=("why",))
 
 
 def again(plan: Plan) -> str:

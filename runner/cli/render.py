@@ -38,11 +38,11 @@ def show(view: RunView, topics: Topics | None = None, *, all_topics: bool = Fals
         _lines("", wrapped(comment, "comment: "))
     if run.findings:
         output.data("\nfindings:")
-        output.table(FINDING_HEADS, run.findings, right=("count",))
+        output.table(FINDING_HEADS, run.findings, right=("count",), texts=("what",))
     _lines("  ", run.some_lines())
     if run.scores:
         output.data("\nscores:")
-        output.table(SCORE_HEADS, run.scores, right=("mean",))
+        output.table(SCORE_HEADS, run.scores, right=("mean",), drop=("computed", "95 % interval"))
     _lines("  ", run.without_value())
     if topics is not None:
         _topics(topics, all_topics)
@@ -69,6 +69,7 @@ def _topics(topics: Topics, everything: bool) -> None:
     chosen = topics.order if everything else topics.chosen
     more = "" if None not in chosen else ", the worst and the best; --topics shows all"
     output.data(f"\n{count} by {topics.measure}{more}:")
+    output.sparkline(topics.values)
     shown = topics.fitting(width()) if everything else topics.alone()
     heads = shown.heads()
     output.table(heads, shown.rows(chosen), right=heads[1:])

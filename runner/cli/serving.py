@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -20,6 +22,8 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (nothing is bound here)
 PAUSE, LONGEST = 1.0, 60.0  # seconds before a process is started again: doubled each time
 STEADY = 60.0  # seconds after which a process counts as running well
 GRACE = 60.0  # seconds that processes have to end
+APART = ("front",)  # what strangers talk to shall not type into our terminal
+PAGE, TWO_USERS = "docs/how-to/serve.md", "On a server: two users"  # where to read on
 
 
 def check_installed(*names: str) -> None:
@@ -42,11 +46,18 @@ def address(bind: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def check_people(url: str) -> str:
+    """The address by which people reach a front, without a slash at its end. Raises E101."""
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise RunnerError("E101", f"{url!r} is no address", fix="such as --url https://task.example.org")
+    return url.rstrip("/")
+
+
 def check_address(bind: str, url: str | None) -> tuple[str, int]:
     """Host and port to listen on. Raises E101 for what is no address, and where nobody can know how people reach it."""
     host, port = address(bind)
-    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
-        raise RunnerError("E101", f"{url!r} is no address", fix="such as --url https://task.example.org")
+    if url is not None:
+        check_people(url)
     if url is None and host in EVERYWHERE:
         why = f"{host} stands for every address of this machine, and another host's name is not answered."
         what = "by which address do people reach the front?"
@@ -134,13 +145,26 @@ def _check_key(text: str) -> None:
 
 
 def supervise(commands: Mapping[str, Sequence[str]]) -> None:
-    """Run ``runner`` with each of these arguments, and again when it ends, until KeyboardInterrupt; then end them all."""
+    """Run ``runner`` with each of these arguments, and again when it ends, until Ctrl-C, SIGTERM or SIGQUIT; then end them all.
+
+    SIGHUP ends all and starts them anew, which are the programs that are installed then. Those of :data:`APART` have no terminal,
+    and signals from ours do not reach them: nothing here is broken off by one, so that none of them is left behind.
+    """
+    anew, over = threading.Event(), threading.Event()
+    signal.signal(signal.SIGHUP, lambda *_: anew.set())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, lambda *_: over.set())
     running: dict[str, subprocess.Popen[bytes]] = {}
     began: dict[str, float] = {}
     pauses = dict.fromkeys(commands, PAUSE)
     due = dict.fromkeys(commands, 0.0)
     try:
-        while True:
+        while not over.is_set():
+            if anew.is_set():
+                anew.clear()
+                output.say("starting work and front anew")
+                _end(running)
+                running.clear()
             for name, arguments in commands.items():
                 process, now = running.get(name), time.monotonic()
                 if process is not None and process.poll() is not None:
@@ -148,14 +172,20 @@ def supervise(commands: Mapping[str, Sequence[str]]) -> None:
                     output.say(f"{name} ended with {process.returncode}; again in {pauses[name]:g} s")
                     due[name] = now + pauses[name]
                     del running[name]
-                elif process is None and now >= due[name]:
-                    running[name] = subprocess.Popen([sys.executable, "-m", "runner", *arguments])
+                elif process is None and now >= due[name] and not over.is_set():
+                    running[name] = _started(name, arguments)
                     began[name] = now
             time.sleep(0.2)
-    except KeyboardInterrupt:
         output.say("ending work and front")
     finally:
         _end(running)
+
+
+def _started(name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "runner", *arguments]
+    if name in APART:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(command)
 
 
 def _end(running: Mapping[str, subprocess.Popen[bytes]]) -> None:

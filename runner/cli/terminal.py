@@ -57,13 +57,15 @@ class Tally:
 
     def line(self, width: int | None = None) -> str:
         """Done of all, outcomes, time left (at the end: used), what is running; cut at ``width`` columns, with a bar in front."""
-        from runner.views.text import cut, duration
+        from runner.views.text import cut, duration, sign_of
 
         with self._lock:
             done = self._ended.total()
             used = self._now() - self._began
             parts = [f"{done}/{self.total} done"]
-            parts += [", ".join(f"{n} {name}" for name, n in self._ended.most_common())] if done else []
+            ended = [(f"{n} {name}", sign_of(name)) for name, n in self._ended.most_common()]
+            named = [f"{sign} {said}" if sign and width is not None else said for said, sign in ended]
+            parts += [", ".join(named)] if done else []
             if done == self.total:
                 parts.append(f"took {duration(used)}")
             elif done:
@@ -140,10 +142,16 @@ def _moving(tally: Tally) -> Iterator[None]:
     from rich.live import Live
     from rich.text import Text
 
+    from runner.views.text import OUTCOMES, sign_of
+
     console = output.stderr_console()
 
     def shown() -> Text:
-        return Text(tally.line(console.width), no_wrap=True, overflow="crop")
+        line = Text(tally.line(console.width), no_wrap=True, overflow="crop")
+        for name, style in OUTCOMES.items():  # no name of a run has a sign in it
+            if sign := sign_of(name):
+                line.highlight_regex(f"{sign} [0-9]+ {name}", style)
+        return line
 
     with Live(get_renderable=shown, console=console, transient=True, redirect_stdout=False):
         yield

@@ -16,6 +16,7 @@ from runner.doctor.home import (
     compose_check,
     database_check,
     disk_check,
+    plots_checks,
     records_check,
     settings_checks,
 )
@@ -44,6 +45,7 @@ def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
         ),
         database_check(config),
         compose_check(),
+        *plots_checks(config),
         clock_check(config, now),
     ]
     checks += guarded("records", lambda: [records_check(config)])

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from contextlib import closing
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ def settings_checks(config: Config) -> list[Check]:
         "engine_for": config.engine_for,
         "news": config.news,
         "bases": ", ".join(config.bases),
+        "registries": ", ".join(config.registries),
         "engine": config.engine or "the docker client's, or our own",
         "database": config.database_url or "SQLite in the data directory",
     }
@@ -79,6 +81,17 @@ def compose_check() -> Check:
         "docker compose is not here; only trying without Python needs it",
         "runner try does more and needs none; else install docker-compose-plugin (Docker) or docker-compose (Debian)",
     )
+
+
+def plots_checks(config: Config) -> list[Check]:
+    """Where work publishes pages from here: whether it can draw their plots."""
+    from runner.views.plots.drawing import INSTALL, PACKAGES
+
+    if not config.published.exists():
+        return []
+    if missing := [one for one in PACKAGES if find_spec(one) is None]:
+        return [caution("plots", f"{' and '.join(missing)} not installed: pages have no plots", INSTALL)]
+    return [passed("plots", "the packages that draw them are here")]
 
 
 def database_check(config: Config) -> Check:

@@ -20,6 +20,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -49,6 +50,13 @@ class Token:
     def new(cls) -> Token:
         """A token that nobody can guess."""
         return cls(secrets.token_hex(6), secrets.token_urlsafe(32))
+
+    @classmethod
+    def drawn(cls, seed: bytes) -> Token:
+        """The token of a seed of 256 secret bits: the same for the same."""
+        id = hashlib.sha256(b"proctor id\0" + seed).hexdigest()[:12]
+        secret = hashlib.sha256(b"proctor secret\0" + seed).digest()
+        return cls(id, urlsafe_b64encode(secret).decode().rstrip("="))
 
     @classmethod
     def read(cls, text: str) -> Token | None:
@@ -99,9 +107,9 @@ class Grant:
     scopes: tuple[str, ...]
     expires: str | None = None
 
-    def is_over(self) -> bool:
-        """Whether its time is over."""
-        return self.expires is not None and stamp(SystemClock().now()) > self.expires
+    def is_over(self, now: str | None = None) -> bool:
+        """Whether its time is over at a time (UTC), by default now."""
+        return self.expires is not None and (now or stamp(SystemClock().now())) > self.expires
 
 
 class Access:
@@ -132,21 +140,25 @@ class Access:
         with atomic_file(published / FILE, mode=0o644, sync=True) as file:
             file.write(schemas.canonical({"schema_version": 1, "grants": grants}))
 
-    def grant(self, token: Token) -> Grant | None:
-        """What a token opens; None for one that is unknown, wrong, revoked or over, and for a link."""
+    def grant(self, token: Token, now: str | None = None) -> Grant | None:
+        """What a token opens at a time (UTC), by default now; None for one that is unknown, wrong, revoked or over, and for a link."""
         found = self._right(token)
-        return None if found is None or LINK in found.scopes or found.is_over() else found
+        return None if found is None or LINK in found.scopes or found.is_over(now) else found
 
-    def of(self, token: str) -> Grant | None:
-        """What the token of that id opens, of somebody who has shown it before; None once it opens nothing any more."""
+    def of(self, token: str, now: str | None = None) -> Grant | None:
+        """What the token of that id opens at a time (UTC), by default now, of somebody who has shown it before; None once it opens nothing any more."""
         found = self.grants.get(token)
-        return None if found is None or found.is_over() else found
+        return None if found is None or found.is_over(now) else found
 
     def link(self, token: Token, now: str) -> Grant | None:
         """What a one-time link is for; None for one that is unknown, wrong, used or over."""
         found = self._right(token)
-        good = found is not None and LINK in found.scopes and (found.expires is None or now <= found.expires)
-        return found if good else None
+        return found if found is not None and LINK in found.scopes and not found.is_over(now) else None
+
+    def is_link(self, token: Token) -> bool:
+        """Whether a token is that of a one-time link, used by nobody yet as far as is published."""
+        found = self._right(token)
+        return found is not None and LINK in found.scopes
 
     def _right(self, token: Token) -> Grant | None:
         found = self.grants.get(token.id)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import schemas
+from runner.exchange import answers
 from runner.exchange.access import Token
 from runner.model.errors import CODES, PlatformError, RunnerError
 
@@ -51,29 +52,31 @@ class Server:
         Raises:
             RunnerError: What the server says, under its code; E309 where nobody answers, or nobody who speaks so.
         """
-        where = "/".join((ROOT, *(quote(part, safe="") for part in path)))
-        return self._ask(f"{where}?{urlencode(query)}" if query else where)
+        return self._ask(_where(path, query))
 
     def all(self, *path: str, **query: str | int) -> Iterator[dict[str, Any]]:
         """Every entry of a list, page by page."""
-        page = self.get(*path, **{"limit": 500, **query})
-        yield from page["items"]
-        while page["next"] is not None:
-            if not str(page["next"]).startswith(f"{ROOT}/"):
-                raise self._odd("A page leads to another place.")
-            page = self._ask(page["next"])
+        where, left = _where(path, {"limit": 500, **query}), answers.MOST_ENTRIES
+        while where:
+            page = self._ask(where, paged=True)
+            left -= max(1, len(page["items"]))
+            if left < 0:
+                raise self._odd("A list does not end.")
             yield from page["items"]
+            where = page["next"] or ""
+            if where and not where.startswith(f"{ROOT}/"):
+                raise self._odd("A page leads to another place.")
 
-    def _ask(self, where: str) -> Any:
+    def _ask(self, where: str, *, paged: bool = False) -> Any:
         known = self._known.get(where)
-        headers = {"Accept": "application/json", **({"If-None-Match": known[0]} if known else {})}
+        headers = {**answers.ACCEPT, **({"If-None-Match": known[0]} if known else {})}
         said = self._send(where, headers)
         if said.status_code == 304 and known:
             return known[1]
         try:
-            data = said.json()
-        except ValueError:
-            raise self._odd(f"It answered {said.status_code}, and not in JSON.") from None
+            data = answers.data(said, paged=paged and said.status_code == 200)
+        except answers.Odd as odd:
+            raise self._odd(str(odd)) from None
         if said.status_code != 200:
             raise self._problem(said.status_code, data)
         if tag := said.headers.get("ETag"):
@@ -86,7 +89,7 @@ class Server:
         with self._lock:
             try:
                 return self._session().get(
-                    self.url + where, headers=headers, timeout=TIMEOUT, allow_redirects=False
+                    self.url + where, headers=headers, timeout=TIMEOUT, allow_redirects=False, stream=True
                 )
             except requests.RequestException as error:
                 why = schemas.show(str(error), _SHOWN)
@@ -108,7 +111,7 @@ class Server:
         return request
 
     def _problem(self, status: int, data: Any) -> RunnerError:
-        if schemas.validate(data, "api-problem") or data["code"] not in CODES:
+        if schemas.validate(data, "api-problem", more_keys=True) or data["code"] not in CODES:
             return self._odd(f"It answered {status} without a word that is known here.")
         what, why, fix = (schemas.show(data[name], _SHOWN) for name in ("what", "why", "fix"))
         return RunnerError(data["code"], f"{self.url}: {what}", why=why, fix=fix)
@@ -116,6 +119,11 @@ class Server:
     def _odd(self, why: str) -> RunnerError:
         fix = "give the address of a server of this kind, without a path"
         return PlatformError(f"{self.url} answers in another way", why=why, fix=fix, code="E309")
+
+
+def _where(path: Sequence[str], query: Mapping[str, str | int]) -> str:
+    where = "/".join((ROOT, *(quote(part, safe="") for part in path)))
+    return f"{where}?{urlencode(query)}" if query else where
 
 
 def _address(url: str) -> tuple[str, bool]:

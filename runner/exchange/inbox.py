@@ -46,16 +46,10 @@ MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most
 MAX_PARCEL = 32 * 1024**3  # the same of a software
 MAX_DEPTH = 20  # lists and mappings within each other in request.json
 MAX_LOOK = 1000  # requests that are looked at in one go
-KINDS = (
-    "run-file",
-    "software",
-    "withdraw",
-    "choose",
-    "token",
-    "register",
-    "propose",
-    "identity",
-)  # a kind is a handler in runner/work/handlers/
+KINDS = (  # a kind is a handler in runner/work/handlers/
+    *("run-file", "software", "withdraw", "choose", "token", "register", "identity"),
+    *("propose", "review", "rerun", "team", "withdraw-any", "notices"),
+)
 ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"([0-9]{10})-([0-9a-f]{32})")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -131,8 +125,8 @@ class Taken:
 class Inbox:
     """The folder of requests."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, sync: Callable[[Path], None] = sync_folder) -> None:
+        self.root, self._sync = root, sync
 
     def put(self, request: Request, key: str, payload: BinaryIO | Ready | None = None) -> Request:
         """Put a request there; it is on the disk, and complete, when this returns.
@@ -147,10 +141,11 @@ class Inbox:
 
         Raises:
             Refused: It is larger than work would take; nothing is left behind.
-            OSError: The disk refused it; nothing is left behind, and what was ready is where it was.
+            OSError: The disk refused it; nothing is left behind, and what was ready is where it was. What work has taken already was
+                put there, whatever the disk says afterwards.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        part = self.root / f".{request.id}"
+        part, there = self.root / f".{request.id}", None
         part.mkdir(0o770)
         try:
             sha256, size = None, 0
@@ -170,10 +165,15 @@ class Inbox:
                 file.flush()
                 os.fsync(file.fileno())
             part.chmod(0o770)  # work, of the folder's group, takes it away
-            sync_folder(part)
-            part.rename(self.root / f"{self._next():010}-{request.id}")
-            sync_folder(self.root)
+            self._sync(part)
+            there = part.rename(self.root / f"{self._next():010}-{request.id}")
+            self._sync(self.root)
         except BaseException:
+            if there is not None:
+                try:
+                    there.rename(part)
+                except FileNotFoundError:  # work has it
+                    return done
             if isinstance(payload, Ready):
                 with suppress(OSError):
                     (part / "payload").rename(payload.path)
@@ -318,7 +318,7 @@ def _parsed(raw: bytes) -> Request:
     """The request that these bytes are: it can be signed, written down and dated. Raises Refused."""
     try:
         data = json.loads(raw)
-        if not _flat(data):
+        if not schemas.flat(data, MAX_DEPTH):
             raise Refused("request.json is nested too deeply")
         schemas.canonical(data)
     except (ValueError, RecursionError):
@@ -331,21 +331,6 @@ def _parsed(raw: bytes) -> Request:
     except ValueError:
         raise Refused("its arrival is no time") from None
     return request
-
-
-def _flat(data: Any) -> bool:
-    """Whether JSON data are not nested beyond MAX_DEPTH."""
-    level = [data]
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-        if not level:
-            return True
-    return False
 
 
 @contextmanager

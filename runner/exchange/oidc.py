@@ -168,7 +168,7 @@ def _got(url: str) -> dict[str, Any]:
         raise Unreachable(f"the provider answers with {status}")
     try:
         data = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NotBelieved("the provider does not answer with JSON") from error
     if not isinstance(data, dict):
         raise NotBelieved("the provider does not answer with an object")

@@ -8,7 +8,7 @@
       files/<ab>/<sha256>      the objects' data (canonical JSON), pages (HTML) and style sheets, by their content
       access.json              who may sign in (:mod:`runner.exchange.access`)
       answers/<id>.json        what became of a request (:mod:`runner.exchange.inbox`)
-      alive.json               when work last said that it is there
+      alive.json               when work last said that it is there, and whether it cannot publish
 
 **One audience, one database** (``public``, ``team:NAME``, ``organiser``, ``assistant``): the front opens that of whoever asks, so an
 object that an audience may not see is not there for it, and cannot be told from one that never was. What the databases
@@ -30,14 +30,20 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``tasks/TASK``                     task          ``runner task show``
 ``tasks/TASK/TABLE``               board         ``runner leaderboard``; only where its scores are open
 ``tasks/TASK/rounds/ROUND/TABLE``  board         the same of a round that was frozen
+``against/tasks/TASK/TABLE``       tests         ``runner leaderboard TASK --against RUN`` of each row, but for rounds that were frozen
+``downloads/tasks/….ENDING``        download      the same leaderboards as files: a format of ``runner leaderboard``, its text as ``page``
 ``runs``                           runs          ``runner runs``: of the team; of all teams for organiser and assistant
 ``runs/RUN``                       run           ``runner show``
+``beside/RUN``                     beside        what comparing shows beside figures; only for who sees its scores by topic
+``texts/SHA256``                   texts         what the topics of a public dataset say, by their ids
 ``logs/RUN``                       log           ``runner logs``: stdout and stderr; only where its team may read them
 ``parts``                          parts         SHA-256 of parts of images that the team need not send
 ``standing/TASK``                  standing      what the team has left of quota and time
 ``queue``                          queue         how many runs wait: in all, of the team, and before its first
 ``console``                        console       for organisers and assistants (:mod:`runner.work.console`)
 ``registration/TASK``              registration  how teams register: dates, terms, what is asked; only where the task has it
+``plots/SHA256``                   plot          a plot of a board or run: what it says, its CSV, its Vega specification, its drawing as ``page``
+``plots-of/TASK``                  plots         the plots of all boards of a task
 ``styles/SHA256``                  style         a style sheet that pages name
 =================================  ============  ======================================================
 """
@@ -59,6 +65,7 @@ from typing import Any
 
 import schemas
 from runner.exchange.replaced import read_replaced
+from runner.model.clock import Clock, SystemClock
 from schemas.files import atomic_file, atomic_path, file_sha256
 
 VERSION = 1
@@ -66,6 +73,7 @@ KEPT_SECONDS = 600.0
 AHEAD = 60.0  # seconds by which a clock may be behind that of work
 LONGEST = 500  # characters of an object's path
 POINTER, ALIVE = "current.json", "alive.json"
+_STUCK = {"stuck": True}
 AUDIENCE = re.compile(r"public|organiser|assistant|team:[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _TABLE = (
@@ -174,10 +182,10 @@ def _object(root: Path, database: str, path: str) -> Object | None:
 
 
 class Published:
-    """The reader's side of ``published/``. Opens nothing for writing."""
+    """The reader's side of ``published/``. Opens nothing for writing. ``clock`` is that of the reader."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, clock: Clock | None = None) -> None:
+        self.root, self.clock = root, clock or SystemClock()
 
     def view(self, audience: str) -> View:
         """What an audience may see now; what everybody may see until something was published to it for the first time.
@@ -201,8 +209,15 @@ class Published:
             said = (self.root / ALIVE).stat().st_mtime
         except OSError:
             return None
-        found = (time.time() if now is None else now) - said
+        found = (self.clock.now().timestamp() if now is None else now) - said
         return None if found < -AHEAD else max(0.0, found)
+
+    def stuck(self) -> bool:
+        """Whether work says that it cannot publish: what is here is of before that."""
+        try:
+            return bool(json.loads((self.root / ALIVE).read_bytes()) == _STUCK)
+        except (OSError, ValueError):
+            return False
 
 
 class Publisher:
@@ -233,16 +248,27 @@ class Publisher:
         kept = None if page is None else self.keep(page.encode())
         return Object(path, kind, title, self.keep(schemas.canonical(data)), kept, style)
 
+    def has(self, objects: Iterable[Object]) -> bool:
+        """Whether all files of ``objects`` are there; then none of them is removed before the pointer names it."""
+        try:
+            for one in objects:
+                for digest in filter(None, (one.data, one.page, one.style)):
+                    os.utime(file_of(self.root, digest))
+        except FileNotFoundError:
+            return False
+        return True
+
     def publish(self, audiences: Mapping[str, Iterable[Object]]) -> bool:
         """Publish the objects of every audience, in the place of all that was published; whether anything changed.
 
-        Raises ValueError for what is no audience, and for two objects at one path.
+        Equal objects are one, such as the plots of two tasks with the same title and rows. Raises ValueError for what is no
+        audience, and for different objects at one path.
         """
         pointer: dict[str, str] = {}
         for audience, objects in sorted(audiences.items()):
             if not AUDIENCE.fullmatch(audience):
                 raise ValueError(f"no audience: {audience!r}")
-            pointer[audience] = self._database(sorted(objects, key=lambda one: one.path))
+            pointer[audience] = self._database(sorted(set(objects), key=lambda one: one.path))
         if pointer == Published(self.root).pointer():
             return False
         with atomic_file(self.root / POINTER, mode=0o644, sync=True) as file:
@@ -266,10 +292,10 @@ class Publisher:
                 if path.stat().st_mtime < old:
                     path.unlink()
 
-    def alive(self) -> None:
-        """Say that work is there: at an even pace, whatever it does, so that nothing can be told from it."""
+    def alive(self, stuck: bool = False) -> None:
+        """Say that work is there: at an even pace, whatever it does, so that nothing can be told from it; ``stuck``: that it cannot publish."""
         with atomic_file(self.root / ALIVE, mode=0o644) as file:
-            file.write(b"{}\n")
+            file.write(schemas.canonical(_STUCK if stuck else {}) + b"\n")
 
     def _database(self, objects: list[Object]) -> str:
         """Write the database of an audience; its digest is that of the objects. Nothing is written where it is there."""

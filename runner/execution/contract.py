@@ -79,6 +79,8 @@ def _score_problem(data: dict[str, Any], known: Set[str]) -> str:
         return "topic is not a string"
     if not _finite(data.get("value")):
         return "value is not a finite number"
+    if not isinstance(data.get("answered", True), bool):
+        return "answered is neither true nor false"
     return "" if isinstance(data.get("facets", {}), dict) else "facets is not an object"
 
 

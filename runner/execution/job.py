@@ -10,7 +10,7 @@ from typing import Any
 import schemas
 from runner.model.container import Collected, Exit
 from runner.model.limits import Exceptions, Limits
-from runner.model.service import Service
+from runner.model.sidecars import Service
 from runner.model.task import Dataset, Model, Task, Workflow
 from runner.model.verdict import Verdict
 from runner.records.archive import Attempt

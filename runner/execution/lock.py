@@ -14,7 +14,7 @@ from runner.execution.job import InputRun, Job, WorkflowName
 from runner.model.errors import RunnerError, no_such
 from runner.model.limits import Exceptions, as_record, chosen
 from runner.model.run import run_id
-from runner.model.service import Service
+from runner.model.sidecars import Service
 from runner.model.task import Dataset, Task
 from runner.records.contents import KeptFile
 from runner.submissions.bundle import Bundle

@@ -202,7 +202,7 @@ class _Case:
     """One run as the rules look at it. What takes time is found out when a rule asks for it, and once."""
 
     def __init__(self, workspace: Workspace, run: Run, force: bool) -> None:
-        self.workspace, self.run, self.force = workspace, run, force
+        self.workspace, self.run, self.force = workspace, run, force or run.outcome.again
         self.name = run.outcome.name
 
     @property
@@ -326,7 +326,7 @@ def _to_execute(case: _Case) -> Planned | None:
     """A run that was never executed, is to be tried again, or would be other work now."""
     run = case.run
     if case.force:
-        return case.execution("forced")
+        return case.execution("asked for by the organiser" if case.run.outcome.again else "forced")
     if run.outcome.todo == "run":
         why = "our side failed: tried again" if run.attempts else "not executed yet"
         return case.execution(why)

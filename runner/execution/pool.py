@@ -157,17 +157,25 @@ class Pool:
         self.on_progress(RunProgress("done", run, planned.step))
 
     def _give_up(self, waiting: Sequence[Planned], paused: Callable[[Planned], str]) -> None:
-        """Nothing is running and still nothing may start: the rest is paused, or the machine is too small for it."""
+        """Nothing is running and still nothing may start: the rest is paused, the machine is too small for it, or it waits for such runs."""
         rest = {planned.run.id for planned in waiting}
+        reasons: dict[str, str] = {}
         for planned in waiting:
-            if why := paused(planned):
-                self._blocked(planned, why)
-                continue
-            if rest.intersection(planned.needs):
-                why = "it waits for runs that wait for it: correct inputs in submission.yaml"
-            else:
-                why = "this machine has less memory or fewer processors than the task's limits ask for"
-            self._blocked(planned, why)
+            if not rest.intersection(planned.needs):
+                small = "this machine has less memory or fewer processors than the task's limits ask for"
+                reasons[planned.run.id] = paused(planned) or small
+        more = reasons
+        while more:
+            more = {
+                planned.run.id: f"it takes {first} as input, which is not begun"
+                for planned in waiting
+                if planned.run.id not in reasons
+                and (first := next(filter(reasons.__contains__, planned.needs), ""))
+            }
+            reasons |= more
+        for planned in waiting:
+            around = "it waits for runs that wait for it: correct inputs in submission.yaml"
+            self._blocked(planned, reasons.get(planned.run.id) or paused(planned) or around)
 
     def _blocked(self, planned: Planned, why: str, exit_code: int = PLATFORM) -> None:
         self.failed[planned.run.id] = Undone(why, exit_code)

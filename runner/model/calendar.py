@@ -60,6 +60,7 @@ class Registering:
     terms_file: str = ""
     terms_version: str = ""
     asks: Mapping[str, str] = field(default_factory=lambda: dict(REGISTRATION_ASKS))
+    per_day: int = 100  # teams that are let in at once within 24 hours
 
     def is_open(self, now: datetime) -> bool:
         """Whether teams register now."""
@@ -69,7 +70,11 @@ class Registering:
 
     def says(self) -> list[str]:
         """When and how, in words."""
-        let_in = "the organiser lets teams in" if self.approve == "organiser" else "teams are in at once"
+        let_in = (
+            "the organiser lets teams in"
+            if self.approve == "organiser"
+            else f"teams are in at once, at most {self.per_day} in 24 hours"
+        )
         dates = (("from", self.opens), ("until", self.closes))
         when = "; ".join(f"{word} {at.says()}" for word, at in dates if at is not None)
         terms = [f"terms are accepted there: version {self.terms_version}"] if self.terms_file else []
@@ -173,6 +178,7 @@ def _registering(row: Mapping[str, Any]) -> Registering:
         terms_file=terms.get("file", ""),
         terms_version=terms.get("version", ""),
         asks=asks,
+        per_day=row.get("per_day", Registering.per_day),
     )
 
 

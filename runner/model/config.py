@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 
 FILE = "proctor.yaml"
 BASES = ("python:3.11-slim", "proctor/base:bookworm")  # of a registry, and the one that is made without
+REGISTRIES = ("docker.io",)  # where engines look for names without a registry
 
 
 @dataclass(frozen=True)
 class Person:
-    """Who gives a command: a plain ``name``, and whether a ``setting`` named it or only the operating ``system`` did."""
+    """Who gives a command: a plain ``name``, and whether a ``setting`` named it or only the operating ``system`` did; on the web
+    the opaque id of an ``account``."""
 
     name: str
-    named_by: Literal["setting", "system"] = "setting"
+    named_by: Literal["setting", "system", "account"] = "setting"
 
     def __str__(self) -> str:
-        return self.name if self.named_by == "setting" else f"{self.name} (system user)"
+        return f"{self.name} (system user)" if self.named_by == "system" else self.name
 
     @classmethod
     def named(cls, text: str) -> Person:
@@ -70,7 +72,8 @@ class Config:
     ``<task>/<dataset>/`` (``RUNNER_TRUTHS``). ``base_image`` is the switch for machines without a
     registry (``RUNNER_BASE``: ``auto``, ``registry`` or ``local``). ``engine_for`` says which runs the engine is for
     (``RUNNER_ENGINE_FOR``, see :mod:`runner.engines.turns`). ``bases`` are images that every team may name and
-    build on (the two base images, and what ``RUNNER_BASES`` lists). ``engine`` is the address of the container engine
+    build on (the two base images, and what ``RUNNER_BASES`` lists), ``registries`` the hosts (with a port, where it has one) from
+    which images of strangers are fetched (:data:`REGISTRIES`, and what ``RUNNER_REGISTRIES`` lists). ``engine`` is the address of the container engine
     (``DOCKER_HOST``; None: the docker client's, see :mod:`runner.provision.engine`), ``database_url`` that of another
     database than SQLite's (``RUNNER_DATABASE``). ``handing_in`` says that this invocation takes submissions in, so that
     what teams wrote is a stranger's. ``person`` is who gives the command (``RUNNER_ACTOR``), for the event log. ``web`` is the folder in which front and work
@@ -84,6 +87,7 @@ class Config:
     base_image: str = "auto"
     engine_for: EngineFor = "both"
     bases: tuple[str, ...] = BASES
+    registries: tuple[str, ...] = REGISTRIES
     handing_in: bool = False
     engine: str | None = None
     database_url: str | None = None
@@ -161,7 +165,6 @@ def load(
     env = os.environ if environ is None else environ
     root = Path(env["RUNNER_ROOT"]).absolute() if env.get("RUNNER_ROOT") else _root(cwd or Path.cwd())
     found = _Settings(env, root)
-    bases = found.value("bases", "RUNNER_BASES", "")
     who = actor or env.get("RUNNER_ACTOR") or None
     return Config(
         root=root,
@@ -170,7 +173,8 @@ def load(
         truths=found.path("truths", "RUNNER_TRUTHS"),
         base_image=found.choice("base", "RUNNER_BASE", ("auto", "registry", "local")),
         engine_for=cast(EngineFor, found.choice("engine_for", "RUNNER_ENGINE_FOR", get_args(EngineFor))),
-        bases=(*BASES, *(bases if isinstance(bases, list) else filter(None, re.split(r"[,\s]+", bases)))),
+        bases=(*BASES, *found.words("bases", "RUNNER_BASES")),
+        registries=(*REGISTRIES, *found.words("registries", "RUNNER_REGISTRIES")),
         # A context that the environment names is the environment's word on the engine.
         engine=found.value("engine", "DOCKER_HOST", None, unless="DOCKER_CONTEXT"),
         database_url=found.value("database", "RUNNER_DATABASE", None),
@@ -218,6 +222,11 @@ class _Settings:
                 return self._env[name] if name == variable else default
         self.origins[key] = place or "default"
         return self._doc.data[key] if place and self._doc is not None else default
+
+    def words(self, key: str, variable: str) -> tuple[str, ...]:
+        """Several words: a list in the file, with commas or blanks between them in the environment."""
+        given = self.value(key, variable, "")
+        return tuple(given) if isinstance(given, list) else tuple(filter(None, re.split(r"[,\s]+", given)))
 
     def path(self, key: str, variable: str) -> Path | None:
         """A folder; one that the file names is relative to the project."""

@@ -88,7 +88,7 @@ _TEXTS = {
     ),
     "E212": (
         "the image may not be taken from there",
-        "Where submissions are taken in, an image is named by a tag of its own or a registry's digest, and a Dockerfile builds on its own stages, on the base images that the organiser lists in RUNNER_BASES and on a registry's digests. Images of other teams and of the platform belong to them.",
+        "Where submissions are taken in, an image is named by a tag of its own or a registry's digest, and a Dockerfile builds on its own stages, on the base images that the organiser lists in RUNNER_BASES and on a registry's digests; images are fetched from the engine's own registry, and from those that the organiser lists in RUNNER_REGISTRIES. Images of other teams and of the platform belong to them.",
     ),
     "E213": (
         "the bundle is not that team's",
@@ -235,6 +235,10 @@ class RunnerError(Exception):
     def exit_code(self) -> int:
         """The exit code of the command line for this error."""
         return CODES[self.code].exit
+
+    def lines(self) -> list[str]:
+        """Every problem in a line, without its place in a file: for whoever has not written that."""
+        return [one.what + (f" ({one.fix})" if one.fix else "") for one in self.problems]
 
 
 def no_such(

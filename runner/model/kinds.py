@@ -130,6 +130,8 @@ class KindSpec:
     - ``presenter(found, task, audience, dataset)`` returns what the audience may see of a run's contents, None when
       there is nothing. Raises E103 for those who may not know of the run. ``found`` is a ``RunDetail``, ``audience`` an
       ``Audience``; ``task`` may be None.
+    - ``retrieved(found, task, audience, dataset)`` returns the documents of a run by topic, the best first and a hundred at
+      most, escaped; None where the audience may not see them.
     - ``importer`` turns a release into a dataset.
     - ``skeleton(task_id)`` returns the files of a small task that works, by name; those called ``.gz`` are compressed.
     - ``likes``: such skeletons by name, where tasks of the kind ask for different things; ``skeleton`` is one of them.
@@ -143,6 +145,7 @@ class KindSpec:
     """
 
     presenter: Callable[[Any, Task | None, Any, Any], Content | None] | None = None
+    retrieved: Callable[[Any, Task, Any, Any], Mapping[str, Sequence[str]] | None] | None = None
     importer: Importer | None = None
     skeleton: Skeleton | None = None
     likes: Mapping[str, Skeleton] = field(default_factory=dict)

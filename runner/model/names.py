@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 from runner.model.errors import RunnerError
 from schemas import show
@@ -97,6 +98,25 @@ def display_problem(text: str) -> str:
     return ""
 
 
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"  # RFC 5322, section 3.2.3
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_MAIL = re.compile(
+    rf"(?=[^@]{{1,64}}@)(?=.{{1,254}}\Z){_ATOM}(?:\.{_ATOM})*@(?:{_LABEL}\.)+(?:[A-Za-z]{{2,63}}|(?=[Xx][Nn]--){_LABEL})"
+)
+
+
+def contact_problem(text: str) -> str:
+    """Why ``text`` cannot be the mail address by which somebody is reached; empty when it can. Nobody writes to it here.
+
+    Other letters than ASCII's would need SMTPUTF8 (RFC 6531) at every server on the way: domains have their form in ASCII (RFC 5890), names before the @ have none.
+    """
+    if problem := display_problem(text):
+        return problem
+    if not text.isascii():
+        return "has letters that not every mail server takes: write the domain in ASCII (xn--…), or another address"
+    return "" if _MAIL.fullmatch(text) else "is no mail address, such as ada@example.org"
+
+
 ABOUT = ("paper", "affiliation")  # what a task may ask a team to say beside a description
 _ADDRESS = re.compile(
     r"https?://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?(?:[/?#][A-Za-z0-9/?#:@!$&()*+,;=._~%-]*)?"
@@ -120,6 +140,17 @@ SAID = {  # how each is written correctly
 def text_problem(key: str, text: str) -> str:
     """Why ``text`` may not be what a submission says under ``key`` (of :data:`DISPLAYED` and :data:`ABOUT`); empty when it may."""
     return address_problem(text) if key == "paper" else display_problem(text)
+
+
+def unasked(said: Mapping[str, Any], task: str, asks: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """What a submission says of itself and the task does not take, or does not say and has to: the key, what is wrong, and a fix."""
+    for key, rule in asks.items():
+        given = bool(str(said.get(key) or "").strip())
+        if rule == "off" and given:
+            yield key, f'the task "{task}" takes no {key}', f"remove {key}"
+        elif rule == "required" and not given:
+            example = "https://…" if key == "paper" else "…"
+            yield key, f'the task "{task}" asks for the {key}', f'add {key}: "{example}"'
 
 
 def check_display(noun: str, name: str, text: str, others: Mapping[str, str] = {}) -> None:

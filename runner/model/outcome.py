@@ -59,7 +59,10 @@ class Outcome:
     participant or of the evaluator (escape it, and mind the audience). ``todo`` is what the platform does
     next by itself. ``attempt`` and ``evaluation`` are the numbers of those that decided.
 
-    ``next`` is what to do for those who may not read the software's log, ``with_log`` for those who may (empty: the same).
+    ``next`` is what to do for those who may not read the software's log, ``with_log`` for those who may (empty: the same), ``organiser`` for
+    organisers (empty: as for those who may read it): teams are told of no command that only organisers can give.
+
+    ``again``: the organiser wants it executed once more, which takes nothing from anybody; until then scores stay.
 
     ``fault`` is of the attempt's last evaluation, if that failed: ``organiser`` (the task's files are to be corrected) or
     ``platform``. ``old`` says that the scores are those of an evaluation before it.
@@ -84,6 +87,18 @@ class Outcome:
     fault: str = ""
     old: bool = False
     with_log: str = ""
+    organiser: str = ""
+    again: bool = False
+
+    @property
+    def failed_through_us(self) -> bool:
+        """Whether it is held because its execution failed by what is not its software's doing. A ``disputed`` one may be, and so
+        may be one whose evaluation failed: by what the software wrote."""
+        return self.name == "held" and self.verdict in ("platform-error", "killed-outside")
+
+    def next_for(self, *, organiser: bool, log: bool) -> str:
+        """What to do next for an organiser, or for others, who may read the software's ``log`` or may not."""
+        return (organiser and self.organiser) or (log and self.with_log) or self.next
 
 
 def derive(
@@ -91,16 +106,22 @@ def derive(
     *,
     running: bool = False,
     cancelled_seq: int | None = None,
+    restarted_seq: int | None = None,
     withdrawn: str | None = None,
     uncharged: bool = False,
 ) -> Outcome:
     """The outcome of a run from its attempts (oldest first) and the events about it.
 
     The latest attempt that says something about the software decides: failures of the platform, kills from
-    outside and cancelled attempts never displace it. ``withdrawn`` is the time the submission was withdrawn, ``uncharged``
+    outside and cancelled attempts never displace it. ``cancelled_seq`` and ``restarted_seq`` are the events by which
+    somebody stopped the run, and wanted it executed again, last: that holds until the next attempt. ``withdrawn`` is the time the submission was withdrawn, ``uncharged``
     whether the organiser gave its place in the quota back then, though it had run.
     """
     outcome = _of_attempts(attempts, cancelled_seq)
+    if restarted_seq is not None and restarted_seq > max(
+        attempts[-1].seq if attempts else 0, cancelled_seq or 0
+    ):
+        outcome = _again(outcome)
     if withdrawn is not None:
         return replace(
             outcome,
@@ -109,11 +130,13 @@ def derive(
             reason=f"withdrawn on {withdrawn}",
             next="",
             with_log="",
+            organiser="",
             blame="none",
             ranked=False,
             costs_quota=outcome.costs_quota and not uncharged,
             listed=False,
             todo="nothing",
+            again=False,
         )
     if running:
         return Outcome(
@@ -138,7 +161,25 @@ def once(outcome: Outcome) -> Outcome:
         says=_ONCE,
         reason="",
         next="Correct what failed here, then try again: nothing was recorded, and nothing is tried again by itself.",
+        organiser="",
         todo="nothing",
+    )
+
+
+def _again(outcome: Outcome) -> Outcome:
+    """An outcome that the organiser has replaced by another execution: what was scored, invalid or failed stays until then."""
+    if outcome.name not in ("held", "cancelled"):
+        return replace(outcome, todo="run", again=True)
+    says = "The organiser has the run executed again."
+    return Outcome(
+        "pending",
+        says,
+        "executed again",
+        _WAIT,
+        todo="run",
+        again=True,
+        attempt=outcome.attempt,
+        organiser=_NEXT,
     )
 
 
@@ -153,7 +194,8 @@ def _of(name: Name, says: str, reason: str, next: str, last: AttemptFacts | None
 
 AGAIN_FAILED = "Evaluating it again failed: this is from before."
 WAITING = "It was evaluated again with another result, which the organiser has not accepted yet."
-_WAIT = "Nothing to do: the organiser's next runner evaluate does it."
+_WAIT = "Nothing to do: its turn comes by itself."
+_NEXT = "Nothing to do on a server; elsewhere the next runner evaluate does it."
 
 
 def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) -> Outcome:
@@ -165,7 +207,13 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
         return _cancelled(last)
     if last is None:
         return _of(
-            "pending", "The run has not been executed yet.", "not executed yet", _WAIT, None, todo="run"
+            "pending",
+            "The run has not been executed yet.",
+            "not executed yet",
+            _WAIT,
+            None,
+            todo="run",
+            organiser=_NEXT,
         )
     if last.verdict == "cancelled":
         return _cancelled(last)
@@ -198,7 +246,7 @@ def _settled(attempt: AttemptFacts) -> Outcome:
         return _of("failed", row.says, reason, row.next, attempt, listed=True, **more)
     if not attempt.evaluations:
         says = "The run has been executed and waits for its evaluation."
-        return _of("pending", says, "not evaluated yet", _WAIT, attempt, todo="evaluate")
+        return _of("pending", says, "not evaluated yet", _WAIT, attempt, todo="evaluate", organiser=_NEXT)
     last = attempt.evaluations[-1]
     judged = [e for e in attempt.evaluations if e.status in ("valid", "invalid")]
     if judged:
@@ -247,7 +295,8 @@ def _still(outcome: Outcome, last: EvaluationFacts) -> Outcome:
         outcome,
         says=f"{outcome.says} {AGAIN_FAILED}",
         reason=f"{outcome.reason}; {failed}" if outcome.reason else failed,
-        next=outcome.next
+        next=outcome.next or "Nothing to do: the organiser looks at it.",
+        organiser=outcome.next
         or "Nothing to do for the team. The organiser: correct what the message names, then runner reevaluate.",
         fault=last.fault or "platform",
         old=True,
@@ -262,8 +311,9 @@ def _held(
         "held",
         f"The run waits for the organiser: {says[0].lower()}{says[1:]}",
         reason,
-        "Nothing to do for the team. The organiser: runner show, then runner evaluate --force or runner reevaluate.",
+        "Nothing to do: the organiser looks at it. It costs nothing.",
         attempt,
+        organiser="Nothing to do for the team. The organiser: runner show, then runner evaluate --force or runner reevaluate.",
         blame="platform",
         listed=True,
         evaluation=evaluation,
@@ -278,9 +328,10 @@ def _disputed(attempt: AttemptFacts) -> Outcome:
         "held",
         f"The run waits for the organiser. {row.says}",
         f"disputed: {attempt.why}" if attempt.why else "disputed",
-        "Nothing to do for the team. The organiser: runner show and the logs of the servers beside the software; "
-        "then runner evaluate --force for another try, or let it stand.",
+        row.next,
         attempt,
+        organiser="Nothing to do for the team. The organiser: runner show and the logs of the servers beside the software; "
+        "then runner evaluate --force for another try, or let it stand.",
         blame=row.blame,
         listed=True,
     )
@@ -288,4 +339,4 @@ def _disputed(attempt: AttemptFacts) -> Outcome:
 
 def _cancelled(last: AttemptFacts | None) -> Outcome:
     row = TABLE["cancelled"]
-    return _of("cancelled", row.says, "stopped by a person", row.next, last)
+    return _of("cancelled", row.says, "stopped by a person", row.next, last, organiser=row.organiser)

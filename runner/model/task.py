@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runner.model.limits import GIB, Exceptions, Limits
-from runner.model.service import Interaction, Service
+from runner.model.sidecars import Interaction, Service
 
 Direction = Literal["higher", "lower"]
 Workflow = Literal["batch", "upload", "interactive"]

@@ -23,13 +23,14 @@ Blame = Literal["participant", "platform", "none"]
 class VerdictKind:
     """A row of the verdict table: who is to blame, one sentence, and what to do next.
 
-    ``with_log`` is what to do next for those who may read the software's log, where that is something else.
+    ``with_log`` is what to do next for those who may read the software's log, where that is something else; ``organiser`` for organisers.
     """
 
     blame: Blame
     says: str
     next: str
     with_log: str = ""
+    organiser: str = ""
 
 
 TABLE: dict[str, VerdictKind] = {
@@ -39,7 +40,10 @@ TABLE: dict[str, VerdictKind] = {
         "Nothing to do: registered runs are tried again, and then held for the organiser.",
     ),
     "cancelled": VerdictKind(
-        "none", "A person stopped the run.", "Start it again with runner evaluate --run RUN --force."
+        "none",
+        "A person stopped the run.",
+        "Nothing to do: the organiser can have it executed again. It costs nothing.",
+        organiser="Start it again with runner evaluate --run RUN --force.",
     ),
     "killed-outside": VerdictKind(
         "platform",

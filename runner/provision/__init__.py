@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 ABOUT = "up to 300 MB to download, 1.5 GB on disk, one to four minutes"  # of all that can be missing
 
 
-def run(config: Config, say: Callable[[str], None], *, everything: bool = False) -> dict[str, ImageRef]:
+def run(
+    config: Config, say: Callable[[str], None], *, everything: bool = False, front: bool = False
+) -> dict[str, ImageRef]:
     """Make this machine ready.
 
     Args:
         config: where things are.
         say: gets one line a step, and one whenever nothing was said for a while.
         everything: also what is otherwise left for later.
+        front: also the image of the front, for a server.
 
     Returns:
         Our images by name.
@@ -40,9 +43,10 @@ def run(config: Config, say: Callable[[str], None], *, everything: bool = False)
     engine = prepare(config, steps, everything=everything)
     from runner.provision import compose
     from runner.provision.base import base_image
-    from runner.provision.images import IMAGES, ensure_images, tag, usual
+    from runner.provision.images import FRONT, IMAGES, ensure_images, tag, usual
 
-    images = ensure_images(engine, config, steps, IMAGES if everything else usual(engine))
+    wanted = [*(IMAGES if everything else usual(engine)), *([FRONT] if front else [])]
+    images = ensure_images(engine, config, steps, wanted)
     compose.write(
         config.root, base_image(config, engine, steps), {i.name: tag(i) for i in IMAGES if i.name in images}
     )

@@ -3,7 +3,7 @@
 ``all`` (default) sets up what commands need · ``everything`` also what is otherwise made when it is needed · ``packages``
 only the Python packages of the commands · ``tools`` those of tests, linters, judges and sidecars, too · ``engine`` only the
 container engine · ``base`` all but our images; the base image's name is printed · ``host`` prints the engine's address ·
-``stop`` ends the engine of our own, if one runs · ``remove`` also deletes its images and volumes.
+``vendor`` fetches the JavaScript of others that pages bring · ``stop`` ends the engine of our own, if one runs · ``remove`` also deletes its images and volumes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from runner.model.config import Config
 
-WORDS = ("all", "everything", "packages", "tools", "engine", "base", "host", "stop", "remove")
+WORDS = ("all", "everything", "packages", "tools", "engine", "base", "host", "vendor", "stop", "remove")
 
 
 def main(arguments: list[str]) -> int:
@@ -66,6 +66,10 @@ def _do(word: str, config: Config) -> None:
         setup.summary(config, opened, steps)
     elif word == "host":
         print(engine.docker_host(config) or "")
+    elif word == "vendor":
+        from runner.provision.vendor import fetch
+
+        _say(f"fetched and checked: {', '.join(fetch())}")
     elif word == "stop":
         _say("Engine stopped." if engine.stop(config) else "No engine of our own was running.")
     else:

@@ -57,6 +57,8 @@ IMAGES: tuple[OwnImage, ...] = (
     OwnImage("evaluator", "evaluator/requirements.lock", ("evaluator", "schemas"), kinds=True),
     OwnImage("sidecars", "sidecars/requirements.lock", ("sidecars", "schemas"), debian=True),
 )
+# The front in a container (deploy/compose.yaml): made for whoever asks for it.
+FRONT = OwnImage("front", "runner/web/requirements.lock", ("runner", "schemas"))
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def record_export(
     Args:
         store: The open store.
         task: Whose results; None where the task is gone.
-        what: A leaderboard, run, page, comparison or forms.
+        what: A leaderboard, plot, run, page, comparison or forms.
         name: The table, run or dataset.
         form: The format.
         audience: For whom it was made.

@@ -40,6 +40,7 @@ TYPES: Mapping[str, str] = {
     "evaluation-committed": "an evaluation was sealed in the archive; `proposed` is true where it differs from the one that counts, and waits to be accepted",
     "evaluations-accepted": "evaluations that waited count from now on, in the place of older ones (`runner reevaluate --accept`); with the reason",
     "run-cancelled": "a person stopped a run",
+    "run-restarted": "a person wants a run executed once more, whatever became of it",
     "dataset-published": "the scores on a blinded dataset were opened; `publish_at` where this was due by that date",
     "dataset-unpublished": "they were closed again",
     "key-drawn": "a random key of a task was drawn, which says which of its topics are public and makes up names; only the organiser may see it",
@@ -53,7 +54,7 @@ TYPES: Mapping[str, str] = {
     "log-excerpt-released": "lines of the log of a run on a blinded dataset were given to its team: the text without hidden data, its bytes and SHA-256",
     "run-commented": "a person commented a run, for the organisers or for its team, too",
     "policy-changed": "the rules of a task were noted: for the first time, or because they are others than those noted last",
-    "results-exported": "results were written out for an audience: a leaderboard, run, page or comparison, and its SHA-256",
+    "results-exported": "results were written out for an audience: a leaderboard, plot, run, page or comparison, and its SHA-256",
     "request-decided": "a request that came through the front was done or refused, once; with the opaque id of the account that asked",
     "proposal-decided": "what was proposed on the web (`request-decided` of the kind `propose`, by its number) was approved and done, or rejected",
     "account-added": "somebody may sign in from now on; accounts have opaque ids, and who is behind them stands in no event",
@@ -63,6 +64,7 @@ TYPES: Mapping[str, str] = {
     "account-tied": "somebody may sign in at a provider (OpenID Connect) for an account; who that is stands in no event",
     "account-untied": "nobody may any more",
     "account-closed": "an account opens nothing any more",
+    "account-reopened": "it may be given tokens again; those of before stay revoked",
     "account-erased": "what was known of the people behind an account was erased, or of one member",
     "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",
 }
@@ -126,15 +128,22 @@ class Position:
 class EventLog:
     """The event log at ``path``. Many processes may read and append; appends are serialised by a lock file."""
 
-    def __init__(self, path: Path, *, clock: Clock | None = None, person: Person | None = None) -> None:
+    def __init__(
+        self, path: Path, *, clock: Clock | None = None, person: Person | None = None, request: str = ""
+    ) -> None:
         self.path = path
         self.person = person  # who gives the commands whose events are appended
+        self.request = request  # of the web, by which they were given; noted with what was done
         self._clock = clock or SystemClock()
 
     @classmethod
     def of(cls, config: Config) -> EventLog:
         """The event log of a data directory; what is appended names the person who gave the command."""
         return cls(config.events, person=config.person)
+
+    def asked_for(self, person: Person, request: str) -> EventLog:
+        """The same log for what ``person`` asked for on the web by the ``request`` of that id."""
+        return EventLog(self.path, clock=self._clock, person=person, request=request)
 
     def append(self, type: str, data: Mapping[str, Any], *, actor: str) -> Event:
         """Add one event.
@@ -183,7 +192,7 @@ class EventLog:
                 "time": stamp(self._clock.now()),
                 "type": type,
                 "actor": actor,
-                "data": dict(data),
+                "data": {**data, **({"request": self.request} if self.request else {})},
                 "prev": last.hash if last else "",
             }
             if self.person is not None and actor != COORDINATOR:

@@ -10,6 +10,7 @@ from runner.model.errors import RunnerError
 from runner.records.store.queries import find_run
 
 if TYPE_CHECKING:
+    from runner.model.run import Run
     from runner.model.task import Task
     from runner.records.store.connect import Store
 
@@ -17,7 +18,14 @@ MAX_TEXT = 2000  # characters
 
 
 def decide(
-    store: Store, tasks: Mapping[str, Task], run_id: str, state: str, reason: str = "", to: str = "organiser"
+    store: Store,
+    tasks: Mapping[str, Task],
+    run_id: str,
+    state: str,
+    reason: str = "",
+    to: str = "organiser",
+    *,
+    seen: Run | None = None,
 ) -> bool:
     """Approve (``approved``) or flag (``flagged``) the attempt of a run that counts now, or take that back (``open``).
 
@@ -28,6 +36,7 @@ def decide(
         state: What is decided.
         reason: Why it is flagged; needed for that.
         to: ``organiser``, or ``team``: its team is told of the flag, too.
+        seen: The run as it is told to who decides (None: as it is).
 
     Returns:
         Whether that was new.
@@ -35,7 +44,7 @@ def decide(
     Raises:
         RunnerError: E101 for a flag without a reason or with one that is too long, E102 for a run without an attempt.
     """
-    found = find_run(store, run_id, tasks.values(), running=store.archive.live())
+    found = seen or find_run(store, run_id, tasks.values(), running=store.archive.live())
     if found.outcome.attempt is None:
         raise RunnerError("E102", f"{found.id} has no attempt to be reviewed", fix="runner evaluate")
     reason = _text(reason, "the reason of a flag") if state == "flagged" else ""
@@ -48,6 +57,34 @@ def decide(
         return False
     data = {"task": found.submission.task, "run": found.id, "attempt": found.outcome.attempt}
     store.commit("run-reviewed", {**data, "state": state, "reason": reason, "to": to}, actor="organiser")
+    return True
+
+
+def restart(store: Store, tasks: Mapping[str, Task], run_id: str, reason: str = "") -> bool:
+    """Have a run executed once more, whatever became of it: what was scored counts until then, and no quota is charged.
+
+    Returns:
+        Whether that was new: False where it waits for its execution anyway. One that is being executed is not executed
+        once more behind that.
+
+    Raises:
+        RunnerError: E102 for a run that is not there or was withdrawn; E101 for one without a software.
+    """
+    found = find_run(store, run_id, tasks.values(), running=store.archive.live())
+    if found.outcome.name == "withdrawn":
+        raise RunnerError(
+            "E102", f"{found.id} was withdrawn", why="It is not executed again.", fix="nothing to do"
+        )
+    if found.submission.how == "uploaded":
+        why = "A run file is handed in; nothing is executed."
+        raise RunnerError(
+            "E101", f"{found.id} has no software", why=why, fix="runner reevaluate scores it again"
+        )
+    if found.outcome.todo == "run":
+        return False
+    facts = {"task": found.submission.task, "run": found.id, "submission": found.submission.id}
+    place = {"dataset": found.dataset, "scenario": found.scenario, "reason": schemas.show(reason, 500)}
+    store.commit("run-restarted", {**facts, **place}, actor="organiser")
     return True
 
 

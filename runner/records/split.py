@@ -7,7 +7,7 @@ is the same for every measure, stays when topics are added or judged again, and 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import fsum, sqrt
 from typing import Literal
@@ -50,10 +50,17 @@ class Split:
         """Those scores by topic that belong to the part."""
         return {topic: value for topic, value in scores.items() if self.takes(dataset, topic)}
 
-    def mean(self, dataset: str, whole: MeasureValue, scores: Mapping[str, float]) -> MeasureValue | None:
-        """The value over the part, from the ``whole`` one and all scores by topic.
+    def mean(
+        self,
+        dataset: str,
+        whole: MeasureValue,
+        scores: Mapping[str, float],
+        unanswered: Collection[str] = (),
+    ) -> MeasureValue | None:
+        """The value over the part, from the ``whole`` one and all scores by topic, of which some are known to be ``unanswered``.
 
-        Its interval is mean ± 1.96 s/sqrt(n), where the whole one has any; how many of its topics were answered is not known.
+        Its interval is mean ± 1.96 s/sqrt(n), where the whole one has any. How many of its topics were answered is known where
+        the unanswered ones are all that the whole says there are (evaluations of before name none).
         None when the part has no topic, or the whole is not the mean over topics, so that no part of it can be told.
         """
         if self.part(dataset) == "all":
@@ -62,10 +69,13 @@ class Split:
         if not values or abs(_mean(list(scores.values())) - whole.value) > 1e-9 * max(1.0, abs(whole.value)):
             return None
         mean, count = _mean(values), len(values)
+        known = whole.covered is not None and len(scores) - len(unanswered) == whole.covered
+        missing = sum(self.takes(dataset, topic) for topic in unanswered)
+        covered = count - missing if known else None
         if whole.low is None or count < 2:
-            return MeasureValue(mean, count, None, measure=whole.measure)
+            return MeasureValue(mean, count, covered, measure=whole.measure)
         half = _NORMAL * sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
-        return MeasureValue(mean, count, None, mean - half, mean + half, whole.measure)
+        return MeasureValue(mean, count, covered, mean - half, mean + half, whole.measure)
 
 
 WHOLE = Split()

@@ -11,8 +11,9 @@ from runner.reference.tables import grid, page
 
 _COMMANDS = """\
 `runner` is what organisers and teams use; `evaluator` works alone, without tasks and containers. `python -m sidecars.…` are
-the servers beside a software. Commands print data to stdout and everything else to stderr. `-h` after any command shows its help. `NO_COLOR`, and output that is not a
-terminal, give plain lines. [Environment variables](environment.md) | [error codes](errors.md)
+the servers beside a software. Commands print data to stdout and everything else to stderr. `-h` after any command shows its help. On a terminal tables
+fit (what is left out is said), outcomes have a colour and a sign (`✓ ✗ … !`), and `show` draws the scores of topics as bars from the worst to the best. With
+`NO_COLOR` or `TERM=dumb` there are neither colours nor signs nor bars; where output is no terminal also every column and a row in a line. [Environment variables](environment.md) | [error codes](errors.md)
 
 ## Exit codes
 

@@ -30,6 +30,8 @@ and before anything is built; only the organiser's own team `baselines` is exemp
 
 - Base images are `python:3.11-slim`, `proctor/base:bookworm`, and what the organiser lists in
   [`RUNNER_BASES`](environment.md). Anybody may also name them as `image:`. A base image's own `ONBUILD` keeps the same rules.
+- Images are fetched from the engine's own registry (`docker.io`), and from those that the organiser lists in
+  [`RUNNER_REGISTRIES`](environment.md) (`registry.example.org`, `lab:5000`): a name is an address that the organiser's machine calls.
 - Arguments in `FROM` are filled in: build arguments, defaults, `${X:-y}`, `${X:+y}`. Other forms, quoted flags, variables in
   `--from`, and a here-document with a line that begins with `FROM` or `ARG` are refused, because builders differ in them.
 - A line `# syntax=` has no effect: builds use the engine's own builder.
@@ -232,6 +234,9 @@ _SERVER = (
     ("inbox-identity", "data of signing in at a provider", "the front, for work"),
     ("inbox-register", "data of a registration", "the front, for work"),
     ("inbox-propose", "data of a proposal", "the front, for work"),
+    ("inbox-review", "data of a review", "the front, for work"),
+    ("inbox-rerun", "data of a request to execute a run again", "the front, for work"),
+    ("inbox-team", "data of a request about a team's account", "the front, for work"),
     ("inbox-answer", "published/answers/ID.json", "work, for the front"),
     ("keys", "published/keys.json", "work, for the front"),
     ("receipt", "A receipt", "front and work, for the team"),

@@ -31,7 +31,8 @@ curl -H "Authorization: Bearer $TOKEN" https://task.example.org/api/v1/runs
 - **Lists** come in pages, `{"items": [...], "next": ADDRESS}`, in an order that stays. `limit` (100, at most 500) says how many; `next` is
   null on the last page.
 - **Entity tags** are strong. With `If-None-Match` the answer is 304 while nothing has changed.
-- **Problems** are `application/problem+json`, with a `code` of the [errors](errors.md), `what`, `why` and `fix`. What is not there and what
+- **Problems** are `application/problem+json`, with a `code` of the [errors](errors.md), `what`, `why` and `fix`, and where several
+  things are wrong all of them as `problems`. What is not there and what
   is not for whoever asks is one and the same 404.
 - **Later versions** may add keys; those that are here stay what they are.
 - A run file is handed in as a form, like from the browser: a `file` and the [fields beside it](server.md#data-of-a-request-for-a-run-file).
@@ -68,7 +69,7 @@ def http_api() -> str:
         for method, one in operations.items()
     ]
     parts = [_SAYS, "## Routes\n", grid("route, what, gives, who", routes)]
-    for name in sorted({_name(one) for path in made["paths"].values() for one in path.values()}):
+    for name in sorted({_name(one) for path in made["paths"].values() for one in path.values()} - {""}):
         root = schemas.schema(name)
         parts += [f"## {name}\n", root["description"] + "\n", table(root)]
     problem = schemas.schema("api-problem")
@@ -76,19 +77,26 @@ def http_api() -> str:
     return page("The API of a server", *parts)
 
 
+def _good(operation: dict[str, Any]) -> dict[str, Any]:
+    return next(one for status, one in operation["responses"].items() if status.startswith("2"))
+
+
 def _schema(operation: dict[str, Any]) -> dict[str, Any]:
-    good = next(one for status, one in operation["responses"].items() if status.startswith("2"))
-    found: dict[str, Any] = good["content"]["application/json"]["schema"]
+    """The schema of a good answer; empty where that has no content."""
+    content: dict[str, Any] = _good(operation).get("content", {"application/json": {"schema": {}}})
+    found: dict[str, Any] = content["application/json"]["schema"]
     return found
 
 
 def _name(operation: dict[str, Any]) -> str:
-    found = _schema(operation)
+    if not (found := _schema(operation)):
+        return ""
     ref: str = found.get("$ref") or found["properties"]["items"]["items"]["$ref"]
     return ref.rpartition("/")[2]
 
 
 def _gives(operation: dict[str, Any]) -> str:
-    name = _name(operation)
+    if not (name := _name(operation)):
+        return "headers: " + ", ".join(f"`{header}`" for header in _good(operation)["headers"])
     link = f"[{name}](#{name})"
     return link if "$ref" in _schema(operation) else f"pages of {link}"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import schemas
 from runner.model.limits import asked, beyond
+from runner.model.names import unasked
 from runner.model.problems import Pointer, Problems
 from runner.model.task import Task
 from runner.submissions.run_files import cell_of, default_of, entries
@@ -81,17 +82,6 @@ def _check_file(
         problems.add(at, f"{what} does not exist", "correct the name, or add the file")
 
 
-def unasked(said: Mapping[str, Any], task: Task) -> Iterator[tuple[str, str, str]]:
-    """What a submission says of itself and the task does not take, or does not say and has to: the key, what is wrong, and a fix."""
-    for key, rule in task.asks.items():
-        given = bool(str(said.get(key) or "").strip())
-        if rule == "off" and given:
-            yield key, f'the task "{task.id}" takes no {key}', f"remove {key}"
-        elif rule == "required" and not given:
-            example = "https://…" if key == "paper" else "…"
-            yield key, f'the task "{task.id}" asks for the {key}', f'add {key}: "{example}"'
-
-
 def check_fit(data: Raw, task: Task, problems: Problems) -> None:
     """Note datasets, scenarios, workflows, limits and forms of taking part that the task does not offer."""
     of = f'the task "{task.id}"'
@@ -121,7 +111,7 @@ def check_fit(data: Raw, task: Task, problems: Problems) -> None:
 
 def check_asked(said: Raw, task: Task, problems: Problems, at: Pointer | None = None) -> None:
     """Note what the task asks teams to say and this submission does not, or the other way round; ``at`` a place other than the key."""
-    for key, what, fix in unasked(said, task):
+    for key, what, fix in unasked(said, task.id, task.asks):
         problems.add(((key,) if key in said else ()) if at is None else at, what, fix)
 
 

@@ -103,6 +103,19 @@ def of_build(text: str, *, network: bool, carried: bool) -> str:
     return ""
 
 
+def of_pull(text: str) -> tuple[str, str]:
+    """Why a registry did not give an image, by what the engine said of it (``text``), and what helps: two sentences of ours."""
+    if re.search(r"manifest unknown|not found", text, re.IGNORECASE):
+        return "The registry has no image of that digest.", "push it again, and hand it in again"
+    if re.search(r"unauthorized|denied|no basic auth", text, re.IGNORECASE):
+        why = "The registry gives it only to who signs in, or has none of that name."
+        return why, (
+            "let everybody read it; or build it, by a Dockerfile of one line: FROM and that name; then the image itself is sent. The "
+            "organiser can also sign in there (docker login, as the user of the server)"
+        )
+    return "The registry does not answer this machine as it should.", "hand it in again later"
+
+
 def _with_network(carried: bool) -> str:
     if carried:
         return (

@@ -3,7 +3,9 @@
 The engine of whoever takes submissions holds every team's software and the platform's own images, and answers to any
 name, digest or beginning of an identity. So on that machine a reference is resolved first, and then refused when what
 it leads to is somebody else's; a Dockerfile may take something only from its own stages, from a base image that the
-organiser lists (``RUNNER_BASES``), or from a registry by digest.
+organiser lists (``RUNNER_BASES``), or from a registry by digest. A registry is the engine's own, or one that the organiser lists
+(``RUNNER_REGISTRIES``): a name is also an address that the engine calls, from inside the organiser's network, and where an
+unknown registry sends it on to.
 
 A stranger is every team but the organiser's ``baselines``, whenever a submission is handed in on this machine, and in
 every other command as soon as the store here holds another team's submission. On a team's own machine nobody is one.
@@ -18,19 +20,25 @@ from pathlib import Path
 
 import schemas
 from runner.engines.base import Engine
-from runner.model.config import Config
+from runner.model.config import REGISTRIES, Config
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
 from runner.model.limits import in_units
 from runner.model.names import BASELINES
 from runner.model.task import Task
 from runner.submissions.dockerfile import Source, sources, triggers
+from runner.submissions.hints import of_pull
 
 KEPT = "proctor-submissions"  # where the images of registered submissions are kept: KEPT/<digest of the team>:<digest of the id>
 OURS = "proctor"
 OWN_LABEL = "proctor.image"  # on every image of the platform
 _DIGEST = re.compile(r"[a-z0-9][a-z0-9._:/-]{0,300}@sha256:[0-9a-f]{64}")
 _OF_A_TEAM = re.compile(KEPT + "/[0-9a-f]{32}")
+_HUB = "docker.io"
+_FROM_ELSEWHERE = (
+    "build it, by a Dockerfile of one line: FROM and that name; then the image itself is sent. Or push it to one of these, "
+    "or ask the organiser to list that registry in RUNNER_REGISTRIES"
+)
 _PINNED = "name it with its digest (repository@sha256:…), or ask the organiser to list it in RUNNER_BASES"
 
 
@@ -88,7 +96,7 @@ class Origins:
     """What the images of one team may come from, on this machine.
 
     ``strict`` is false where the team is no stranger. ``owners`` maps identities of images to the teams that
-    registered them here, ``bases`` are the images that anybody may use.
+    registered them here, ``bases`` are the images that anybody may use, ``registries`` the hosts from which images are fetched.
     """
 
     team: str
@@ -96,6 +104,7 @@ class Origins:
     bases: tuple[str, ...] = ()
     owners: Mapping[str, frozenset[str]] | None = None
     strict: bool = True
+    registries: tuple[str, ...] = REGISTRIES
 
     def image(self, reference: str) -> ImageRef:
         """The image that a submission names. Raises E204 when there is none, E212 when it may not be named."""
@@ -105,6 +114,8 @@ class Origins:
                 "that image is a submission that was handed in",
                 "Images of registered submissions are the organiser's and their team's.",
             )
+        if self.strict and not self._listed(reference) and (why := self._not_asked(reference)):
+            raise refused("the image of the submission may not be fetched", why, _FROM_ELSEWHERE)
         found = self.engine.resolve(reference)
         if self.strict and not self._listed(reference):
             why = self._not_theirs(reference, found)
@@ -135,10 +146,21 @@ class Origins:
             )
 
     def registry(self, digest: str, identity: str) -> ImageRef:
-        """The image of a bundle that names one of a registry. Raises E204, E205 for another identity, E212."""
+        """The image of a bundle that names one of a registry. Raises E204, E205 for another identity, E212.
+
+        What the engine says of the registry is not told: it names what lies in the organiser's network.
+        """
         if not _DIGEST.fullmatch(digest) or _repository(digest).split("/")[0] in (KEPT, OURS):
             raise refused("the image of the bundle may not be used", "It is not a name of a registry.")
-        found = resolve_expected(self.engine, digest, identity)
+        if self.strict and not self._listed(digest) and (why := self._not_asked(digest)):
+            raise refused("the image of the bundle may not be fetched", why, _FROM_ELSEWHERE)
+        try:
+            found = resolve_expected(self.engine, digest, identity)
+        except RunnerError as error:
+            if error.code != "E204":
+                raise
+            why, fix = of_pull(error.why)
+            raise RunnerError("E204", error.what, why=why, fix=fix) from error
         why = "" if self._listed(digest) else self._not_theirs(digest, found)
         if why:
             raise refused(
@@ -158,8 +180,8 @@ class Origins:
         if not listed and not _DIGEST.fullmatch(source.name):
             yield f"{used} is neither an earlier stage nor a listed base image nor a digest", _PINNED
             return
-        if _repository(source.name).split("/")[0] in (KEPT, OURS) and not listed:
-            yield f"{used} is an image of the platform", _PINNED
+        if not listed and (wrong := self._by_its_name(source.name)):
+            yield f"{used}{wrong[0]}", wrong[1]
             return
         try:
             found = self.engine.resolve(source.name)
@@ -177,6 +199,21 @@ class Origins:
 
     def _listed(self, reference: str) -> bool:
         return reference in self.bases or _plain(reference) in {_plain(base) for base in self.bases}
+
+    def _by_its_name(self, reference: str) -> tuple[str, str] | None:
+        """What is wrong with an image that a Dockerfile names, and how to correct it, where its name tells; None for a good one."""
+        if _repository(reference).split("/")[0] in (KEPT, OURS):
+            return " is an image of the platform", _PINNED
+        why = self._not_asked(reference)
+        fix = "name one of a registry that is, or ask the organiser (RUNNER_REGISTRIES)"
+        return (f": {why}", fix) if why else None
+
+    def _not_asked(self, reference: str) -> str:
+        """Why an image is not fetched from the registry that its name says; empty where it may be."""
+        host = _registry(reference)
+        if host in {name.lower() for name in self.registries}:
+            return ""
+        return f"Images are fetched from {', '.join(self.registries)}, and {schemas.show(host, 120)} is not among them."
 
     def _not_theirs(self, reference: str, image: ImageRef) -> str:
         """Why an image that the engine has is not the team's to use; empty when it is."""
@@ -207,7 +244,7 @@ def origins(config: Config, engine: Engine, team: str) -> Origins:
     owners = _owners(config)
     others = any(teams - {team, BASELINES} for teams in owners.values())
     strict = team != BASELINES and (config.handing_in or others)
-    return Origins(team, engine, config.bases, owners, strict)
+    return Origins(team, engine, config.bases, owners, strict, config.registries)
 
 
 def _owners(config: Config) -> dict[str, frozenset[str]]:
@@ -240,3 +277,11 @@ def _repository(reference: str) -> str:
     """The repository of a reference, without default registry, tag and digest."""
     name, at, _ = _plain(reference).partition("@")
     return name if at else name.rpartition(":")[0]
+
+
+def _registry(reference: str) -> str:
+    """The host, with its port, that an engine asks for a reference. Some engines take a first part with capitals for a host, too."""
+    first, slash, _ = reference.strip().partition("/")
+    named = slash and (set(".:") & {*first} or first.lower() in ("localhost", "") or first != first.lower())
+    host = first.lower() if named else _HUB
+    return _HUB if host == f"index.{_HUB}" else host

@@ -10,11 +10,21 @@ from pathlib import Path
 
 import schemas
 from runner.engines.base import Engine
+from runner.exchange.handing_in import Takes
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import Problem, RunnerError, no_such
 from runner.model.limits import beyond
-from runner.model.names import ABOUT, BASELINES, SAID, check_apart, check_display, check_name, text_problem
+from runner.model.names import (
+    ABOUT,
+    BASELINES,
+    SAID,
+    check_apart,
+    check_display,
+    check_name,
+    text_problem,
+    unasked,
+)
 from runner.model.quota import QuotaUse
 from runner.model.run import Submission
 from runner.model.run import cells as counted
@@ -27,7 +37,6 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import submission, submissions
 from runner.submissions.admission import cells_on, datasets_of, datasets_taken
 from runner.submissions.bundle import Bundle, read_bundle, registration
-from runner.submissions.check import unasked
 from runner.submissions.kept import packed_here, put_back, take_in_all
 from runner.tasks.files import how_to_get, missing_sources
 
@@ -235,7 +244,7 @@ def _check_displayed(teams: Mapping[str, str], bundle: Bundle) -> None:
 def _check_about(bundle: Bundle, task: Task) -> None:
     """Raise E207 unless a bundle says of itself what the task asks for, nothing that it does not take, and in the right form."""
     data = bundle.data
-    found = [Problem(key, what, fix) for key, what, fix in unasked(data, task)]
+    found = [Problem(key, what, fix) for key, what, fix in unasked(data, task.id, task.asks)]
     for key in ABOUT:
         if wrong := text_problem(key, data[key]) if key in data else "":
             found.append(Problem(key, f"{key} {wrong}", SAID[key]))
@@ -286,11 +295,7 @@ def task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
     task = tasks.get(data["task"])
     if task is None:
         raise no_such("task", data["task"], why="The bundle was packed for it.", fix="runner task list")
-    if not (task.takes_uploads if data["runs"] else task.takes_software):
-        wanted, given = ("software", "run files") if data["runs"] else ("run files", "software")
-        why = "What a bundle may hold is decided by the task, however the bundle was made."
-        what = f"the task {task.id} takes {wanted}, not {given}"
-        raise RunnerError("E207", what, why=why, fix=f"hand in {wanted}")
+    Takes.of(task).check("run files" if data["runs"] else "software")
     for _, what, _ in beyond(task.limits, task.frame, data.get("limits", {})):
         fix = "correct limits in submission.yaml and pack again"
         raise RunnerError("E207", f"{data['team']}/{data['software']}: {what}", fix=fix)

@@ -12,8 +12,7 @@ from typing import Any
 import schemas
 from runner.model.mapping import rows
 from runner.model.problems import Pointer, Problems
-from runner.model.service import INPUT_OF, OUTPUT_OF
-from runner.model.sidecars import SIDECARS
+from runner.model.sidecars import INPUT_OF, OUTPUT_OF, SIDECARS
 from runner.tasks.data_files import inside, within
 from schemas.endpoint import address_problems
 from schemas.vectors import matrix_problems

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.model.limits import Limits
-from runner.model.service import Interaction, Service
-from runner.model.sidecars import SIDECARS, SidecarSpec, socket_path
+from runner.model.sidecars import SIDECARS, Interaction, Service, SidecarSpec, socket_path
 from runner.model.task import Dataset, Task
 from runner.tasks.services import driver_settings, service_env
 

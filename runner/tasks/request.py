@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runner.model.service import Service
-from runner.model.sidecars import socket_path
+from runner.model.sidecars import Service, socket_path
 from runner.model.task import Dataset, Task
 from runner.tasks.files import absent
 

@@ -15,8 +15,14 @@ from typing import Any
 
 import schemas
 from runner.model.limits import Limits, parse_duration, parse_limits, parse_size
-from runner.model.service import Interaction, Service
-from runner.model.sidecars import SIDECARS, limits_of_run, services_of_tasks, socket_path
+from runner.model.sidecars import (
+    SIDECARS,
+    Interaction,
+    Service,
+    limits_of_run,
+    services_of_tasks,
+    socket_path,
+)
 from runner.tasks.data_files import files_digest, folder_files
 
 

@@ -6,16 +6,22 @@ All but :func:`doubts` works on the raw definition, so that it can be used while
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from runner.model.kinds import kind_spec
 from runner.model.mapping import ids, rows
 from runner.model.problems import Problems
 from runner.model.task import Task
+from runner.tasks.views import count_topics
 from schemas.documents import show
 
 Raw = Mapping[str, Any]
+FEW = 5  # topics of a part
 DEFAULT_RULE = "latest-per-software"
+
+# What stands beside tables on a server, below a task's address.
+ADDRESSES = frozenset({"calendar.ics", "compare", "hand-in", "plots", "register"})
 
 AGGREGATES = {
     "mean": "unweighted mean over the cells",
@@ -66,10 +72,14 @@ def cells(data: Raw, given: Any) -> list[dict[str, str]]:
 
 
 def check_tables(data: Raw, problems: Problems) -> None:
-    """Note what is wrong with the patterns; names in lists of cells are checked with the other references."""
+    """Note what is wrong with the patterns, and tables called like another page; names in lists of cells are checked with the
+    other references."""
     known = {"datasets": ids(data, "datasets"), "scenarios": ids(data, "scenarios") or ["default"]}
     seen = set(ids(data, "tables"))
     for i, table in _expanded_with_places(data):
+        if table["id"] in ADDRESSES:
+            what = f'no table may be called "{table["id"]}": that is the address of another page of the task'
+            problems.add(("tables", i, "id"), what, "choose another name")
         if "part_of" in table:
             if table["id"] in seen:
                 what = f'per_cell makes a second table "{table["id"]}"'
@@ -87,7 +97,7 @@ def check_tables(data: Raw, problems: Problems) -> None:
 
 
 def doubts(task: Task) -> list[str]:
-    """One sentence for each table that could be won without worth; [] where there is none.
+    """One sentence for each table that could be won without worth, and each tiny part of split topics; [] where there is none.
 
     Such a table ranks by a model's word, while nobody knows what that model gives for nothing: it may say yes to an echo of
     the question, or obey an order in an answer. Boards do not rank by a measure that such an answer wins
@@ -95,9 +105,29 @@ def doubts(task: Task) -> list[str]:
     """
     spec = kind_spec(task.kind)
     why = "" if spec.judge_doubt is None else spec.judge_doubt(task)
-    return [
+    judged = [
         f"table {show(table.id)} ranks by {show(measure)}, and a model judges: {why}"
         for table in task.tables.values()
         for measure in table.rank_by.measures
         if why and spec.model_judges(task.measures[measure].measure)
     ]
+    return [*judged, *_tiny_parts(task)]
+
+
+def _tiny_parts(task: Task) -> Iterator[str]:
+    """Of split topics: a mean over so few tells scores of single hidden topics, and one over none is missing."""
+    for dataset in task.datasets.values():
+        if dataset.public_topics is None or dataset.topics is None:
+            continue
+        with suppress(OSError):  # it was not fetched yet
+            count = count_topics(dataset.inputs / dataset.topics)
+            public = dataset.public_topics * count
+            part, size = min(("public", public), ("private", count - public), key=lambda one: one[1])
+            if size < FEW:
+                said = f"dataset {show(dataset.id)}: about {size:.0f} of its {count} topics are {part} (chance decides): a mean over so few"
+                tells = (
+                    "tells how single hidden topics were answered"
+                    if part == "public"
+                    else "decides by hardly any"
+                )
+                yield f"{said} {tells}; change public_topics"

@@ -183,6 +183,7 @@ def count_topics(path: Path) -> int:
 
 
 _ID_KEYS = ("qid", "query_id", "topic_id", "request_id", "id", "number", "num", "_id")
+_FIELDS = re.compile(r"<(?:title|query|text|question|desc\w*)\b[^>]*>\s*([^<]+)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"<\w+\b[^>]*?\s(?:number|id|num|qid)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE)
 _CHILD = re.compile(rb"<(?:number|id|num|qid)>\s*(?:number:)?\s*([^\s<]+)", re.IGNORECASE)
 
@@ -191,6 +192,27 @@ def topic_ids(path: Path) -> list[str]:
     """The ids of the topics that a file lists (see :func:`count_topics`), where they can be told. Raises OSError."""
     data = _read(path)
     return [found for span in _topics(data) if (found := _id(data[slice(*span)].strip()))]
+
+
+def topic_texts(path: Path) -> dict[str, str]:
+    """What a file of topics says of each, by id, as text without keys and markup (see :func:`topic_ids`). Raises OSError."""
+    data = _read(path)
+    topics = [data[slice(*span)].strip() for span in _topics(data)]
+    return {found: _words(topic, found) for topic in topics if (found := _id(topic))}
+
+
+def _words(topic: bytes, id: str) -> str:
+    """The first text of a topic beside its id: its title, query or question."""
+    if topic.startswith(b"<"):
+        fields = [re.sub(r"<[^>]*>", " ", one) for one in _FIELDS.findall(topic.decode("utf-8", "replace"))]
+    elif topic.startswith(b"{"):
+        fields = [
+            one for key, one in json.loads(topic).items() if isinstance(one, str) and key not in _ID_KEYS
+        ]
+    else:
+        fields = topic.decode("utf-8", "replace").split("\t" if b"\t" in topic else None, 1)[1:]
+    named = [" ".join(one.split()) for one in fields]
+    return next((one for one in named if one and one != id), "")
 
 
 def _id(topic: bytes) -> str:

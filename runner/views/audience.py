@@ -159,6 +159,12 @@ def medians_open(audience: Audience, dataset: Dataset, teams: Sequence[str]) -> 
     return dataset.visibility == "public" and len(set(teams)) >= MEDIAN_TEAMS and 2 * most < len(teams)
 
 
+def bests_open(audience: Audience) -> bool:
+    """Whether ``audience`` may see the best value of each topic: the organiser alone. It is the own value of one run, and of the
+    same run everywhere when all others score nothing."""
+    return audience.kind == "organiser"
+
+
 # --- details ------------------------------------------------------------------------------------------------------
 
 # What those see of a detail who may not see free text: the words of these kinds with these of their fields, "…" in place of

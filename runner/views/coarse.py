@@ -42,6 +42,11 @@ def step(value: float | None, steps: Steps) -> str:
     return next(name for end, name in steps if (value or 0) < end)
 
 
+def ends() -> dict[str, float]:
+    """Where each step ends, by what it is called."""
+    return {name: end for steps in (TIME, MEMORY, SIZE) for end, name in steps if end != _NO_END}
+
+
 def amount(count: int) -> str:
     """``few`` or ``many``."""
     return AMOUNTS[count > FEW]

@@ -13,18 +13,22 @@ import hashlib
 import lzma
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from runner.model.errors import RunnerError, no_such
+from runner.records.store.decisions import excerpt_bytes
 from runner.tasks.data_files import folder_files
 from runner.views.audience import ORGANISER
+from runner.views.listing import looked_up
 from runner.views.logs import log_lines
 
 if TYPE_CHECKING:
+    from runner.model.run import Run
     from runner.model.task import Dataset, Task
+    from runner.records.store.connect import Store
     from runner.records.store.run_detail import RunDetail
 
 MASK = "[hidden]"
@@ -32,6 +36,7 @@ WORDS = 3  # in a row that are hidden where they stand so in any hidden file
 LETTERS = (
     4  # of a word that is hidden alone where it stands in topics or truths; one with a digit may be shorter
 )
+AROUND = 1000  # characters of the lines before and after an excerpt with which it is read
 MOST = 32 * 1024  # characters of one excerpt, as it has to stand in an event
 STREAMS = ("stdout", "stderr")
 _WORD = re.compile(r"[^\W_]+")
@@ -80,12 +85,16 @@ def excerpt(found: RunDetail, task: Task, dataset: Dataset, stream: str, lines: 
     """
     if stream not in STREAMS:
         raise no_such("stream", stream, STREAMS, fix="use stdout or stderr", code="E101")
-    first, last = _range(lines)
-    chosen: list[str] = []
+    first, last = lines_of(lines)
+    chosen, before, after = list[str](), "", ""
     count = 0
     for count, line in enumerate(log_lines(found, ORGANISER, dataset, stream), 1):
-        if first <= count <= last:
+        if count < first:
+            before = f"{before}{line}\n"[-AROUND:]
+        elif count <= last:
             chosen.append(line)
+        elif len(after) < AROUND:
+            after = f"{after}\n{line}"[:AROUND]
     if last > count:
         why = f"Its {stream} has {count:,}."
         raise no_such("line", last, of=found.run.id, why=why, fix="runner logs prints them")
@@ -93,7 +102,7 @@ def excerpt(found: RunDetail, task: Task, dataset: Dataset, stream: str, lines: 
         raise RunnerError(
             "E101", "these lines are too long for an excerpt", fix=f"name at most {MOST:,} characters"
         )
-    text, masked = masked_text("\n".join(chosen), dataset, task.public_dataset())
+    text, masked = masked_text("\n".join(chosen), dataset, task.public_dataset(), before, after)
     return Excerpt(stream, first, last, text, masked)
 
 
@@ -110,7 +119,79 @@ def check_budget(task: Task, team: str, dataset: Dataset, used: int, size: int) 
     return left - size
 
 
-def _range(text: str) -> tuple[int, int]:
+@dataclass(frozen=True)
+class Prepared:
+    """An excerpt that its team can be given: what it is of, whether it is ``new``, and how many bytes are ``left`` after it."""
+
+    run: Run
+    task: Task
+    dataset: Dataset
+    attempt: int
+    part: Excerpt
+    new: bool
+    left: int
+
+    def give(self, store: Store) -> None:
+        """Note in the event log that the team is given it; one that it has costs nothing again."""
+        if self.new:
+            team = self.run.submission.team
+            place = {"task": self.task.id, "dataset": self.dataset.id, "team": team, "run": self.run.id}
+            data = {**place, "attempt": self.attempt, **self.part.as_dict()}
+            store.commit("log-excerpt-released", data, actor="organiser")
+
+    def numbered(self) -> list[str]:
+        """Its lines with their numbers, as the team reads them; escaped."""
+        return [
+            f"{number:>6}  {line}" for number, line in enumerate(self.part.text.split("\n"), self.part.first)
+        ]
+
+    def says(self, goes: str) -> str:
+        """How much it is, for a person; ``goes`` is what becomes of it."""
+        size, masked = self.part.size, self.part.masked
+        team = self.run.submission.team
+        return f"{size:,} bytes ({masked} masked) {goes} to {team}: at most {size * 8:,} bits of hidden data"
+
+    def left_says(self) -> str:
+        """What can still be given after it."""
+        team, place = self.run.submission.team, f"{self.task.id}/{self.dataset.id}"
+        return f"{self.left:,} of {self.task.log_excerpts:,} bytes are left for {team} on {place}"
+
+
+def hidden_run(store: Store, tasks: Mapping[str, Task], run: str) -> tuple[RunDetail, Task, Dataset, int]:
+    """A run of whose log excerpts can be given, with its task, dataset and the attempt that counts.
+
+    Raises E101 for one on a public dataset, E102 where there is none, or its task or dataset is gone.
+    """
+    found, dataset, task = looked_up(store, tasks, ORGANISER, run)
+    made = found.run
+    if task is None or dataset.id not in task.datasets:
+        what = f"the task or dataset of {made.id} is gone"
+        why = "Nobody can say any more what of its log is hidden."
+        raise RunnerError("E102", what, why=why, fix=f"bring back tasks/{made.submission.task}")
+    if dataset.visibility == "public":
+        what, why = f"{made.id} is on a public dataset", "Of public data its team sees everything."
+        raise RunnerError("E101", what, why=why, fix="nothing to do")
+    if found.attempt is None or found.attempt.number != made.outcome.attempt:
+        what = f"{made.id} has no such attempt that counts"
+        raise RunnerError("E102", what, fix="name the run without #n")
+    return found, task, dataset, found.attempt.number
+
+
+def prepared(store: Store, tasks: Mapping[str, Task], run: str, stream: str, lines: str) -> Prepared:
+    """Lines of the log of a run on hidden data as its team would get them. Raises as :func:`hidden_run`, :func:`excerpt` and
+    :func:`check_budget`."""
+    found, task, dataset, attempt = hidden_run(store, tasks, run)
+    part, team = excerpt(found, task, dataset, stream, lines), found.run.submission.team
+    new = (part.stream, part.first, part.last, part.text) not in [
+        (one.stream, one.first, one.last, one.text) for one in found.excerpts
+    ]
+    used = excerpt_bytes(store, task.id, dataset.id, team)
+    left = check_budget(task, team, dataset, used, part.size if new else 0)
+    return Prepared(found.run, task, dataset, attempt, part, new, left)
+
+
+def lines_of(text: str) -> tuple[int, int]:
+    """The first and the last line that ``A-B`` or ``A`` names. Raises E101."""
     match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", text.strip())
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= first <= last:
@@ -118,21 +199,28 @@ def _range(text: str) -> tuple[int, int]:
     return first, last
 
 
-def masked_text(text: str, dataset: Dataset, public: Dataset | None) -> tuple[str, int]:
+def masked_text(
+    text: str, dataset: Dataset, public: Dataset | None, before: str = "", after: str = ""
+) -> tuple[str, int]:
     """The text with :data:`MASK` for what hidden files hold, and how often it stands there. Lines stay lines.
 
-    It is read twice: as it stands, and with the escapes of JSON and of programming languages as what they mean.
+    It is read twice: as it stands, and with the escapes of JSON and of programming languages as what they mean; and with what stood
+    ``before`` and ``after`` it: a row of words that one excerpt begins and the next one ends is hidden in both.
     """
+    first, last = len(before), len(before) + len(text)
+    text = before + text + after
     readings = [_spoken(text, _UNPRINTED, lambda _: " "), _spoken(text, _WRITTEN, _written)]
     alone, rows = _hidden([[word for word, _, _ in one] for one in readings], dataset, public)
     places = sorted(place for one in readings for place in _places(text, one, alone, rows))
-    shown, end, masked = "", 0, 0
-    for start, stop in places:
+    shown, end, masked = "", first, 0
+    for start, stop in ((max(first, start), min(last, stop)) for start, stop in places):
+        if start >= stop:  # it lies before or after the text
+            continue
         if start >= end:
             shown += text[end:start] + MASK
             masked += 1
         end = max(end, stop)
-    return shown + text[end:], masked
+    return shown + text[end:last], masked
 
 
 _Spoken = list[tuple[str, int, int]]  # words of a text, and where each begins and ends in it

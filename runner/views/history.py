@@ -34,6 +34,7 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     ),
     "evaluations-accepted": ("{count} new evaluations of {task} were accepted, and count",),
     "run-cancelled": ("{run} was cancelled",),
+    "run-restarted": ("{run} is to be executed again",),
     "dataset-published": ("scores on {task}/{dataset} were opened", ", due {publish_at}"),
     "dataset-unpublished": ("scores on {task}/{dataset} were closed",),
     "key-drawn": ("the key of {task} was drawn, by which topics are split and names made up",),
@@ -74,6 +75,7 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "account-tied": ("somebody may sign in at a provider for the account {account}",),
     "account-untied": ("nobody signs in at a provider for the account {account} any more",),
     "account-closed": ("the account {account} was closed",),
+    "account-reopened": ("the account {account} was opened again",),
     "account-erased": ("what was known of {account} was erased", ": of its member {member}"),
     "loss-accepted": ("{count} lost parts of this log were given up",),
 }

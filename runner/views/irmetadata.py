@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError
 from runner.records.contents import KeptFile
-from runner.views.audience import escape
+from runner.views.audience import Audience, escape, permissions_of
 from schemas import load_yaml
 
 if TYPE_CHECKING:
+    from runner.model.task import Dataset
     from runner.records.store.run_detail import RunDetail
 
 NAME = "ir-metadata.yml"
@@ -125,6 +126,12 @@ def written(found: RunDetail) -> str:
     theirs = given(found)
     tree = _merged({} if theirs is None else theirs.values, measured(found))
     return yaml.safe_dump(tree, sort_keys=False, allow_unicode=False, default_flow_style=False)
+
+
+def to_take(found: RunDetail, audience: Audience, dataset: Dataset) -> str:
+    """The same for an audience that may have the files of the run; empty for others, and where nothing was executed."""
+    may = permissions_of(found, audience, dataset)
+    return written(found) if found.attempt is not None and may.run and may.content else ""
 
 
 def _header(beginning: bytes) -> bytes | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runner.records.store.run_detail import RunDetail
 
 LOG_LINES = 50
+MOST_LOG = 256 * 1024  # characters of a stream of a log on a page
 MAX_LINE = _LOG_WINDOW = 64 * 1024
 _LOG_NAME = re.compile(r"[a-z][a-z-]{0,39}\.(log|json)")
 
@@ -61,6 +62,27 @@ def sidecar_logs(found: RunDetail) -> dict[str, KeptFile]:
         for name, file in files.items()
         if _LOG_NAME.fullmatch(name) and name not in OF_THE_SOFTWARE
     }
+
+
+def log_of(found: RunDetail, audience: Audience, dataset: Dataset) -> dict[str, list[str]]:
+    """The log of a run as ``runner logs`` prints it, ``stdout`` and ``stderr`` by line; only the beginning of a long one. Empty
+    where there is none for this audience."""
+    streams: dict[str, list[str]] = {}
+    try:
+        for stream in ("stdout", "stderr"):
+            lines, left = [], MOST_LOG
+            for line in log_lines(found, audience, dataset, stream):
+                left -= len(line) + 1
+                if left < 0:
+                    lines.append(f"[cut: the server shows the first {MOST_LOG // 1024} KiB]")
+                    break
+                lines.append(line)
+            streams[stream] = lines
+    except RunnerError as error:
+        if error.code not in ("E102", "E103"):
+            raise
+        return {}
+    return streams
 
 
 def last_lines(found: RunDetail) -> dict[str, list[str]]:

@@ -2,7 +2,8 @@
 
 A template is named by its package and file: ``runner.views.show/run.html``. What is put into one is escaped; a value that
 it needs and does not get is an error. Only style sheets and scripts of ours go in as they are (``asset``), and the page's
-policy (``policy``) allows these by their hashes and nothing else.
+policy (``policy``) allows these by their hashes and nothing else. Elements and colours are those of all pages
+(:mod:`runner.exchange.look`).
 """
 
 from __future__ import annotations
@@ -10,29 +11,29 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runner.exchange import look
+from runner.exchange.look import LOOK, SCRIPT, source
+from runner.model.errors import RunnerError
+from runner.views.audience import escape
 from runner.views.text import figures, plural, printable
+from schemas.files import atomic_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def source(name: str) -> str | None:
-    """The text of a template, style sheet or script; None when there is no such file."""
-    package, _, file = name.partition("/")
-    path = files(package) / file
-    return path.read_text("utf-8") if path.is_file() else None
-
-
 def asset(name: str) -> str:
-    """A style sheet or script of ours as it stands on a page: a line break, and the file."""
-    return f"\n{source(name)}"
+    """A style sheet or script of ours as it stands on a page that is alone: a line break, and the file; what is of one page
+    stands below what is of all."""
+    above = source(LOOK if name.endswith(".css") else SCRIPT)
+    return f"\n{above}{source(name)}"
 
 
 def policy(style: str, script: str = "") -> str:
-    """The content security policy of a page: its own style sheet and script, by their names, and nothing else."""
+    """The content security policy of a page: its style sheet and script, by their names, and nothing else."""
     parts = ["default-src 'none'", *([f"script-src '{_hash(script)}'"] if script else [])]
     return "; ".join([*parts, f"style-src '{_hash(style)}'", "base-uri 'none'", "form-action 'none'"])
 
@@ -43,19 +44,10 @@ def _hash(name: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """The one Jinja2 environment: escaping, strict, tags without lines of their own."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    made = Environment(
-        loader=FunctionLoader(source),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    """The environment of all pages, with what work knows of them."""
+    made = look.environment()
     made.globals |= {"asset": asset, "policy": policy}
-    made.filters |= {"figures": figures, "plural": plural, "printable": printable, "thousands": "{:,}".format}
+    made.filters |= {"figures": figures, "plural": plural, "printable": printable}
     return made
 
 
@@ -73,6 +65,20 @@ def render(name: str, **values: Any) -> str:
         jinja2.UndefinedError: A value that the template needs is missing.
     """
     return environment().get_template(name).render(values)
+
+
+def write_page(target: Path, body: str) -> None:
+    """Write a page as a whole or not at all, readable by its owner only; it replaces a file that is there. Raises E101."""
+    try:
+        with atomic_file(target, mode=0o600) as file:
+            file.write(body.encode())
+    except OSError as error:
+        raise RunnerError(
+            "E101",
+            f"{escape(str(target), 200)} cannot be written",
+            why=str(error.strerror),
+            fix="name a file in a folder that is there and can be written to",
+        ) from error
 
 
 def macros(name: str) -> Any:

@@ -185,7 +185,7 @@ def _row(run: Run, may: Permissions, audience: Audience) -> dict[str, Any]:
             **_fields(outcome, "name", "says"),
             "reason": escape(outcome.reason) if may.free_text or may.platform else "",
             "blame": outcome.blame,
-            "next": (may.free_text and outcome.with_log) or outcome.next,
+            "next": outcome.next_for(organiser=may.platform, log=may.free_text),
             **_fields(outcome, "ranked", "costs_quota", "verdict"),
         },
         "stale": list(run.stale),
@@ -295,7 +295,7 @@ def _verdict(record: Mapping[str, Any], may: Permissions) -> dict[str, Any] | No
         "says": row.says,
         "detail": escape("".join(map(str, detail))),
         "blame": row.blame,
-        "next": (may.free_text and row.with_log) or row.next,
+        "next": (may.platform and row.organiser) or (may.free_text and row.with_log) or row.next,
         "warnings": [escape(one) for one in visible(verdict.warnings, free_text=may.free_text)],
     }
 

@@ -125,7 +125,7 @@ def run_scores(found: RunDetail, audience: Audience, dataset: Dataset) -> Mappin
         if not found.key or dataset.public_topics is None:
             return {}
         split = Split(found.key, {dataset.id: dataset.public_topics}, {dataset.id: part})
-        seen = over(split, dataset.id, found.measures, found.topics)
+        seen = over(split, dataset.id, found.measures, found.topics, found.unanswered)
     return {name: value.rounded(found.decimals.get(name)) for name, value in seen.items()}
 
 

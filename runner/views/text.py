@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import isfinite
 from typing import Any
 
+from runner.exchange.look import SIGNS, TONES
 from runner.views.audience import escape
 
 MAX_TEXT = 8000  # characters of one text
@@ -18,7 +21,9 @@ MAX_ID = 200
 OUTCOMES = {
     "scored": "green", "invalid": "yellow", "failed": "red", "held": "magenta", "running": "cyan",
     "pending": "dim", "cancelled": "dim", "withdrawn": "dim",
+    "taken": "green", "registered": "green", "received": "cyan", "refused": "red",
 }  # fmt: skip
+_BARS = "▁▂▃▄▅▆▇█"
 _BREAKS = re.compile(r"\r\n?|\n")
 
 
@@ -99,6 +104,37 @@ def memory(size: int | None, source: str) -> str:
 def width() -> int:
     """Columns of the terminal, 100 when there is none."""
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))
+
+
+def sign_of(outcome: str) -> str:
+    """What stands beside the colour of an outcome, as on pages; empty for words that have none."""
+    return SIGNS.get(TONES.get(outcome, ""), "")
+
+
+def signed(text: str) -> str:
+    """``text`` with its sign in front where it begins with an outcome (``✓ scored (stale)``); as it is otherwise."""
+    sign = sign_of(_first(text))
+    return f"{sign} {text}" if sign else text
+
+
+def style_of(text: str) -> str:
+    """The style (of rich) of a text that begins with an outcome; empty for others."""
+    return OUTCOMES.get(_first(text), "")
+
+
+def _first(text: str) -> str:
+    return re.split(r"[ :]", text, maxsplit=1)[0]
+
+
+def sparkline(values: Sequence[float], most: int) -> str:
+    """Values (one at least) as a line of bars from 0, or from the least below it, to the greatest; where they are more than ``most``, a bar
+    is the mean of its neighbours."""
+    count = min(len(values), most)
+    edges = [len(values) * n // count for n in range(count + 1)]
+    means = [math.fsum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
+    low, high = min(0.0, *means), max(0.0, *means)
+    span = (high - low) or 1.0
+    return "".join(_BARS[round((mean - low) / span * (len(_BARS) - 1))] for mean in means)
 
 
 def one_line(text: str) -> str:

@@ -20,11 +20,14 @@ from runner.exchange.inbox import answered
 from runner.exchange.oidc import Provider
 from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
+from runner.model.clock import stamp
+from runner.model.errors import RunnerError
 from runner.web.caching import Compressed, fitted
 from runner.web.guard import bounded
-from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, address
+from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, Waiting, address
 from runner.web.pages import page
 from runner.web.problems import is_api, problem
+from runner.web.program import Program
 from runner.web.rules import WORK, Call, Rule, Visitor
 from runner.web.sessions import Sessions
 from runner.web.work_door import WorkDoor
@@ -68,7 +71,7 @@ class Door:
     """What it needs to know: where things are, and ``url``, the address by which people reach the front.
 
     ``log`` is told what was refused; ``proxies`` are the addresses of ours whose word counts about where somebody comes from.
-    ``work`` is the door for work that stands on another machine.
+    ``work`` is the door for work that stands on another machine. ``kept``: answers become files, for everybody and without a server.
     """
 
     published: Published
@@ -77,9 +80,16 @@ class Door:
     log: SecurityLog
     proxies: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
+    waiting: Waiting = field(default_factory=Waiting)
     compressed: Compressed = field(default_factory=Compressed)
     work: WorkDoor | None = None
     provider: Provider | None = None
+    program: Program = field(default_factory=Program)
+    kept: bool = False
+
+    def now(self) -> str:
+        """The time by the clock of this machine (UTC)."""
+        return stamp(self.published.clock.now())
 
     @property
     def secure(self) -> bool:
@@ -98,17 +108,19 @@ class Door:
 
     def visitor(self, request: Request) -> Visitor:
         """Who asks. A token in the header goes before a cookie; either opens what is published of it now, or nothing."""
+        if self.kept:
+            return Visitor(program=is_api(request.url.path), kept=True)
         access = Access.read(self.published.root)
         kind, _, text = request.headers.get("authorization", "").partition(" ")
         program = is_api(request.url.path)
         if kind.lower() == "bearer" and (token := Token.read(text)) is not None:
-            return self._unless_replaced(Visitor(access.grant(token), token.key, program=program))
+            return self._unless_replaced(Visitor(access.grant(token, self.now()), token.key, program=program))
         if kind.lower() == "exchange" and self.work is not None and self.work.holds(text):
             return Visitor(work=True)
         if program:
             return Visitor(program=True)
         session = self.sessions.get(request.cookies.get(self.cookie, ""))
-        grant = access.of(session.token) if session else None
+        grant = access.of(session.token, self.now()) if session else None
         return self._unless_replaced(Visitor(grant, session.key, session)) if session and grant else Visitor()
 
     def _unless_replaced(self, visitor: Visitor) -> Visitor:
@@ -148,7 +160,8 @@ class Door:
         if wait := self._wait(request, visitor, rule):
             return self.refused(visitor, 429, f"Try again in {wait} seconds.", wait=wait)
         if visitor.program and visitor.grant is None and "authorization" in request.headers:
-            return self.refused(visitor, 401, "The token opens nothing: it is mistyped, or was replaced.")
+            token = Token.read(request.headers["authorization"].partition(" ")[2])
+            return self.refused(visitor, 401, self.opens_nothing(token))
         if visitor.role not in rule.may:
             return self._not_theirs(request, visitor, rule)
         if visitor.grant is not None and rule.scope not in visitor.grant.scopes:
@@ -207,6 +220,15 @@ class Door:
             self.log.note("token refused", address=where, token=known)
         return max(waits)
 
+    def opens_nothing(self, token: Token | None) -> str:
+        """Why nobody signs in with a token: in words that tell those who have a right one what to do with it."""
+        if token is not None and Access.read(self.published.root).is_link(token):
+            return (
+                "That belongs to a one-time link, and is no token to sign in with: open the link in a browser, and its "
+                "button shows the token."
+            )
+        return "The token opens nothing: it is mistyped, or was replaced, revoked or used up."
+
     def _wait(self, request: Request, visitor: Visitor, rule: Rule) -> int:
         """In how many seconds somebody may call this; 0 for now."""
         sends = rule.method not in SAFE
@@ -217,12 +239,21 @@ class Door:
             return self.wrong_token(request, Token.read(text))
         return self.limits.take("address", self.came_from(request), STRANGERS) if rule.limited else 0
 
-    def refused(self, visitor: Visitor, status: int, why: str = "", *, wait: int = 0) -> Response:
-        """An answer that says no, a page or for programs a problem in JSON; with ``wait``, in how many seconds to come again."""
+    def refused(
+        self,
+        visitor: Visitor,
+        status: int,
+        why: str = "",
+        *,
+        wait: int = 0,
+        error: RunnerError | None = None,
+    ) -> Response:
+        """An answer that says no, a page or for programs a problem in JSON; with ``wait``, in how many seconds to come again, with
+        an ``error`` in its words."""
         if visitor.program:
-            return problem(status, why, wait=wait)
+            return problem(status, why, wait=wait, error=error)
         title = WORDS.get(status, "Refused")
-        answer = page("problem", visitor, self.published, status=status, title=title, why=why)
+        answer = page("problem", visitor, self.published, status=status, title=title, why=why, error=error)
         if wait:
             answer.headers["Retry-After"] = str(wait)
         return answer

@@ -17,6 +17,10 @@ Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None
 MOST_CONNECTIONS = 2000
 MOST_HEAD = 32 * 1024  # bytes of the head of a request
 _DROPPED = {b"last-modified", b"server"}
+FOR_OTHERS = (
+    b"cross-origin-resource-policy",
+    b"cross-origin",
+)  # what an answer says that may stand on other people's pages
 
 
 class Guard:
@@ -26,7 +30,7 @@ class Guard:
         app: What answers.
         hosts: The host names by which we are called, with or without a port; another gets 400.
         most: Bytes that a body may have; a longer one gets 413, as soon as that is known.
-        headers: Of every answer, in the place of what it says itself.
+        headers: Of every answer, in the place of what it says itself, but for :data:`FOR_OTHERS`.
     """
 
     def __init__(self, app: Application, hosts: Sequence[str], most: int, headers: Mapping[str, str]) -> None:
@@ -58,7 +62,11 @@ class Guard:
                 kept = [(n, v) for n, v in message.get("headers", []) if n.lower() not in ours]
                 if not any(name.lower() == b"cache-control" for name, _ in kept):
                     kept.append((b"cache-control", b"no-store"))
-                message["headers"] = [*kept, *self.headers]
+                open_ = FOR_OTHERS in message.get("headers", [])
+                own = [
+                    FOR_OTHERS if open_ and name == FOR_OTHERS[0] else (name, v) for name, v in self.headers
+                ]
+                message["headers"] = [*kept, *own]
             await send(message)
 
         return with_headers

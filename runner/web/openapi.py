@@ -9,7 +9,7 @@ from typing import Any
 
 import schemas
 from runner.web.problems import MEDIA
-from runner.web.rules import Rule
+from runner.web.rules import Operation, Rule
 
 SHARED = ("api-problem", "inbox-answer")
 TITLE = "Proctor"
@@ -27,10 +27,16 @@ _STATUS = {
     "401": "A token is needed, or the one that was sent opens nothing.",
     "403": "Not open to this role, or to the scopes of this token.",
     "404": "Not there, or not for whoever asks: there is no telling which.",
+    "409": "The upload is at another offset.",
+    "412": "Of the protocol tus only version 1.0.0 is spoken; the answer says so in Tus-Version.",
     "413": "What was sent is too large.",
+    "415": "The content is of another type.",
+    "423": "Somebody else is sending it.",
     "429": "That was too often: Retry-After says in how many seconds to try again.",
+    "460": "The content has another digest than was said; what came of it is gone.",
     "507": "What was sent could not be kept, and was not taken.",
 }
+_EMPTY = ("412", "460")  # statuses of tus, without a problem in JSON
 
 
 def document(rules: Iterable[Rule]) -> dict[str, Any]:
@@ -74,32 +80,38 @@ def _moved(node: Any, to: str) -> Any:
 def _operation(rule: Rule) -> dict[str, Any]:
     of = rule.operation
     assert of is not None
-    good: dict[str, Any] = {
-        "description": "What was asked for.",
-        "content": {"application/json": {"schema": _page(of.gives) if of.paged else _named(of.gives)}},
-    }
+    good: dict[str, Any] = {"description": "What was asked for." if of.gives else "It is so, or done."}
+    if of.gives:
+        schema = _page(of.gives) if of.paged else _named(of.gives)
+        good["content"] = {"application/json": {"schema": schema}}
     wrong = (
         {"400", "401", "404", "429"} if rule.method == "GET" else {"400", "401", "404", "413", "429", "507"}
     )
     if "public" not in rule.may or rule.scope != "read":
         wrong.add("403")
-    if rule.method == "GET":
-        good["headers"] = {"ETag": {"description": "Names what is shown.", "schema": {"type": "string"}}}
+    wrong |= {*of.also}
+    tells = {**of.tells, **({"ETag": "Names what is shown."} if rule.method == "GET" else {})}
+    if tells:
+        good["headers"] = {
+            name: {"description": says, "schema": {"type": "string"}} for name, says in tells.items()
+        }
     said = inspect.getdoc(rule.answer) or ""
     made: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "-", f"{rule.method} {rule.path}".lower()).strip("-"),
         "summary": " ".join(said.split("\n\n")[0].split()),
         "description": f"Roles: {', '.join(rule.may)}. Scope: {rule.scope}.",
-        "parameters": [*_parameters(rule)],
+        "parameters": [*_parameters(rule), *_sent(of)],
         "responses": {
             str(of.status): good,
             **({"304": {"description": _STATUS["304"]}} if rule.method == "GET" else {}),
-            **{status: _problem(_STATUS[status]) for status in sorted(wrong)},
+            **{status: _problem(status, rule.method) for status in sorted(wrong)},
         },
         "security": [{"token": []}] if "public" not in rule.may else [{}, {"token": []}],
     }
     if of.takes:
         made["requestBody"] = _form(of.takes)
+    elif of.media:
+        made["requestBody"] = {"required": True, "content": {of.media: {}}}
     return made
 
 
@@ -107,7 +119,8 @@ def _parameters(rule: Rule) -> Iterable[dict[str, Any]]:
     of = rule.operation
     assert of is not None
     for name in re.findall(r"\{(\w+)[^}]*\}", rule.path):
-        says = f"Id of the {'request' if name == 'id' else name}."
+        noun = re.sub(r".*/(\w+)s/\{id\}.*", r"\1", rule.path) if name == "id" else name
+        says = f"Id of the {noun}."
         yield {
             "name": name,
             "in": "path",
@@ -122,6 +135,14 @@ def _parameters(rule: Rule) -> Iterable[dict[str, Any]]:
         yield {"name": name, "in": "query", "description": says, "schema": kind}
 
 
+def _sent(of: Operation) -> Iterable[dict[str, Any]]:
+    """The headers of a request."""
+    for needed, headers in ((True, of.sends), (False, of.may_send)):
+        for name, says in headers.items():
+            kind = {"type": "string"}
+            yield {"name": name, "in": "header", "required": needed, "description": says, "schema": kind}
+
+
 def _named(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
@@ -132,7 +153,10 @@ def _page(name: str) -> dict[str, Any]:
     return {"type": "object", "required": ["items", "next"], "properties": {"items": items, "next": then}}
 
 
-def _problem(says: str) -> dict[str, Any]:
+def _problem(status: str, method: str) -> dict[str, Any]:
+    says = _STATUS[status]
+    if status in _EMPTY or method == "HEAD":
+        return {"description": says}
     return {"description": says, "content": {MEDIA: {"schema": _named("api-problem")}}}
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from runner.model.clock import SystemClock, stamp
+from runner.exchange import look
+from runner.model.clock import stamp
 from runner.web.rules import Visitor
+from runner.web.vega import script
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -17,47 +19,35 @@ if TYPE_CHECKING:
 
     from runner.exchange.published import Object, Published, View
 
+PLOT = '<figure class="plot"'  # how a plot begins on a page; of a text of somebody's it would be escaped
 LATE = 60.0  # seconds without a sign of work until pages say so
-STYLE = (files("runner.web") / "site.css").read_text("utf-8")
+STYLE, SCRIPT, BOARD = (str(look.source(name)) for name in (look.LOOK, look.SCRIPT, look.BOARD))
 HAND_IN = (files("runner.web") / "hand_in.js").read_text("utf-8")
 
 
 @cache
 def environment() -> Environment:
-    """The one Jinja2 environment: escaping, and strict about what is missing."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made = Environment(
-        loader=PackageLoader("runner.web", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {"thousands": "{:,}".format, "date": date, "ahead": ahead, "fields": _fields}
+    """The environment of all pages, with the front's templates."""
+    made = look.environment("runner.web/templates")
+    made.filters |= {"fields": _fields}
     return made
+
+
+def load() -> list[str]:
+    """Read all templates, so that an update of the files meanwhile does not mix with what is loaded. Returns their names."""
+    names = [
+        path.name
+        for path in (files("runner.web") / "templates").iterdir()
+        if path.name.endswith((".html", ".svg", ".xml"))
+    ]
+    for name in names:
+        environment().get_template(name)
+    return names
 
 
 def _fields(row: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
     """Fields of a row, in this order."""
     return tuple(row[name] for name in names)
-
-
-def date(at: str) -> str:
-    """A time of ours (UTC) as people write it, with its zone."""
-    moment = datetime.fromisoformat(at)
-    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
-
-
-def ahead(at: str, now: str) -> str:
-    """How far a time is from another: ``in 3 days``, ``in 1 hour``, ``5 minutes ago``; whole units, the rest is left out."""
-    seconds = (datetime.fromisoformat(at) - datetime.fromisoformat(now)).total_seconds()
-    units = (("day", 86400), ("hour", 3600), ("minute", 60))
-    # Two of a unit before it is used: a deadline 30 hours ahead is not "in 1 day".
-    unit, size = next(((u, s) for u, s in units[:2] if abs(seconds) >= 2 * s), units[2])
-    count = int(abs(seconds) // size)
-    words = f"{count} {unit}{'' if count == 1 else 's'}" if count else "less than a minute"
-    return f"in {words}" if seconds >= 0 else f"{words} ago"
 
 
 def page(
@@ -90,16 +80,21 @@ def page(
         "visitor": visitor,
         "form": visitor.session.form if visitor.session else "",
         "late": None
-        if age is not None and age < LATE
+        if visitor.kept or (age is not None and age < LATE)
         else "unknown"
         if age is None
         else f"{age / 60:.0f} min",
         "style": None,
+        "plots": "",
+        "api": "",
+        "badge": "",
+        "unlisted": False,
         "title": title,
         "status": status,
         "up": up,
-        "live": live,
-        "now": stamp(SystemClock().now()),
+        "live": None if visitor.kept else live,
+        "now": stamp(published.clock.now()),
+        "once": secrets.token_hex(16),
     }
     text = environment().get_template(f"{name}.html").render({**known, **values})
     return HTMLResponse(text, status, {"Cache-Control": "no-store" if visitor.grant else "no-cache"})
@@ -112,8 +107,11 @@ def piece(
     view: View,
     up: Sequence[tuple[str, str]] = (),
     live: tuple[str, str] | None = None,
+    beside: Sequence[tuple[str, str, bool]] = (),
+    **values: Any,
 ) -> Response:
-    """An answer with the piece of a page that was published as an object."""
+    """An answer with the piece of a page that was published as an object; with plots in it, and with the script for these."""
+    text = view.text(of)
     return page(
         "piece",
         visitor,
@@ -123,5 +121,8 @@ def piece(
         live=live,
         style=of.style,
         kind=of.kind,
-        piece=view.text(of),
+        beside=beside,
+        piece=text,
+        plots=script()[0] if PLOT in text else "",
+        **values,
     )

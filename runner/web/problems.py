@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import schemas
-from runner.model.errors import CODES
+from runner.model.errors import CODES, RunnerError
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -40,17 +40,20 @@ def is_api(path: str) -> bool:
     return path.startswith(PREFIX)
 
 
-def content(status: int, why: str = "") -> bytes:
-    """A problem as JSON (schemas/api-problem.schema.json)."""
+def content(status: int, why: str = "", error: RunnerError | None = None) -> bytes:
+    """A problem as JSON (schemas/api-problem.schema.json), with the words of an ``error`` where there is one."""
     words = _WORDS.get(status, _WORDS[500 if status >= 500 else 400])
-    said = {"status": status, "title": CODES[words.code].title, **words._asdict(), "why": why}
-    return schemas.canonical(said)
+    said: dict[str, Any] = {**words._asdict(), "why": why}
+    if error is not None:
+        said = {name: getattr(error, name) for name in ("code", "what", "why", "fix")}
+        said |= {"problems": error.lines()} if error.problems else {}
+    return schemas.canonical({"status": status, "title": CODES[said["code"]].title, **said})
 
 
-def problem(status: int, why: str = "", *, wait: int = 0) -> Response:
-    """An answer that says no to a program; ``why`` is a sentence, ``wait`` in how many seconds to come again."""
+def problem(status: int, why: str = "", *, wait: int = 0, error: RunnerError | None = None) -> Response:
+    """An answer that says no to a program; ``why`` is a sentence, ``wait`` in how many seconds to come again; ``error`` says more."""
     from starlette.responses import Response
 
     more = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     more |= {"Retry-After": str(wait)} if wait else {}
-    return Response(content(status, why), status, {"Cache-Control": "no-store", **more}, MEDIA)
+    return Response(content(status, why, error), status, {"Cache-Control": "no-store", **more}, MEDIA)

@@ -22,6 +22,7 @@ SIGNED_IN: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
 TEAM: tuple[Role, ...] = ("team",)
 # The console: both look after a task. What discloses or gives power (publish, unblind, release, a role) only the organiser proposes.
 CONSOLE: tuple[Role, ...] = ("organiser", "assistant")
+ASKING: tuple[Role, ...] = ("team", *CONSOLE)  # whose requests have pages
 ORGANISER: tuple[Role, ...] = ("organiser",)
 WORK: tuple[Role, ...] = ("work",)  # of no account: work on another machine, by its key
 FORM_BYTES = 1024 * 1024
@@ -30,13 +31,14 @@ FORM_BYTES = 1024 * 1024
 @dataclass(frozen=True)
 class Visitor:
     """Who asks: with a ``grant`` signed in, by a cookie's ``session`` or by a token in the header. ``key`` signs requests.
-    ``work`` is set for work itself, on another machine."""
+    ``work`` is set for work itself, on another machine; ``kept`` where the page becomes a file that outlives this server."""
 
     grant: Grant | None = None
     key: str = ""
     session: Session | None = None
     program: bool = False  # asks the API: by a token in the header alone, and is answered in JSON
     work: bool = False
+    kept: bool = False
 
     @property
     def role(self) -> Role:
@@ -74,14 +76,22 @@ class Operation:
     """What a route of the API says of itself in its description (:mod:`runner.web.openapi`).
 
     ``gives``: the schema of its answer, or of the entries of its pages where ``paged``; ``takes``: the schema of the fields
-    of a form that go with a ``file``; ``query``: further parameters, with what they mean.
+    of a form that go with a ``file``; ``query``: further parameters, with what they mean. For what is sent and answered in
+    headers, each with what it means: ``sends`` has to be there, ``may_send`` can be, ``tells`` is in a good answer; ``media`` is what
+    the body is in, where it is no form, and ``also`` are statuses that other routes do not answer with. Without ``gives`` a good answer has
+    no content.
     """
 
-    gives: str
+    gives: str = ""
     paged: bool = False
     takes: str = ""
     status: int = 200
     query: Mapping[str, str] = field(default_factory=dict)
+    sends: Mapping[str, str] = field(default_factory=dict)
+    may_send: Mapping[str, str] = field(default_factory=dict)
+    tells: Mapping[str, str] = field(default_factory=dict)
+    media: str = ""
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from runner.exchange.address import note_address
 from runner.exchange.inbox import Inbox
 from runner.exchange.link import public_bytes
 from runner.exchange.oidc import Provider
 from runner.exchange.published import Damaged, Published
 from runner.exchange.security import SecurityLog
-from runner.web.confined import confine
+from runner.model.clock import Clock
+from runner.web.confined import close_calls, confine
 from runner.web.door import HEADERS, Door
 from runner.web.guard import MOST_CONNECTIONS, MOST_HEAD, Guard
+from runner.web.limits import Waiting
 from runner.web.live import Live
+from runner.web.pages import load
 from runner.web.problems import is_api
 from runner.web.routes import rules
 from runner.web.rules import Visitor
@@ -44,6 +48,9 @@ def application(
     ending: Callable[[], bool] = lambda: False,
     work_key: str | None = None,
     provider: Provider | None = None,
+    clock: Clock | None = None,
+    waiting: Waiting = Waiting(),
+    kept: bool = False,
 ) -> Guard:
     """The front as an ASGI application.
 
@@ -56,20 +63,25 @@ def application(
         ending: Whether the server is about to end: then streams of events do.
         work_key: The public key of work on another machine; None where both have one folder.
         provider: Where people sign in beside their tokens.
+        clock: By default that of this machine.
+        waiting: How much of a team may wait at a time.
+        kept: Whether its answers become files (:mod:`runner.web.static`): then everybody is a stranger.
     """
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    sessions, log = Sessions(state), SecurityLog(state)
+    sessions, log = Sessions(state, clock), SecurityLog(state, clock=clock)
     work = WorkDoor(public_bytes(work_key), url) if work_key else None
     door = Door(
-        Published(exchange / "published"),
+        Published(exchange / "published", clock),
         sessions,
         url,
         log,
         frozenset(proxies),
+        waiting=waiting,
         work=work,
         provider=provider,
+        kept=kept,
     )
 
     live = Live(door.published.root, door.sessions.taken, ending)
@@ -87,12 +99,14 @@ def _troubles(door: Door) -> dict[Any, Any]:
     from starlette.responses import Response
 
     async def refused(request: Request, error: Exception) -> Response:
-        visitor = Visitor(program=is_api(request.url.path))
+        stranger = Visitor(program=is_api(request.url.path))
         if not isinstance(error, HTTPException):
-            answer = door.refused(visitor, 500)
+            answer = door.refused(stranger, 500)
             answer.headers["Connection"] = "close"  # uvicorn ends the connection behind it
             return answer
-        answer = door.refused(visitor, error.status_code)
+        with suppress(Damaged, OSError, sqlite3.Error):
+            stranger = door.visitor(request)  # whoever has signed in is not asked to
+        answer = door.refused(stranger, error.status_code)
         answer.headers.update(error.headers or {})
         return answer
 
@@ -170,10 +184,11 @@ def serve(
         name = f"[{host}]" if ":" in host else host
         here = url or f"http://{name}:{listening.getsockname()[1]}"
         inbox, published = exchange / "inbox", exchange / "published"
-        with suppress(
-            OSError
-        ):  # another wall of this machine, such as a filter of system calls, may forbid it
+        # Another wall of this machine, such as a filter of system calls, may forbid either.
+        with suppress(OSError):
             confine([published], [state, inbox, *([published] if work_key else [])])
+        with suppress(OSError):
+            close_calls()
         app = application(
             exchange,
             state,
@@ -183,7 +198,10 @@ def serve(
             work_key=work_key,
             provider=provider,
         )
-        Inbox(exchange / "inbox").sweep()
+        Inbox(inbox).sweep()
+        with suppress(OSError):  # links that organisers send want it, nothing else
+            note_address(inbox, here)
+        load()
         say(f"ready {here}")
         server = uvicorn.Server(settings(app))
         server.run(sockets=[listening])

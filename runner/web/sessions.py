@@ -8,7 +8,6 @@ import json
 import secrets
 import sqlite3
 import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from runner.exchange.inbox import Request
 from runner.exchange.receipts import KEY, Signer
+from runner.model.clock import Clock, SystemClock
 
 LASTS = 12 * 3600.0  # seconds
 _TABLES = """
@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL, k
 CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, team TEXT, arrival TEXT NOT NULL, sha256 TEXT, size INTEGER,
                                      what TEXT NOT NULL, receipt TEXT);
 CREATE TABLE IF NOT EXISTS replaced (token TEXT PRIMARY KEY, request TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL);
 """
 
 
@@ -45,7 +46,8 @@ class Sessions:
     """Sessions by a secret that only the cookie holds; the database has its hash. ``signer`` signs what arrives, with the key
     that is kept beside it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "front.sqlite"
         self._lock = threading.Lock()
@@ -59,13 +61,25 @@ class Sessions:
                 one.unlink()
             self._db = _opened(path)
         self.signer = Signer.load(folder / KEY)
+        with self._db:
+            self._db.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
+        self._secret = bytes(self._db.execute("SELECT bytes FROM secret").fetchone()[0])
+
+    def seed(self, form: str, *said: str) -> bytes:
+        """What is drawn for a form that was sent: the same when it is sent again, and guessed by nobody who has not the form."""
+        return hmac.digest(self._secret, json.dumps([form, *said]).encode(), "sha256")
+
+    @staticmethod
+    def named(what: str, seed: bytes) -> str:
+        """An id of 32 digits for ``what`` of a seed: others see it, and learn no bit of the seed, nor of the token that it draws."""
+        return hashlib.sha256(b"proctor " + what.encode() + b"\0" + seed).hexdigest()[:32]
 
     def begin(self, token: str, key: str) -> str:
         """A new session, always with a new secret: one that was planted before is worth nothing. Returns the secret."""
         secret = secrets.token_urlsafe(32)
-        row = (_hashed(secret), token, key, secrets.token_urlsafe(24), time.time() + LASTS)
+        row = (_hashed(secret), token, key, secrets.token_urlsafe(24), self._now() + LASTS)
         with self._lock, self._db:
-            self._db.execute("DELETE FROM sessions WHERE ends < ?", (time.time(),))
+            self._db.execute("DELETE FROM sessions WHERE ends < ?", (self._now(),))
             self._db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
         return secret
 
@@ -73,8 +87,11 @@ class Sessions:
         """The session of a cookie; None when there is none, or it is over."""
         query = "SELECT token, key, form FROM sessions WHERE id = ? AND ends > ?"
         with self._lock:
-            row = self._db.execute(query, (_hashed(secret), time.time())).fetchone()
+            row = self._db.execute(query, (_hashed(secret), self._now())).fetchone()
         return Session(*row) if row else None
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
 
     def end(self, secret: str) -> None:
         """End a session."""
@@ -137,10 +154,13 @@ def _opened(path: Path) -> sqlite3.Connection:
     path.touch(0o600)
     found = sqlite3.connect(path, check_same_thread=False, timeout=30)
     try:
+        found.execute("PRAGMA secure_delete = ON")  # keys of sessions that ended are overwritten
         found.executescript(_TABLES)
         columns = [row[1] for row in found.execute("PRAGMA table_info(requests)")]
         if "receipt" not in columns:  # a database of an older version
             found.execute("ALTER TABLE requests ADD COLUMN receipt TEXT")
+        with suppress(sqlite3.OperationalError):  # a full disk
+            found.execute("VACUUM")  # what a version before this one left in free pages
     except BaseException:
         found.close()
         raise

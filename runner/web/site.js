@@ -14,9 +14,14 @@
       if (!next.hasAttribute(name) && name !== "open") old.removeAttribute(name);
     for (const { name, value } of next.attributes)
       if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-    const before = [...old.childNodes], after = [...next.childNodes];
-    after.forEach((child, at) => (at < before.length ? become(before[at], child) : old.append(child)));
-    before.slice(after.length).forEach(child => child.remove());
+    const after = [...next.childNodes], named = new Map([...old.children].map(child => [child.dataset.name, child]));
+    after.forEach((child, at) => {
+      const own = named.get(child.dataset?.name || null); // rows of a leaderboard, in whatever order they stand now
+      if (own !== undefined && own !== old.childNodes[at]) old.insertBefore(own, old.childNodes[at] ?? null);
+      if (at < old.childNodes.length) become(old.childNodes[at], child);
+      else old.append(child);
+    });
+    while (old.childNodes.length > after.length) old.lastChild.remove();
   };
 
   const said = follows => {
@@ -31,6 +36,7 @@
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("content");
     if (next === null) return;
     become(content, next);
+    document.dispatchEvent(new Event("changed"));
     said(stream !== null);
   };
 

@@ -7,6 +7,7 @@ its digest is moved into a request as it is, so that nothing large is copied or 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -87,12 +88,26 @@ class Uploads:
             why = f"Uploads of a team have at most {in_units(bounds.team)} together, and {in_units(kept)} are announced"
             raise Full(413, f"{why}: hand them in, or remove them.")
         self.root.mkdir(parents=True, exist_ok=True)
-        if shutil.disk_usage(self.root).free - size < bounds.free:
+        if not self.has_room(size):
             raise Full(507, "The disk of the server has no room for it: write to the organiser.")
         made = Upload(secrets.token_hex(16), team, size, sha256, began)
         self._file(made.id).touch()
         self._write(made)
         return made
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more, and all that is still to come of the uploads of all teams, leave what has to stay free."""
+        coming = 0
+        for path in self.root.glob("*.json"):
+            with suppress(OSError, ValueError, TypeError):
+                one = Upload(**json.loads(path.read_bytes()))
+                coming += max(0, one.size - self.offset(one))
+        return shutil.disk_usage(self.root).free - size - coming >= self.bounds.free
+
+    def keep_free(self, size: int) -> None:
+        """Raise OSError (no space) where so many bytes of an upload would take what has to stay free: others write to the disk, too."""
+        if shutil.disk_usage(self.root).free - size < self.bounds.free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
 
     def of(self, team: str) -> list[Upload]:
         """The uploads of a team."""

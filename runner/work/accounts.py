@@ -28,9 +28,11 @@ from runner.model.names import BASELINES, check_apart, check_name
 from runner.work.identities import TABLES as IDENTITIES
 from runner.work.identities import Identities
 from runner.work.people import TABLES as PEOPLE
-from runner.work.people import People
+from runner.work.people import WANTED, People
+from runner.work.registrations import LET_IN, Registrations
 from runner.work.registrations import TABLES as REGISTRATIONS
-from runner.work.registrations import Registrations
+from runner.work.uses import TABLES as USES
+from runner.work.uses import Uses
 
 SCOPES: dict[Role, tuple[str, ...]] = {
     "organiser": ("read", "manage"),
@@ -51,6 +53,9 @@ CREATE INDEX tokens_of ON tokens (account);
     "ALTER TABLE tokens ADD COLUMN expires TEXT",
     REGISTRATIONS,
     IDENTITIES,
+    USES,
+    WANTED,
+    LET_IN,
 )
 VERSION = len(_TABLES)
 
@@ -76,6 +81,7 @@ class Accounts:
         self.people = People(connection)
         self.registrations = Registrations(connection)
         self.identities = Identities(connection)
+        self.uses = Uses(connection)
 
     def all(self) -> list[Account]:
         """Every account, in the order in which they were made."""
@@ -99,7 +105,8 @@ class Accounts:
 
     def named(self, text: str) -> Account:
         """The account of that id, or of the team of that name. Raises E102."""
-        found = next((one for one in self.all() if text in (one.id, one.team)), None)
+        there = {one.team: one for one in self.all()} | {one.id: one for one in self.all()}
+        found = there.get(text)  # a team that is called as an id is meant by its own
         if found is None:
             known = [one.id for one in self.all()]
             raise no_such("account", text, known, fix="runner account list names them")
@@ -205,7 +212,7 @@ class Accounts:
                 raise RunnerError("E101", "that token is another's", fix="ask for a new one")
             linked = self._is_link(account, by, at)
             if not linked:
-                self.check(account, by, "manage")
+                self.check(account, by, "manage", at)
                 if any(not self._may(account, by, scope) for scope in scopes):
                     raise RunnerError(
                         "E103", "a token gives no more than it has", fix="leave out what it has not"
@@ -275,9 +282,18 @@ class Accounts:
             query = "UPDATE accounts SET closed = ? WHERE id = ? AND closed IS NULL"
             return self._db.execute(query, (self._now(), account.id)).rowcount == 1
 
+    def reopen(self, account: Account) -> bool:
+        """Open an account again: tokens of before stay revoked, new ones can be made. False when it was open. Raises E101 for one whose name was erased."""
+        if account.role == "team" and account.team is None:
+            raise RunnerError("E101", f"{account.id} was erased", fix="runner team add makes an account")
+        with self._db:
+            query = "UPDATE accounts SET closed = NULL WHERE id = ? AND closed IS NOT NULL"
+            return self._db.execute(query, (account.id,)).rowcount == 1
+
     def erase(self, account: Account, *, keep_name: bool) -> None:
         """Close an account and erase all that is known of the people behind it; ``keep_name`` keeps the name of its team."""
         self.close(account)
+        self.uses.erase(account.id)
         with self._db:
             self._db.execute("DELETE FROM tokens WHERE account = ?", (account.id,))
             if not keep_name:
@@ -291,12 +307,13 @@ class Accounts:
         row = self._db.execute(query, (token, account)).fetchone()
         return None if row is None else (self._account(account), row[0])
 
-    def check(self, account: Account, token: str, scope: str) -> None:
-        """Raise E103 unless an account may do with this token what ``scope`` says, now."""
+    def check(self, account: Account, token: str, scope: str, at: datetime | None = None) -> None:
+        """Raise E103 unless an account may do with this token what ``scope`` says: one that was taken away may nothing, one whose time
+        is over may what was asked for before then (``at``; None: now)."""
         query = """SELECT t.scopes FROM tokens t JOIN accounts a ON a.id = t.account
                    WHERE t.id = ? AND a.id = ? AND t.revoked IS NULL AND a.closed IS NULL
                    AND (t.expires IS NULL OR t.expires >= ?)"""
-        row = self._db.execute(query, (token, account.id, self._now())).fetchone()
+        row = self._db.execute(query, (token, account.id, stamp(at or self._clock.now()))).fetchone()
         if row is None or scope not in row[0].split():
             what = (
                 "the token opens nothing any more" if row is None else f"the token is not for this ({scope})"

@@ -46,6 +46,10 @@ class Arrivals:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass  # nobody looked yet, or nobody knows
 
+    def set_back(self) -> timedelta:
+        """How far the clock of this machine is behind the last look: it was set back since, if that is much."""
+        return max(timedelta(0), self._last - self._now()) if self._last is not None else timedelta(0)
+
     def look(self, waiting: Collection[str]) -> None:
         """Note which requests, by their ids, are in the inbox now. Raises OSError when that cannot be kept."""
         now = self._now()

@@ -16,23 +16,28 @@ from typing import TYPE_CHECKING, Any
 
 from runner.views.audience import on_boards
 from runner.views.history import told
+from runner.work.handlers.organise import may_rerun
 from runner.work.proposals import waiting
 
 if TYPE_CHECKING:
+    from runner.model.config import Person
+    from runner.model.run import Run
     from runner.model.task import Task
     from runner.records.events import Event
     from runner.views.listing import ListedRun
 
 GIB = 2**30
-MOST = 50  # rows of a list; how many there are stands beside it
+MOST = 1000  # rows of a list; how many there are stands beside it
+MOST_EVENTS = 500  # the newest
 # What people did; what the platform did by itself would say when hidden runs ended.
 SHOWN = (
     *("submission-registered", "submission-withdrawn", "submission-chosen"),
     *("quota-extended", "deadline-extended", "limits-extended", "dataset-paused", "dataset-resumed"),
     *("dataset-published", "dataset-unpublished", "names-opened", "run-released", "run-closed", "run-cancelled"),
+    "run-restarted",
     *("round-frozen", "run-reviewed", "run-commented", "log-excerpt-released", "evaluations-accepted"),
     *("proposal-decided", "account-added", "token-replaced", "token-added", "link-made"),
-    *("account-closed", "account-erased"),
+    *("account-closed", "account-reopened", "account-erased"),
 )  # fmt: skip
 # Facts of them that go through the front; others are free text, or say what is inside a run.
 FACTS = (
@@ -62,6 +67,8 @@ def console(
     events: Iterable[Event],
     home: Path,
     opened: Mapping[str, Collection[str]],
+    registrations: Mapping[str, Any],
+    closed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The console as data.
 
@@ -73,20 +80,23 @@ def console(
         events: The event log.
         home: A folder on the disk that work fills.
         opened: By task the datasets whose scores are published.
+        registrations: That wait, and how many teams came in at once.
+        closed: Teams whose account was closed.
     """
     queue = [row for row in rows if row["outcome"]["name"] in ("pending", "running")]
     held = [row for row in rows if row["outcome"]["name"] == "held"]
-    known = list(events)
+    known, listed = list(events), list(listed)
+    runs = {one.run.id: one.run for one in listed}
     reviews = list(_reviews(listed, tasks))
-    runs = Counter(row["team"] for row in rows)
-    free, of = _disk(home)
+    of = {name: [row["outcome"]["name"] for row in rows if row["team"] == name] for name in (*teams, *closed)}
+    free, size = _disk(home)
     return {
         "queue": {
             "waiting": sum(row["outcome"]["name"] == "pending" for row in queue),
             "running": sum(row["outcome"]["name"] == "running" for row in queue),
             "runs": [_named(row) for row in queue[:MOST]],
         },
-        "held": {"count": len(held), "runs": [_held(row) for row in held[:MOST]]},
+        "held": {"count": len(held), "runs": [_held(row, runs[row["run"]], tasks) for row in held[:MOST]]},
         "review": {"count": len(reviews), "runs": reviews[:MOST]},
         "proposals": [
             {
@@ -103,19 +113,37 @@ def console(
             for one in task.datasets.values()
             if one.visibility != "public" and one.id not in opened.get(task.id, ())
         ],
-        "teams": [{"team": team, "runs": runs[team]} for team in teams],
-        "disk": {"free_gib": free, "of_gib": of},
-        "events": list(_events(known, tasks))[-MOST:][::-1],
+        "teams": [_team(name, of[name], "closed" if name in closed else "open") for name in sorted(of)],
+        "registrations": dict(registrations),
+        "disk": {"free_gib": free, "of_gib": size},
+        "events": list(_events(known, tasks))[-MOST_EVENTS:][::-1],
     }
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{key: row[key] for key in ("run", "task", "team")}, "outcome": row["outcome"]["name"]}
+    named = {key: row[key] for key in ("run", "submission", "task", "team", "how")}
+    return {**named, "outcome": row["outcome"]["name"]}
 
 
-def _held(row: Mapping[str, Any]) -> dict[str, Any]:
-    outcome = row["outcome"]
-    more = {key: outcome[key] for key in ("verdict", "says", "next")}
+def _team(name: str, outcomes: Sequence[str], account: str) -> dict[str, Any]:
+    """A team, and how many of its runs became what."""
+    count = Counter(outcomes)
+    of = {
+        "queue": ("pending", "running"),
+        "held": ("held",),
+        "scored": ("scored",),
+        "failed": ("failed", "invalid"),
+    }
+    counts = {words: sum(count[one] for one in names) for words, names in of.items()}
+    return {"team": name, "runs": len(outcomes), **counts, "account": account}
+
+
+def _held(row: Mapping[str, Any], run: Run, tasks: Mapping[str, Task]) -> dict[str, Any]:
+    """A held run: what is told of it to its team, what the organiser does next, in words of ours, and whether the web may have it executed
+    again."""
+    more: dict[str, Any] = {key: row["outcome"][key] for key in ("verdict", "says")}
+    more["next"] = run.outcome.next_for(organiser=True, log=False)
+    more["again"] = row["how"] == "executed" and may_rerun(run, tasks.get(row["task"]))
     return {**_named(row), **more, "look": f"runner show {row['run']}"}
 
 
@@ -127,7 +155,8 @@ def _reviews(listed: Iterable[ListedRun], tasks: Mapping[str, Task]) -> Iterable
         waits = task is not None and run.outcome.ranked and not on_boards(run, task, organiser=False)
         if flagged or waits:
             state = "flagged" if flagged else "waits"
-            named = {"run": run.id, "task": run.submission.task, "team": run.submission.team}
+            of = run.submission
+            named = {"run": run.id, "submission": of.id, "task": of.task, "team": of.team, "how": of.how}
             yield {**named, "state": state, "look": f"runner review {run.id} --approve"}
 
 
@@ -135,12 +164,20 @@ def _events(events: Iterable[Event], tasks: Mapping[str, Task]) -> Iterable[dict
     """What people did, without what they wrote; of tasks that are shown."""
     shown = [one for one in events if one.type in SHOWN]
     plain = [
-        replace(one, data={k: v for k, v in one.data.items() if k in FACTS}, person=None) for one in shown
+        replace(one, data={k: v for k, v in one.data.items() if k in FACTS}, person=_account(one))
+        for one in shown
     ]
     for one in told(plain):
         if one.task and one.task not in tasks:
             continue
-        yield {"seq": one.event.seq, "time": one.event.time, "who": one.who, "says": one.says}
+        about = {"task": one.task, "team": one.team}
+        said = {"seq": one.event.seq, "time": one.event.time, "who": one.who, "says": one.says}
+        yield {**said, **{key: value for key, value in about.items() if value}}
+
+
+def _account(event: Event) -> Person | None:
+    """Whose account did it on the web: an opaque id, and never the name of a person at the terminal."""
+    return event.person if event.person is not None and event.person.named_by == "account" else None
 
 
 def _disk(home: Path) -> tuple[int, int]:

@@ -167,8 +167,8 @@ class Link:
                 continue
             if entry in self._given or answered(self.config.published, id_of(entry)) is not None:
                 self._done(entry)
-            elif sum(files.values()) > MAX_PARCEL + MAX_REQUEST:
-                self.say(f"request {id_of(entry)} is none: it has more than {MAX_PARCEL} bytes")
+            elif sum(files.values()) > MAX_PARCEL + MAX_REQUEST or files.get("request.json", 0) > MAX_REQUEST:
+                self.say(f"request {id_of(entry)} is none: it is larger than a request may be")
                 self._done(entry)
             elif shutil.disk_usage(self.inbox.root).free < 4 * sum(
                 files.values()

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
+import schemas
 from runner.exchange.published import Publisher
 from runner.exchange.receipts import KEY, Signer, publish_key
 from runner.execution.coordinator import EvaluationRequest, Listener, coordinating
@@ -26,14 +29,17 @@ from runner.model.task import Task
 from runner.records.commit import WORK_LOCK
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
-from runner.work.accounts import open_accounts, publish_access
+from runner.views.plots.apart import Apart
+from runner.work.accounts import Accounts, open_accounts, publish_access
 from runner.work.checks import Checks
+from runner.work.drawings import Drawings
 from runner.work.front import Front
 from runner.work.link import Link, forget_contact
 from runner.work.news import Told
-from runner.work.notices.telling import Telling
+from runner.work.notices.telling import Telling, of_teams
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
+from runner.work.run_pages import Kept
 from runner.work.slot import Slot
 
 TICK = 0.5  # seconds between two looks into the inbox
@@ -70,6 +76,7 @@ class Work:
         self.front = front
         self._wake = threading.Event()
         self._failure: BaseException | None = None
+        self._stuck = ""  # why nothing can be published
         self._told = Told(self.clock, config.news)
 
     def run(self) -> None:
@@ -153,6 +160,7 @@ class Work:
             open_accounts(config, clock=self.clock) as accounts,
             closing(Checks.on(machine := self.machine or Machine(config, self.listener.say))) as checks,
             closing(Slot()) as slot,
+            closing(Drawings(to, Apart(), self.listener.say)) as drawings,
         ):
             publish_access(config, accounts)
             signer = Signer.load(config.home / KEY)
@@ -168,36 +176,69 @@ class Work:
                 self.front is not None,
                 slot,
                 machine.engine,
+                told=self._told,
             )
             tasks: Mapping[str, Task] = {}
+            kept: Kept = {}
             seen: object = None
             said = looked = due = 0.0
             while not self.stop.is_set():
                 now = time.monotonic()
                 if now - said >= ALIVE or not said:
-                    to.alive()
+                    to.alive(bool(self._stuck))
                     said = now
                 state = (
                     store.catch_up().seq,
                     tuple(store.archive.live()),
                     self._definitions(),
-                    accounts.teams(),
+                    (teams := _teams(accounts)),
+                    [one.account for one in accounts.registrations.waiting()],
+                    accounts.people.all_wants(),
                     self._told.time(),
+                    drawings.drawn,
                 )
                 if (state != seen and now >= due) or now - looked >= REFRESH:
                     tasks = load_tasks(config)[0]
-                    with self._told.store(store, tasks) as as_told:
-                        Desk(as_told, tasks, to, self.listener.problem, self.clock).publish(accounts.teams())
+                    with self._publishing(), self._told.store(store, tasks) as as_told:
+                        shown = accounts.registrations.shown(tasks.values(), self.clock.now())
+                        told = of_teams(config, accounts)
+                        known = (kept, shown, told, drawings)
+                        Desk(as_told, tasks, to, self.listener.problem, self.clock, *known).publish(*teams)
                     seen, looked = state, now
                     due = time.monotonic() + REST * (time.monotonic() - now)
+                drawings.collect()
                 if requests.round(announced(tasks, self.clock.now())):
                     self._wake.set()
                 self.stop.wait(TICK)
+
+    @contextmanager
+    def _publishing(self) -> Iterator[None]:
+        """A defect of ours in the block is told, once until it is another one or gone, and the clerk goes on deciding."""
+        try:
+            yield
+        except (RunnerError, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001  (what is published is one step; teams are answered all the same)
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            why = f"{type(error).__name__}: {schemas.show(str(error), 300)} ({Path(at.filename).name}:{at.lineno})"
+            if why != self._stuck:
+                what = "nothing new can be published: a defect of runner itself"
+                fix = "report this; it is tried again, and what is asked for is decided meanwhile"
+                self.listener.problem(PlatformError(what, why=why, fix=fix, code="E308"))
+            self._stuck = why
+        else:
+            self._stuck = ""
 
     def _definitions(self) -> tuple[tuple[str, int], ...]:
         """The tasks that there are, and when each was written last."""
         paths = sorted(self.config.tasks.glob("*/task.yaml"))
         return tuple((path.parent.name, path.stat().st_mtime_ns) for path in paths)
+
+
+def _teams(accounts: Accounts) -> tuple[Sequence[str], Sequence[str]]:
+    """The teams with an open account, and those with a closed one."""
+    closed = (one.team for one in accounts.all() if one.team is not None and one.closed is not None)
+    return accounts.teams(), sorted(closed)
 
 
 @contextmanager

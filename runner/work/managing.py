@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import schemas
 from runner.exchange.access import Role, Token
 from runner.exchange.inbox import answer
 from runner.exchange.security import SecurityLog
@@ -22,9 +23,11 @@ from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import submissions
 from runner.work.accounts import Account, Accounts, open_accounts, publish_access
 from runner.work.identities import Identity
+from runner.work.notices.outbox import forget_team
 from runner.work.registrations import Registration
 
 ACTOR = "organiser"
+_CLOSES = {"account-added": False, "account-reopened": False, "account-closed": True, "account-erased": True}
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,8 @@ class Managing:
 
     def lend_token(self, account: Account, token: str, key: str, lasts: timedelta) -> None:
         """Note a token for a while, of somebody whom a provider knows (:meth:`Accounts.lend`)."""
-        if self.accounts.lend(account, token, key, lasts):
-            self._done("token-added", account, token=token, by="provider")
+        new = self.accounts.lend(account, token, key, lasts)
+        self._once("token-added", account, new=new, token=token, by="provider")
         publish_access(self.config, self.accounts)
 
     def tie(self, account: Account, identity: Identity) -> None:
@@ -67,10 +70,13 @@ class Managing:
         self.accounts.registrations.put(asked)
         SecurityLog(self.config.home).note("registration waits", account=asked.account)
 
-    def admit(self, asked: Registration, team: str | None = None) -> Account:
-        """Make the account that was registered for, under another name of the ``team`` where one is given. Raises as :meth:`add`."""
+    def admit(self, asked: Registration, team: str | None = None, *, at_once: bool = False) -> Account:
+        """Make the account that was registered for, under another name of the ``team`` where one is given. Raises as :meth:`add`.
+
+        Unless it is let in ``at_once``, without a person, it is among those who are told (:mod:`runner.work.notices`).
+        """
         if self.accounts.has(asked.account):  # killed before, the rest was not done
-            return self._admitted(asked)
+            return self._admitted(asked, at_once)
         name = team or asked.team
         known = [entry.team for entry in submissions(self.store) if entry.team != name]
         if any(entry.team == name for entry in submissions(self.store)):
@@ -78,15 +84,15 @@ class Managing:
             fix = "runner team add makes an account for who handed them in; or give this one another name"
             raise RunnerError("E101", f"softwares of {name} were handed in before", why=why, fix=fix)
         self.accounts.admit(asked.account, name, asked.token, asked.key, teams=known)
-        return self._admitted(asked)
+        return self._admitted(asked, at_once)
 
-    def _admitted(self, asked: Registration) -> Account:
+    def _admitted(self, asked: Registration, at_once: bool) -> Account:
         account = self.accounts.named(asked.account)
         self.accounts.people.put(
             account.id, contact=asked.contact, affiliation=asked.affiliation, members=asked.members
         )
-        self.accounts.registrations.accepted(asked)
-        self._done("account-added", account, role="team")
+        self.accounts.registrations.accepted(asked, None if at_once else account.created)
+        self._once("account-added", account, new=False, role="team")
         self._answer(asked, accepted=True, pending=False)
         self.accounts.registrations.remove(asked.account)
         return account
@@ -127,17 +133,32 @@ class Managing:
         replaces: bool,
     ) -> None:
         """Note a token that its owner asked for with another one or a link (:meth:`Accounts.put_token`)."""
-        if self.accounts.put_token(account, by, at, token, key, scopes, replaces):
-            self._done("token-added", account, token=token, by=by)
+        new = self.accounts.put_token(account, by, at, token, key, scopes, replaces)
+        self._once("token-added", account, new=new, token=token, by=by)
         publish_access(self.config, self.accounts)
 
-    def close(self, account: Account) -> bool:
-        """Close an account; False when it was closed already. What is open is published in both cases: the first try may have failed."""
+    def close(self, account: Account, reason: str = "") -> bool:
+        """Close an account, and tie nobody at a provider to it any more; False when it was closed already. What is open is published
+        in both cases: the first try may have failed."""
         done = self.accounts.close(account)
         publish_access(self.config, self.accounts)
-        if done:
-            self._done("account-closed", account)
+        if done or not self._told_closed(account):
+            self._done("account-closed", account, **_why(reason))
+        self._untie_closed(account)
         return done
+
+    def reopen(self, account: Account, reason: str = "") -> bool:
+        """Open an account that was closed; False when it was open. Nobody signs in before they are given a token, or tied anew."""
+        if account.closed is not None:
+            self._untie_closed(account)  # closed before closing did it, or killed meanwhile
+        done = self.accounts.reopen(account)
+        if done or self._told_closed(account):
+            self._done("account-reopened", account, **_why(reason))
+        return done
+
+    def _untie_closed(self, account: Account) -> None:
+        if self.accounts.identities.untie(account.id):
+            self._done("account-untied", account)
 
     def erase(self, account: Account, member: str | None = None) -> None:
         """Erase what is known of the people of an account and close it; or erase only one ``member``. Raises E102.
@@ -147,14 +168,34 @@ class Managing:
         if member is None:
             handed_in = any(entry.team == account.team for entry in submissions(self.store))
             self.accounts.erase(account, keep_name=handed_in)
+            if account.team is not None and not handed_in:
+                forget_team(self.config.home, account.team)
         else:
             self.accounts.people.erase_member(account.id, member)
         self._done("account-erased", account, **({} if member is None else {"member": member}))
+
+    def _once(self, event: str, account: Account, *, new: bool, **facts: str) -> None:
+        """Note an event that the log has not: killed between accounts and event, work does the same again."""
+        same = {"account": account.id, **{key: facts[key] for key in ("token",) if key in facts}}
+        if new or not any(one.type == event and same.items() <= one.data.items() for one in self.store.log):
+            self._done(event, account, **facts)
+
+    def _told_closed(self, account: Account) -> bool:
+        """Whether an account is closed by what the log says; killed before the event, somebody does the same again."""
+        closed = False
+        for one in self.store.log:
+            if one.data.get("account") == account.id and one.type in _CLOSES:
+                closed = _CLOSES[one.type] if "member" not in one.data else closed
+        return closed
 
     def _done(self, event: str, account: Account, **facts: str) -> None:
         publish_access(self.config, self.accounts)
         self.store.commit(event, {"account": account.id, **facts}, actor=ACTOR)
         SecurityLog(self.config.home).note(event, account=account.id, **facts)
+
+
+def _why(reason: str) -> dict[str, str]:
+    return {"reason": schemas.show(reason, 500)} if reason else {}
 
 
 @contextmanager

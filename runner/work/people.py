@@ -15,6 +15,7 @@ TABLES = """
 CREATE TABLE people (account TEXT PRIMARY KEY REFERENCES accounts (id), contact TEXT NOT NULL, affiliation TEXT NOT NULL);
 CREATE TABLE members (id TEXT PRIMARY KEY, account TEXT NOT NULL REFERENCES accounts (id), name TEXT NOT NULL);
 """
+WANTED = "CREATE TABLE wanted (account TEXT PRIMARY KEY REFERENCES accounts (id), about TEXT NOT NULL);"
 MOST = 50  # members of an account
 
 
@@ -76,10 +77,24 @@ class People:
                     row = (ids.get(name) or f"m-{secrets.token_hex(8)}", account, name)
                     self._db.execute("INSERT INTO members VALUES (?, ?, ?)", row)
 
+    def want(self, account: str, about: Sequence[str]) -> None:
+        """Note what an account wants to be told by mail: words of notices.yaml, none for nothing."""
+        with self._db:
+            self._db.execute("INSERT OR REPLACE INTO wanted VALUES (?, ?)", (account, " ".join(about)))
+
+    def wants(self, account: str) -> tuple[str, ...] | None:
+        """What an account wants to be told; None where it never said."""
+        row = self._db.execute("SELECT about FROM wanted WHERE account = ?", (account,)).fetchone()
+        return None if row is None else tuple(row[0].split())
+
+    def all_wants(self) -> list[tuple[str, str]]:
+        """The same of all accounts that said something, to see whether anything changed."""
+        return self._db.execute("SELECT account, about FROM wanted ORDER BY account").fetchall()
+
     def erase(self, account: str) -> None:
         """Erase all that is known of the people of an account."""
         with self._db:
-            for table in ("people", "members", "terms"):
+            for table in ("people", "members", "terms", "wanted"):
                 self._db.execute(f"DELETE FROM {table} WHERE account = ?", (account,))  # noqa: S608
 
     def erase_member(self, account: str, member: str) -> None:

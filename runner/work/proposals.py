@@ -15,8 +15,10 @@ from runner.model.errors import RunnerError, no_such
 from runner.records.opening import closed_run, publish, release
 from runner.records.store.queries import published, runs
 from runner.views.audience import escape
+from runner.views.excerpts import STREAMS, hidden_run, lines_of, prepared
 from runner.views.text import plural
 from runner.work.managing import Managing
+from runner.work.registrations import Registration
 
 if TYPE_CHECKING:
     from runner.exchange.access import Role
@@ -43,7 +45,7 @@ class Proposal:
         """What is asked for, in a few words; every part was checked by work when it was taken."""
         words = [
             str(self.asked[name])
-            for name in ("action", "task", "dataset", "run", "role")
+            for name in ("action", "task", "dataset", "run", "stream", "lines", "role", "account")
             if name in self.asked
         ]
         return " ".join(escape(word, 200) for word in words)
@@ -93,21 +95,28 @@ class Desk:
             raise RunnerError("E101", f"proposal {number} was {known[number].state} already")
         return known[number]
 
-    def shown(self, one: Proposal) -> list[str]:
+    def shown(self, one: Proposal | Registration) -> list[str]:
         """What happens when it is approved, in lines; from work's own data. Raises E101 and E103 where it cannot be approved any more."""
+        if isinstance(one, Registration):
+            return _admit_says(self, {"account": one.account})
         self._still(one)
         return ACTIONS[one.asked["action"]].says(self, one.asked)
 
-    def approve(self, one: Proposal) -> Done:
-        """Do what was proposed; what is to be printed of it. Raises as :meth:`shown`."""
+    def approve(self, one: Proposal | Registration) -> Done:
+        """Do what was proposed, or let a team in; what is to be printed of it. Raises as :meth:`shown`."""
+        if isinstance(one, Registration):
+            return _admit_do(self, {"account": one.account})
         self._still(one)
         done = ACTIONS[one.asked["action"]].do(self, one.asked)
         self._decided(one, True)
         return done
 
-    def reject(self, one: Proposal, reason: str = "") -> None:
-        """Have nothing happen."""
-        self._decided(one, False, reason)
+    def reject(self, one: Proposal | Registration, reason: str = "") -> None:
+        """Have nothing happen; a registration is refused, and erased."""
+        if isinstance(one, Registration):
+            self.managing.reject(one, reason)
+        else:
+            self._decided(one, False, reason)
 
     def _still(self, one: Proposal) -> None:
         """Raise unless who asked may still ask for it, and it means what it meant."""
@@ -189,6 +198,30 @@ def _run_do(desk: Desk, asked: Mapping[str, Any]) -> Done:
     return []
 
 
+def _log(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked for, without a look into the log: an answer on the web shall say nothing of it."""
+    store, stream, lines = desk.managing.store, asked.get("stream", "stderr"), str(asked.get("lines"))
+    if stream not in STREAMS:
+        raise no_such("stream", str(stream), STREAMS, fix="use stdout or stderr", code="E101")
+    lines_of(lines)
+    found, _, _, attempt = hidden_run(
+        store, desk.tasks, closed_run(store, desk.tasks, str(asked.get("run"))).id
+    )
+    return {"run": found.run.id, "attempt": attempt, "stream": stream, "lines": lines}
+
+
+def _log_says(desk: Desk, asked: Mapping[str, Any]) -> list[str]:
+    made = prepared(desk.managing.store, desk.tasks, asked["run"], asked["stream"], asked["lines"])
+    head = f"These lines of {asked['stream']}, without what stands in the hidden files:"
+    return [head, *made.numbered(), made.says("go"), made.left_says()]
+
+
+def _log_do(desk: Desk, asked: Mapping[str, Any]) -> Done:
+    store = desk.managing.store
+    prepared(store, desk.tasks, asked["run"], asked["stream"], asked["lines"]).give(store)
+    return []
+
+
 ROLES = ("organiser", "assistant", "assessor")
 
 
@@ -210,8 +243,49 @@ def _role_do(desk: Desk, asked: Mapping[str, Any]) -> Done:
     return [str(token)]
 
 
+def _registration(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:
+    there = {one.account for one in desk.managing.accounts.registrations.waiting()}
+    account = str(asked.get("account"))
+    if account not in there:
+        raise no_such("registration", account, there, fix="runner team waiting")
+    return {"account": account}
+
+
+def _refusal(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_registration(desk, asked), "reason": escape(str(asked.get("reason", "")), 500)}
+
+
+def _admit_says(desk: Desk, asked: Mapping[str, Any]) -> list[str]:
+    one = desk.managing.accounts.registrations.named(asked["account"])
+    said = {"contact": one.contact, "affiliation": one.affiliation, "members": ", ".join(one.members)}
+    more = [
+        f"  {name}: {escape(text, 500)}" for name, text in {**said, "purpose": one.purpose}.items() if text
+    ]
+    head = f"The team {escape(one.team, 100)} registered for {one.task}, {one.arrival}, as {one.account}."
+    return [head, *more, "It is let in, as runner team approve does."]
+
+
+def _refuse_says(desk: Desk, asked: Mapping[str, Any]) -> list[str]:
+    reason = f" The team is told: {asked['reason']}" if asked["reason"] else ""
+    what = f"It is refused, as runner team reject does, and what was said is erased.{reason}"
+    return [*_admit_says(desk, asked)[:-1], what]
+
+
+def _admit_do(desk: Desk, asked: Mapping[str, Any]) -> Done:
+    account = desk.managing.admit(desk.managing.accounts.registrations.named(asked["account"]))
+    return [f"{account.team} is in; its account is {account.id}"]
+
+
+def _refuse_do(desk: Desk, asked: Mapping[str, Any]) -> Done:
+    desk.managing.reject(desk.managing.accounts.registrations.named(asked["account"]), asked["reason"])
+    return []
+
+
 ACTIONS: Mapping[str, Action] = {
+    "admit": Action(_registration, _admit_says, _admit_do),
+    "refuse": Action(_refusal, _refuse_says, _refuse_do),
     "publish": Action(_scores, _scores_says, _scores_do),
     "release": Action(_run, _run_says, _run_do),
+    "release-log": Action(_log, _log_says, _log_do),
     "role": Action(_role, _role_says, _role_do),
 }

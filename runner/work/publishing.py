@@ -10,72 +10,98 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import schemas
+from runner.exchange.look import source
 from runner.exchange.published import Object, Publisher
 from runner.model.calendar import announced
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import frozen_rounds, published, submissions
-from runner.records.store.run_detail import detail
 from runner.submissions.parcel import parts_for
 from runner.tasks.files import terms_of
 from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
-from runner.views.hints import hint
-from runner.views.leaderboard.export import as_dict
+from runner.views.leaderboard.anonymous import sees_as
+from runner.views.leaderboard.export import as_dict, each_as_dict, export
+from runner.views.leaderboard.formats import ENDINGS
 from runner.views.leaderboard.formats import page as board_page
 from runner.views.leaderboard.rounds import board as board_of_round
+from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
 from runner.views.listing import ListedRun, listed_runs
-from runner.views.logs import log_lines
+from runner.views.overview import about
 from runner.views.overview.facts import Overview, overview, standing
-from runner.views.overview.screen import lines
-from runner.views.pages import asset, render
-from runner.views.redact import RunView, redact_row, redact_run
+from runner.views.overview.screen import parts
+from runner.views.overview.taking_part import baselines, participation
+from runner.views.pages import render
+from runner.views.plots.figure import Figure, below_board, figures
+from runner.views.plots.making import Board
+from runner.views.redact import redact_row
 from runner.views.show import page as run_page
-from runner.views.show.contents import inside
-from runner.views.show.topics import Medians, medians_for, topics_of
 from runner.work.console import console
+from runner.work.drawings import Drawings
+from runner.work.registrations import NO_REGISTRATIONS
+from runner.work.run_pages import Kept, RunPages
 
 if TYPE_CHECKING:
-    from runner.model.task import Dataset, Task
+    from runner.model.task import Task
     from runner.records.store.connect import Store
-    from runner.records.store.run_detail import RunDetail
-
-MOST_LOG = 256 * 1024  # characters of a stream of a run's log
 
 _LISTED = ("id", "title", "description", "takes", "dates")  # what the list of tasks says of each
 
 
 @dataclass(frozen=True)
 class Desk:
-    """What publishing looks at: the store, the tasks by id, and where it goes. ``problem`` is told what could not be made."""
+    """What publishing looks at: the store, the tasks by id, and where it goes. ``problem`` is told what could not be made.
+
+    ``notices`` says by team what it is told by mail, ``registrations`` are what the console says of them (:meth:`runner.work.registrations.Registrations.shown`).
+    With the same ``kept`` at the next publishing, runs of which nothing has changed are not made again; ``drawings`` are those of
+    plots, by default drawn while it is published.
+    """
 
     store: Store
     tasks: Mapping[str, Task]
     to: Publisher
     problem: Callable[[RunnerError], None]
     clock: Clock = field(default_factory=SystemClock)
+    kept: Kept = field(default_factory=dict)
+    registrations: Mapping[str, Any] = field(default_factory=lambda: dict(NO_REGISTRATIONS))
+    notices: Mapping[str, Any] = field(default_factory=dict)
+    drawings: Drawings | None = None
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
-    _medians: dict[tuple[str, ...], Medians | None] = field(default_factory=dict)
+    _made: dict[tuple[str, ...], tuple[Object, ...]] = field(default_factory=dict)
+    _figures: dict[Object, list[Figure]] = field(default_factory=dict)  # of boards
+    _tables: dict[Object, LeaderboardTable] = field(default_factory=dict)
 
-    def publish(self, teams: Sequence[str]) -> bool:
+    @cached_property
+    def _run_pages(self) -> RunPages:
+        return RunPages(self.store, self.tasks, self.to, self.kept, self._drawings)
+
+    @cached_property
+    def _drawings(self) -> Drawings:
+        return self.drawings or Drawings(self.to)
+
+    def publish(self, teams: Sequence[str], closed: Sequence[str] = ()) -> bool:
         """Publish to everybody, each of ``teams``, the organiser and assistants what they may see now; whether anything changed.
 
-        What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
+        The console also names the teams whose account is ``closed``. What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
         """
         everybody = list(self._styles())
         found = {"public": [*everybody, *self._boards(PUBLIC)]}
         together: list[Object] = []
         rows: list[Any] = []
-        closed: set[str] = set()  # to assistants
+        hidden: set[str] = set()  # to assistants
         of_team: dict[str, list[ListedRun]] = {}
         for one in listed_runs(self.store, self.tasks, ORGANISER):
             of_team.setdefault(one.run.submission.team, []).append(one)
             if not assistant_may_open(one.dataset, one.published, one.run.released):
-                closed |= {f"runs/{one.run.id}", f"logs/{one.run.id}"}
+                hidden.add(one.run.id)
+        handed_in: dict[str, list[str]] = {}
+        for submission in submissions(self.store):
+            handed_in.setdefault(submission.team, []).append(submission.id)
         for team in teams:
             audience = Audience("team", team)
             own, objects = self._runs(audience, of_team.get(team, ()))
@@ -83,10 +109,11 @@ class Desk:
             together += objects
             runs = self.to.object("runs", "runs", "Runs", own)
             left = self._standings(audience)
-            more = [self._queue(of_team, team), self._parts(team)]
+            more = [self._queue(of_team, team), self._parts(handed_in.get(team, ()))]
+            if team in self.notices:
+                more.append(self.to.object("notices", "notices", "Notices", self.notices[team]))
             found[str(audience)] = [*everybody, *self._boards(audience), runs, *more, *objects, *left]
-        runs = self.to.object("runs", "runs", "Runs", rows)
-        found["organiser"] = [*found["public"], runs, *together]
+        found["organiser"] = [*found["public"], self.to.object("runs", "runs", "Runs", rows), *together]
         rows = self._rows_for_assistants(of_team, of_team)
         shown = console(
             rows,
@@ -96,14 +123,23 @@ class Desk:
             self.store.log,
             self.store.archive.root.parent,
             {name: published(self.store, name) for name in self._announced()},
+            self.registrations,
+            closed,
         )
         both = self.to.object("console", "console", "Console", shown)
         found["organiser"].append(both)
         rows = [row for row in rows if row["team"] in teams]
         runs = self.to.object("runs", "runs", "Runs", rows)
-        open_ = [one for one in together if one.path not in closed]
+        shut = {one for name in hidden & self.kept.keys() for one in self.kept[name].objects}
+        open_ = [one for one in together if one not in shut]
         found["assistant"] = [*found["public"], runs, *open_, both]
+        for name in self.kept.keys() - {one.run.id for one in chain(*of_team.values())}:
+            del self.kept[name]
         return self.to.publish(found)
+
+    def publish_to_everybody(self) -> bool:
+        """Publish what everybody may see, and nothing else; whether anything changed."""
+        return self.to.publish({"public": [*self._styles(), *self._boards(PUBLIC)]})
 
     def _queue(self, of_team: Mapping[str, Sequence[ListedRun]], team: str) -> Object:
         """How many runs wait or are executed: in all, of a team, and of others that were handed in before its first."""
@@ -134,10 +170,9 @@ class Desk:
         """The tasks that the web shows now. Runs in others are shown to whose they are, and nothing else of them."""
         return announced(self.tasks, self.clock.now())
 
-    def _parts(self, team: str) -> Object:
-        """The parts of images that the team need not send: of its own hand-ins, and of base images."""
-        ids = [one.id for one in submissions(self.store) if one.team == team]
-        found = parts_for(self.store.archive.root.parent, ids)
+    def _parts(self, own: Iterable[str]) -> Object:
+        """The parts of images that a team need not send: of its ``own`` hand-ins, and of base images."""
+        found = parts_for(self.store.archive.root.parent, own)
         return self.to.object("parts", "parts", "Parts", {"sha256": sorted(found)})
 
     def _styles(self) -> Iterator[Object]:
@@ -146,7 +181,7 @@ class Desk:
             yield Object(f"styles/{digest}", "style", name, self.to.keep(b"{}"), None, digest)
 
     def _style(self, name: str) -> str:
-        return self.to.keep(asset(name).encode())
+        return self.to.keep((source(name) or "").encode())  # below that of all pages, which the front has
 
     def _boards(self, audience: Audience) -> Iterator[Object]:
         """The tasks, and their leaderboards as far as they are open."""
@@ -157,7 +192,7 @@ class Desk:
                 frozen = {
                     round_: self._frozen(task, round_, audience) for round_ in frozen_rounds(self.store, name)
                 }
-                open_ = {board.path.removeprefix(f"tasks/{name}/") for board in boards}
+                open_ = {board[0].path.removeprefix(f"tasks/{name}/") for board in boards}
                 heads = [
                     {"id": table.id, "title": table.title or table.id, "part_of": table.part_of}
                     for table in task.tables.values()
@@ -171,14 +206,18 @@ class Desk:
                     {
                         "id": round_.id,
                         "title": round_.title,
-                        "tables": [one.path.rpartition("/")[2] for one in made],
+                        "tables": [one[0].path.rpartition("/")[2] for one in made],
                     }
                     for round_ in of.dates.rounds.values()
                     if (made := frozen.get(round_.id))
                 ]
                 yield from self._registering(task, of)
-                yield from (*boards, *(one for made in frozen.values() for one in made))
-                data = schemas.canonical({**facts, "boards": heads, "rounds": rounds})
+                yield from about.objects(of, self.to)
+                yield from chain(*boards, *chain(*frozen.values()))
+                yield from self._plots(task, [one[0] for one in boards], chain(*frozen.values()))
+                open_now = [self._tables[one[0]] for one in boards]
+                more = {"baselines": baselines(open_now), "participation": participation(open_now)}
+                data = schemas.canonical({**facts, "boards": heads, "rounds": rounds, **more})
                 yield replace(page, data=self.to.keep(data))
         yield self.to.object("tasks", "tasks", "Tasks", listed)
 
@@ -202,33 +241,79 @@ class Desk:
         """A task's overview, and the digest of its piece of a page: the same for everybody."""
         if task.id not in self._overviews:
             of = overview(task)
-            text = render("runner.views.overview/overview.html", lines=list(lines(of)))
+            text = render("runner.views.overview/overview.html", parts=list(parts(of)))
             self._overviews[task.id] = of, self.to.keep(text.encode())
         return self._overviews[task.id]
 
-    def _frozen(self, task: Task, round_: str, audience: Audience) -> list[Object]:
+    def _frozen(self, task: Task, round_: str, audience: Audience) -> list[tuple[Object, ...]]:
         """The leaderboards of a round as it was frozen, as far as they are open."""
-        made: list[Object] = []
+        made: list[tuple[Object, ...]] = []
         for table in task.tables:
             with self._apart():  # a snapshot that was damaged closes nothing else
                 made += filter(None, [self._board(task, table, audience, round_)])
         return made
 
-    def _board(self, task: Task, table: str, audience: Audience, round_: str | None = None) -> Object | None:
+    def _board(
+        self, task: Task, table: str, audience: Audience, round_: str | None = None
+    ) -> tuple[Object, ...]:
+        """A leaderboard and the files of it, if it is open: made once for all who see the same."""
         try:
-            if round_ is None:
-                made = build(self.store, task, table, audience, running=list(self.store.archive.live()))
-            else:
-                made = board_of_round(self.store, task, round_, table, audience)
+            seen_by = sees_as(self.store, task, audience)
+            key = (task.id, table, round_ or "", str(seen_by))
+            if key not in self._made:
+                self._made[key] = tuple(self._made_board(task, table, seen_by, round_))
+            return self._made[key]
         except RunnerError as error:
             # Not open to them, or not a table of that round.
             if error.code == "E103" or (round_ is not None and error.code == "E102"):
-                return None
+                return ()
             raise
-        text = board_page.to_html(made, piece=True)
+
+    def _made_board(self, task: Task, table: str, audience: Audience, round_: str | None) -> Iterator[Object]:
+        if round_ is None:
+            made = build(
+                self.store, task, table, audience, running=list(self.store.archive.live()), each=True
+            )
+        else:
+            made = board_of_round(self.store, task, round_, table, audience)
+        drawn = figures(Board(self.store, task, made, audience), round_ is None, self._drawings.figure)
+        text = board_page.to_html(made, piece=True, task_at=f"/tasks/{task.id}") + below_board(task.id, drawn)
         path = f"tasks/{task.id}/{table}" if round_ is None else f"tasks/{task.id}/rounds/{round_}/{table}"
         style = self._style(board_page.STYLE)
-        return self.to.object(path, "board", f"{task.title}: {table}", as_dict(made), text, style)
+        board = self.to.object(path, "board", f"{task.title}: {table}", as_dict(made), text, style)
+        self._figures[board], self._tables[board] = drawn, made
+        yield board
+        if made.each:
+            yield self.to.object(f"against/{path}", "tests", board.title, each_as_dict(made))
+        for format, ending in ENDINGS.items():
+            file = f"{path.removeprefix('tasks/').replace('/', '-')}.{ending}"
+            yield Object(
+                f"downloads/{path}.{ending}",
+                "download",
+                file,
+                self.to.keep(b"{}"),
+                self.to.keep(export(made, format).encode()),
+            )
+
+    def _plots(
+        self, task: Task, boards: Sequence[Object], frozen: Iterable[tuple[Object, ...]]
+    ) -> Iterator[Object]:
+        """The plots of boards, and the page with all of those that are open now; nothing where nothing can be drawn."""
+        shown = {
+            one.digest: one
+            for board in (*boards, *(made[0] for made in frozen))
+            for one in self._figures[board]
+        }
+        yield from (self._drawings.object(one) for one in shown.values() if one.drawn)
+        if shown:
+            found = [
+                (made.heading or made.table, self._figures[board])
+                for board in boards
+                for made in [self._tables[board]]
+            ]
+            data = [{"table": title, **one.brief()} for title, drawn in found for one in drawn]
+            text = render("runner.views.plots/plots.html", title=task.title, boards=found)
+            yield self.to.object(f"plots-of/{task.id}", "plots", f"{task.title}: plots", data, text)
 
     def _runs(self, audience: Audience, runs: Sequence[ListedRun]) -> tuple[list[Any], list[Object]]:
         """The runs of a team: as rows, and each with all that the team may see of it."""
@@ -239,7 +324,7 @@ class Desk:
             if row is not None:
                 rows.append(dict(row))
                 with self._apart():
-                    objects += self._run(one, audience)
+                    objects += self._run_pages.of(one, audience)
         return rows, objects
 
     @contextmanager
@@ -250,52 +335,9 @@ class Desk:
         except RunnerError as error:
             self.problem(error)
 
-    def _run(self, listed: ListedRun, audience: Audience) -> Iterator[Object]:
-        """A run, and its log where the audience may read it."""
-        name, dataset, task = listed.run.id, listed.dataset, self.tasks.get(listed.run.submission.task)
-        live = self.store.archive.live()
-        found = detail(self.store, name, [] if task is None else [task], running=live)
-        view = redact_run(found, audience, dataset)
-        within, helps = inside(found, task, audience, dataset), hint(view, task)
-        topics = topics_of(view, task, self._medians_of(view, task, dataset))
-        text = run_page.page(view, within.contents, None, topics, helps, piece=True)
-        data = {**view, **within.data(), "hint": helps}
-        yield self.to.object(f"runs/{name}", "run", name, data, text, self._style(run_page.STYLE))
-        if log := _log(found, audience, dataset):
-            yield self.to.object(f"logs/{name}", "log", name, log)
-
-    def _medians_of(self, view: RunView, task: Task | None, dataset: Dataset) -> Medians | None:
-        """The medians beside a run: the same for all runs of an audience on a dataset and scenario, and slow to compute."""
-        where = (view["task"], view["dataset"], view["scenario"])
-        key = (str(view.audience), *where, *sorted(view["topic_scores"]))
-        if key not in self._medians:
-            self._medians[key] = medians_for(self.store, task, view, dataset)
-        return self._medians[key]
-
     def _standings(self, audience: Audience) -> Iterator[Object]:
         for name, task in self._announced().items():
             with self._apart():
                 of = replace(self._overview(task)[0], standing=standing(self.store, task, str(audience.team)))
                 left = {"task": name, "title": task.title, "team": of.as_dict()["team"]}
                 yield self.to.object(f"standing/{name}", "standing", task.title, left)
-
-
-def _log(found: RunDetail, audience: Audience, dataset: Dataset) -> dict[str, Any]:
-    """The log of a run as ``runner logs`` prints it, ``stdout`` and ``stderr`` by line; only the beginning of a long one. Empty
-    where there is none for this audience."""
-    streams: dict[str, Any] = {}
-    try:
-        for stream in ("stdout", "stderr"):
-            lines, left = [], MOST_LOG
-            for line in log_lines(found, audience, dataset, stream):
-                left -= len(line) + 1
-                if left < 0:
-                    lines.append(f"[cut: the server shows the first {MOST_LOG // 1024} KiB]")
-                    break
-                lines.append(line)
-            streams[stream] = lines
-    except RunnerError as error:
-        if error.code not in ("E102", "E103"):
-            raise
-        return {}
-    return streams

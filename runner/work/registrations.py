@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
+from runner.model.calendar import calendar
+from runner.model.clock import stamp
 from runner.model.errors import RunnerError, no_such
+from runner.model.task import Task
 
 TABLES = """
 CREATE TABLE registrations (account TEXT PRIMARY KEY, request TEXT NOT NULL, token TEXT NOT NULL, key TEXT NOT NULL,
@@ -14,6 +20,10 @@ CREATE TABLE registrations (account TEXT PRIMARY KEY, request TEXT NOT NULL, tok
 CREATE TABLE terms (account TEXT NOT NULL REFERENCES accounts (id), task TEXT NOT NULL, version TEXT NOT NULL,
                     sha256 TEXT NOT NULL, accepted TEXT NOT NULL, purpose TEXT NOT NULL);
 """
+LET_IN = "ALTER TABLE terms ADD COLUMN let_in TEXT"
+DAY = timedelta(days=1)
+MOST_SHOWN = 50  # of them on the console
+NO_REGISTRATIONS: Mapping[str, Any] = {"waiting": [], "count": 0, "at_once": []}
 MOST = 500  # that wait at a time: more are not taken
 
 
@@ -53,9 +63,9 @@ class Registrations:
         return [_read(*row) for row in rows]
 
     def named(self, text: str) -> Registration:
-        """The one of that account id, or the only one of that team. Raises E102."""
+        """The one of that account id, or else the only one of that team: ids go before teams that are called as one. Raises E102."""
         there = self.waiting()
-        found = [one for one in there if text in (one.account, one.team)]
+        found = [one for one in there if one.account == text] or [one for one in there if one.team == text]
         if len(found) != 1:
             why = "Several that wait are called so." if found else "Nobody of that name waits."
             known = [one.account for one in there]
@@ -79,12 +89,37 @@ class Registrations:
         with self._db:
             self._db.execute("DELETE FROM registrations WHERE account = ?", (account,))
 
-    def accepted(self, one: Registration) -> None:
-        """Note for an account which terms were accepted, when, and for what it wants the data."""
-        row = (one.account, one.task, *one.terms, one.arrival, one.purpose)
+    def last_day(self, task: str, now: datetime) -> list[str]:
+        """When the teams registered for a task that were let in within the 24 hours before ``now`` (UTC), oldest first."""
+        query = "SELECT accepted FROM terms WHERE task = ? AND accepted > ? ORDER BY accepted"
+        return [at for (at,) in self._db.execute(query, (task, stamp(now - DAY)))]
+
+    def shown(self, tasks: Iterable[Task], now: datetime) -> dict[str, Any]:
+        """What the organiser's console says of them: without what people said, which stays beside work."""
+        waiting = [
+            {"account": one.account, "team": one.team, "task": one.task, "time": one.arrival}
+            for one in self.waiting()
+        ]
+        found = [(task.id, rules) for task in tasks if (rules := calendar(task).registration) is not None]
+        in_ = [
+            {"task": id, "teams": len(self.last_day(id, now)), "of": rules.per_day}
+            for id, rules in found
+            if rules.approve == "at-once"
+        ]
+        return {"waiting": waiting[:MOST_SHOWN], "count": len(waiting), "at_once": in_}
+
+    def accepted(self, one: Registration, let_in: str | None = None) -> None:
+        """Note for an account which terms were accepted, when, and for what it wants the data; and when a person let it in (UTC)."""
+        row = (one.account, one.task, *one.terms, one.arrival, one.purpose, let_in)
         with self._db:
             self._db.execute("DELETE FROM terms WHERE account = ? AND task = ?", (one.account, one.task))
-            self._db.execute("INSERT INTO terms VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._db.execute("INSERT INTO terms VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    def let_in(self, since: datetime) -> list[tuple[str, str, str]]:
+        """The open accounts that a person let in after ``since`` (UTC): account, team, task."""
+        query = """SELECT a.id, a.team, t.task FROM terms t JOIN accounts a ON a.id = t.account
+                   WHERE t.let_in > ? AND a.closed IS NULL AND a.team IS NOT NULL ORDER BY t.rowid"""
+        return self._db.execute(query, (stamp(since),)).fetchall()
 
     def terms_of(self, account: str) -> list[dict[str, str]]:
         """What an account accepted: task, version, sha256, accepted (UTC), purpose."""

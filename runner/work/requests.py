@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from runner.work.arrivals import Arrivals, difference
 from runner.work.checks import Checks, Later
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.wish import NotGood, Wish
+from runner.work.news import Told
 from runner.work.slot import Slot
 from schemas.files import scratch_folder
 
@@ -44,7 +45,9 @@ AT_ONCE = 2.0  # seconds that one round may take, apart from the request that it
 LOOKED_AT = 10_000  # requests of which it is kept when they were seen first
 DAY = 86_400.0  # seconds
 STRANGERS = 1000  # requests a day of people without an account: they cost an answer, or an account
+TOLD = 10  # times as many are told when to come again; of more than that nothing is kept
 LINES = 20  # lines a minute about what is no request
+SET_BACK = timedelta(minutes=1)  # by which a clock may go back, as clocks that are corrected do
 EVENT = "request-decided"
 SCRATCH = "request"
 _TOLD = ("accepted", "submission", "runs", "code")  # of a decision, to the team and in the event
@@ -66,12 +69,14 @@ class Requests:
     slot: Slot | None = None
     engine: Callable[[], Engine] | None = None
     strangers: int = STRANGERS
+    told: Told | None = None
     _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _later: dict[str, float] = field(default_factory=dict)
     _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
     _minute: int = 0
     _refused: int = 0
     _came: deque[float] = field(default_factory=deque)  # strangers, in the last day
+    _told: deque[float] = field(default_factory=deque)  # those who were told to come again
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.config.inbox)
@@ -85,6 +90,10 @@ class Requests:
 
         Raises OSError when nothing can be kept.
         """
+        if (back := self._arrivals.set_back()) > SET_BACK:
+            self.say(
+                f"the clock of this machine was set back by {back.total_seconds():,.0f} s: dates and arrivals follow it as it is now"
+            )
         self._arrivals.look([identity for _, identity in self.inbox.waiting(LOOKED_AT)])
         accepted, begun, waiting = 0, time.monotonic(), self._in_turn()
         there = {identity for _, identity in waiting}
@@ -151,17 +160,25 @@ class Requests:
                 raise
 
     def _had_stranger(self, request: Request) -> bool:
-        """Whether a stranger's request was answered before. Raises Refused beyond so many a day: whoever has the front, or many
-        addresses, shall fill neither disk nor log, and hold no team up."""
+        """Whether a stranger's request is answered: before, or now since too many came in a day. Raises Refused far beyond that: whoever has
+        the front, or many addresses, shall fill neither disk nor log, and hold no team up."""
         if answered(self.config.published, request.id) is not None:
             return True
         now = time.monotonic()
-        while self._came and now - self._came[0] > DAY:
-            self._came.popleft()
-        if len(self._came) >= self.strangers:
+        for one in (self._came, self._told):
+            while one and now - one[0] > DAY:
+                one.popleft()
+        if len(self._came) < self.strangers:
+            self._came.append(now)
+            return False
+        if len(self._told) >= TOLD * self.strangers:
             raise Refused("too many people without an account asked for something in a day")
-        self._came.append(now)
-        return False
+        self._told.append(now)
+        again = stamp(self.clock.now() + timedelta(seconds=DAY - (now - self._came[0]) + 1))
+        what = "so many people registered or signed in today that no more are heard"
+        refusal = RunnerError("E106", what, fix=f"come again after {again}")
+        self._note(request, self._arrived(request), {"accepted": False, **_words(refusal)})
+        return True
 
     def _beside(self, slot: Slot, name: str, request: Request, tasks: Mapping[str, Task]) -> bool:
         """The same for what takes long: in the slot, with a store of its own; what the proof was of is what is done."""
@@ -191,7 +208,7 @@ class Requests:
         scope = HANDLERS[request.kind].scope
         try:
             if scope is not None and not had:
-                self.accounts.check(account, request.token, scope)
+                self.accounts.check(account, request.token, scope, arrival)
             said: dict[str, Any] = {"accepted": True, **do()}
         except RunnerError as error:
             if error.exit_code not in (FAILED, USAGE):
@@ -245,6 +262,7 @@ class Requests:
             taken.request.sha256,
             self.checks,
             self.engine,
+            self.told,
         )
 
     def _note(self, request: Request, arrival: datetime, said: Mapping[str, Any]) -> None:
@@ -262,6 +280,7 @@ class Requests:
             "decided": stamp(self.clock.now()),
             **{name: said[name] for name in (*_TOLD, "what", "proposal") if name in said},
         }
+        self.accounts.uses.note(request.token, stamp(arrival))
         self.store.commit(EVENT, facts, actor=request.team or "runner")
         self._decided[request.id] = facts
         self._answer(facts, said)
@@ -295,13 +314,12 @@ def _ours(error: Exception) -> str:
 
 def _words(error: RunnerError) -> dict[str, Any]:
     """An error for its answer: what, why, fix, and every problem in a line, without places in files that only we have written."""
-    problems = [p.what + (f" ({p.fix})" if p.fix else "") for p in error.problems]
     return {
         "code": error.code,
         "what": error.what[:500],
         "why": error.why,
         "fix": error.fix,
-        "problems": problems,
+        "problems": error.lines(),
         **(error.more if isinstance(error, NotGood) else {}),
     }
 

@@ -18,7 +18,7 @@ SERVER = "runner serve "  # goes on in a terminal of its own
 ADDRESS = "127.0.0.1:8080"  # of the server in the pages; a walk has a port that is free
 ID = re.compile(r"\b([\w-]+\.[\w-]+)\.([0-9a-f]{8})\b")
 # What stands for something else in each walk, and is used in later commands: ids of requests, numbers of proposals.
-OTHERS = (r"\b([0-9a-f]{32})\b", r"^ +(\d+)  \d{4}-\d\d-\d\d \d\d:\d\d ")
+OTHERS = (r"\b([0-9a-f]{32})\b", r"^ *(\d+) +\d{4}-\d\d-\d\d \d\d:\d\d ")
 # What no two walks have in common; "…" and "..." stand for anything.
 CHANGING = {
     r" ?(?:…|\.\.\.)": ".*",

@@ -1,43 +1,199 @@
-"""Commands that write, given while `runner work` runs: each is done, none waits for it, and pages follow."""
+"""Commands that write, given while `runner work` runs: each is done, or says that work is there, and pages follow."""
 
 from __future__ import annotations
 
-from runner.exchange.published import Published
-from tests.e2e.test_server import until
-from tests.worlds.mini import Project, call
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-COMMANDS = (
-    ("team", "add", "beta"),
-    ("account", "add", "assistant"),
-    ("publish", "mini", "test"),
-    ("unpublish", "mini", "test"),
-    ("task", "pause", "mini"),
-    ("task", "resume", "mini"),
-    ("team", "rotate", "beta"),
-    ("team", "close", "beta"),
-    ("store", "verify"),
-    ("evaluate", "--all", "--dry-run"),
+import pytest
+import typer
+
+from runner.cli.app import app
+from runner.cli.main import load_commands
+from runner.exchange.published import Published
+from runner.records.commit import coordinator
+from tests.e2e.test_server import until
+from tests.e2e.test_uploads_scored import run_text
+from tests.worlds.mini import Project, Said, call, call_here
+
+if TYPE_CHECKING:
+    import subprocess
+
+# What writes into the data directory, in an order in which it can be done; {x} and {y} are submissions, {account} is one.
+DONE: tuple[tuple[str, str], ...] = (
+    ("register", "--table {table} --task mini"),
+    ("submit", "--team beta --no-check"),
+    ("review", "{x}.dev --flag same-output"),
+    ("choose", "{x}"),
+    ("release", "{y}.test --reason nothing-in-it"),
+    ("withdraw", "{y} --reason wrong-file"),
+    ("cancel", "{beta}.test"),
+    ("extend", "mini alpha --submissions 2"),
+    ("name", "alpha Alphabet"),
+    ("publish", "mini test"),
+    ("unpublish", "mini test"),
+    ("task pause", "mini"),
+    ("task resume", "mini"),
+    ("round freeze", "mini first --anyway"),
+    ("team add", "gamma"),
+    ("team people", "gamma --member Ada"),
+    ("team link", "gamma --url https://task.example.org"),
+    ("team rotate", "gamma"),
+    ("team close", "gamma"),
+    ("team reopen", "gamma"),
+    ("account add", "assistant"),
+    ("account people", "{account} --contact ada@example.org"),
+    ("account link", "{account} --url https://task.example.org"),
+    ("account rotate", "{account}"),
+    ("account close", "{account}"),
+    ("account erase", "{account}"),
+    ("store verify", ""),
+    ("store backup", "{scratch}/backup.tar.gz"),
+    ("store rebuild", ""),
+    ("gc", ""),
 )
 
+# What says that work is there while it is at runs, and does nothing; with its exit code and reason.
+REFUSED: tuple[tuple[str, str, int, str], ...] = (
+    ("evaluate", "--all", 3, "runner work"),
+    ("reevaluate", "--all", 3, "runner work"),
+    ("work", "", 3, "runner work"),
+    ("store restore", "{scratch}/backup.tar.gz", 2, "is not empty"),
+)
 
-def test_what_is_commanded_beside_work_is_done(project: Project) -> None:
-    project.write_task(uploads=True)
-    published = Published(project.config.exchange / "published")
+# What writes as those above do, and needs more around it: where it is tried.
+ELSEWHERE = {
+    "requests approve": "tests/runner/work/test_proposals.py",
+    "requests reject": "tests/runner/work/test_proposals.py",
+    "team approve": "tests/runner/web/test_registering.py",
+    "team reject": "tests/runner/web/test_registering.py",
+    "account tie": "tests/runner/web/test_oidc.py",
+    "account untie": "tests/runner/web/test_oidc.py",
+    "data stage": "tests/runner/execution/test_stages.py",
+    "release-log": "tests/runner/views/test_excerpts.py",
+}
+
+# What writes nothing into the data directory that work has: it reads, or writes what is its caller's own.
+READS = {
+    *(
+        "check",
+        "compare",
+        "doctor",
+        "events",
+        "export",
+        "leaderboard",
+        "logs",
+        "pack",
+        "plot",
+        "runs",
+        "setup",
+    ),
+    *(
+        "show",
+        "try",
+        "verify",
+        "login",
+        "logout",
+        "status",
+        "notices",
+        "receipt get",
+        "receipt verify",
+        "front",
+        "serve",
+        "demo",
+    ),
+    *(
+        "data convert-lookup",
+        "data import",
+        "data pull",
+        "labels agreement",
+        "labels export",
+        "labels import",
+    ),
+    *("requests list", "requests show", "round list", "round show", "team list", "team waiting"),
+    *("account list", "task check", "task estimate", "task hide", "task kit", "task list", "task new"),
+    *("task show", "site build"),
+}
+
+
+def _leaves(group: Any, above: str = "") -> Iterator[str]:
+    for name, command in group.commands.items():
+        full = f"{above} {name}".strip()
+        if hasattr(command, "commands"):
+            yield from _leaves(command, full)
+        elif not command.hidden:
+            yield full
+
+
+def test_of_every_command_it_is_decided_what_it_does_beside_work() -> None:
+    load_commands()
+    tried = {name for name, *_ in (*DONE, *REFUSED)}
+    sets = (tried, set(ELSEWHERE), READS)
+    assert set(_leaves(typer.main.get_command(app))) == set.union(*sets)
+    assert sum(map(len, sets)) == len(set.union(*sets)), "one stands in two lists"
+    root = Path(__file__).parents[2]
+    for name, where in ELSEWHERE.items():
+        assert re.search(name.rpartition(" ")[2].replace("-", ".?"), (root / where).read_text()), where
+
+
+@contextmanager
+def _working(project: Project) -> Iterator[subprocess.Popen[str]]:
+    """``runner work``, which ends whatever becomes of the test."""
     with project.start("work") as work:
+        try:
+            yield work
+        finally:
+            work.terminate()
+
+
+def _submissions(said: Said) -> dict[str, str]:
+    return {row["software"]: row["submission"] for row in said.json}
+
+
+def test_what_is_commanded_beside_work_is_done_or_told(
+    live: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live.write_task(uploads=True, rounds=[{"id": "first", "at": "2020-01-01 00:00 UTC"}])
+    live.software("sleeps", "import time; time.sleep(300)", team="beta")
+    for name in ("x", "y"):
+        for dataset in ("dev", "test"):
+            (tmp_path / f"{name}-{dataset}.txt").write_text(run_text(dataset, name))
+    rows = [f"alpha,{n},{n}-{d}.txt,{d}" for n in ("x", "y") for d in ("dev", "test")]
+    for table, lines in (("before", rows), ("runs", ["alpha,z,x-dev.txt,dev"])):
+        (tmp_path / f"{table}.csv").write_text("\n".join(["team,run,file,dataset", *lines]))
+    known = {"table": str(tmp_path / "runs.csv"), "scratch": str(tmp_path)}
+    published = Published(live.config.exchange / "published")
+
+    def given(name: str, arguments: str, expect: int) -> Said:
+        said = call_here(live, (*name.split(), *arguments.format(**known).split()), capsys)
+        assert said.code == expect, f"runner {name}: {said.all}"
+        return said
+
+    known |= _submissions(given("register", "--table {scratch}/before.csv --task mini --json", 0))
+    with _working(live) as work:
         until(lambda: "public" in published.pointer())
-        for command in COMMANDS:
-            call(project, *command)
-        assert "dataset-published" in (project.home / "events.jsonl").read_text()
-        until(
-            lambda: (
-                (found := published.view("organiser").get("console"))
-                and published.view("organiser").data(found)
+        until(lambda: call_here(live, ("runs",), capsys).out.count("scored") == 4)
+        for name, arguments in DONE:
+            said = given(
+                name, f"{arguments} --json" if name in ("register", "submit", "account add") else arguments, 0
             )
-        )
-        call(project, "store", "rebuild")
-        call(project, "team", "add", "gamma")
-        until(lambda: "team:gamma" in published.pointer())
+            if name == "submit":
+                known["beta"] = _submissions(said)["sleeps"]
+            elif name == "account add":
+                known["account"] = said.json["account"]
+        with coordinator(live.config, is_work=True):  # as work has it while it executes and evaluates
+            for name, arguments, code, why in REFUSED:
+                said = given(name, arguments, code)
+                assert why in said.err, f"runner {name} does not say why: {said.err}"
+        events = (live.home / "events.jsonl").read_text()
+        call(live, "team", "add", "delta")
+        until(lambda: "team:delta" in published.pointer())
         assert work.poll() is None
         work.terminate()
         out, err = work.communicate(timeout=60)
     assert "Traceback" not in out + err and work.returncode == 0, err
+    for one in ("dataset-published", "submission-withdrawn", "run-cancelled", "account-erased"):
+        assert one in events

@@ -224,7 +224,7 @@ def measured(browser: str, folder: Path, text: str, script: str, width: int, *op
 
 
 @pytest.mark.parametrize("kind", ["debate", "report", "records"])
-@pytest.mark.parametrize(("scheme", "ground"), [(1, "rgb(255, 255, 255)"), (0, "rgb(15, 19, 23)")])
+@pytest.mark.parametrize(("scheme", "ground"), [(1, "rgb(252, 251, 249)"), (0, "rgb(20, 22, 25)")])
 def test_it_fits_a_phone_in_light_and_dark(
     browser: str, tmp_path: Path, kind: str, scheme: int, ground: str
 ) -> None:
@@ -299,7 +299,7 @@ def test_long_names_of_many_measures_wrap(browser: str, tmp_path: Path) -> None:
 
 def test_the_policy_allows_this_style_sheet_and_no_other(browser: str, tmp_path: Path) -> None:
     text = hostile_page(tmp_path, "debate")
-    other = text.replace("--ground: #fff", "--ground: #ffe")
+    other = text.replace("--ground: #fcfbf9", "--ground: #ffffee")
     pictures = []
     for name, body in (
         ("as it is", text),

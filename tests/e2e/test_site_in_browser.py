@@ -103,12 +103,22 @@ def test_every_page_fits_and_a_keyboard_reaches_everything(
         assert at.said == [] and at.elsewhere == []
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_dates_do_not_scroll_sideways_on_a_phone(browser: Browser, site: Site, script: bool) -> None:
+    whole = "one => one.scrollWidth <= one.clientWidth"
+    with watched(browser, site.url, java_script_enabled=script, viewport={"width": 360, "height": 780}) as at:
+        assert at.go("/tasks/mini") == 200
+        assert at.page.eval_on_selector("[aria-label=Dates]", whole)
+        assert "2041-12-31 23:59 UTC" in at.page.inner_text("[aria-label=Dates]")
+        assert at.page.is_visible("td.here") == script
+
+
 def test_a_team_gets_everywhere_by_links(browser: Browser, site: Site) -> None:
     with watched(browser, site.url, java_script_enabled=False) as at:
         site.sign_in(at, "alpha")
         page = at.page
         page.click("nav >> text=Team alpha")
-        assert "31 December 2041, 23:59 UTC (in " in page.inner_text("main")
+        assert "The deadline is 31 December 2041, 23:59 UTC." in page.inner_text("main")
         page.click("main table a >> nth=0")
         assert "/runs/" in page.url
         page.click("nav >> text=Team alpha")
@@ -181,7 +191,7 @@ def test_an_open_page_shows_a_new_row_by_itself(browser: Browser, site: Site) ->
         site.world.hand_in("alpha", "newest")
         site.publish()
         page.wait_for_selector("main table >> text=alpha.newest")
-        assert "2 of the 2 runs that wait" in page.inner_text("main")
+        assert "2 of your runs wait or are being executed" in page.inner_text("main")
         assert "46 of 50" in page.inner_text("main") and page.evaluate("document.body.dataset.same") == "yes"
         assert page.evaluate("document.activeElement.closest('table') !== null"), "the focus stays"
         site.world.work()
@@ -195,12 +205,16 @@ def test_an_open_leaderboard_follows_and_keeps_what_was_opened(browser: Browser,
     with watched(browser, site.url) as at:
         page = at.page
         at.go("/tasks/mini/main")
-        page.click("summary >> nth=0")
+        page.click("#board summary >> nth=0")
+        page.click("th[data-key=software] button")
+        page.click("th[data-key=software] button")
         site.world.hand_in("beta", "second")
         site.world.work()
         site.publish()
-        page.wait_for_selector("text=beta/second")
-        assert page.evaluate("document.querySelector('details').open") is True
+        page.wait_for_selector("th >> text=beta/second")
+        assert page.locator("#board details").evaluate_all("all => all.map(one => one.open)").count(True) == 1
+        rows = page.locator("#board tbody tr").evaluate_all("rows => rows.map(row => row.dataset.name)")
+        assert rows == sorted(rows, reverse=True), "it is still sorted as it was"
         at.go("/tasks/mini/main")
         site.world.store.commit(
             "dataset-unpublished", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
@@ -245,6 +259,8 @@ def test_an_organiser_proposes_and_the_page_says_what_to_do_at_the_terminal(
         page.click("summary:has-text('Propose something')")
         page.select_option("#propose-dataset", "mini/test")
         page.click("form:has(#propose-dataset) button")
+        page.wait_for_selector("text=It was received")  # the request's own page
+        at.go("/console")
         page.wait_for_selector("text=received, and not looked at yet")
         with open_accounts(config) as accounts:
             Requests(config, site.world.store, accounts, lambda text: None).round(site.world.tasks)

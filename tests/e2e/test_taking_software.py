@@ -255,12 +255,14 @@ def test_a_digest_of_another_team_is_theirs() -> None:
             return ImageRef("sha256:" + "1" * 64, names=(image,))
 
     digest = "registry.example/team/x@sha256:" + "2" * 64
-    engine = Registry({})
-    mine = Origins("mine", engine)
+    engine, own = Registry({}), ("registry.example",)
+    mine = Origins("mine", engine, registries=own)
     assert mine.registry(digest, "sha256:" + "1" * 64).id == "sha256:" + "1" * 64
     assert mine.image(digest)
-    theirs = Origins("mine", engine, owners={"sha256:" + "1" * 64: frozenset({"other"})})
-    both = Origins("mine", engine, owners={"sha256:" + "1" * 64: frozenset({"other", "mine"})})
+    theirs = Origins("mine", engine, registries=own, owners={"sha256:" + "1" * 64: frozenset({"other"})})
+    both = Origins(
+        "mine", engine, registries=own, owners={"sha256:" + "1" * 64: frozenset({"other", "mine"})}
+    )
     for one in (theirs, both):
         with pytest.raises(RunnerError) as caught:
             one.registry(digest, "sha256:" + "1" * 64)
@@ -271,5 +273,5 @@ def test_a_digest_of_another_team_is_theirs() -> None:
     with pytest.raises(RunnerError) as caught:
         mine.registry(digest, "sha256:" + "3" * 64)
     assert caught.value.code == "E205"
-    listed = Origins("mine", engine, bases=(digest,), owners=theirs.owners)
+    listed = Origins("mine", engine, registries=own, bases=(digest,), owners=theirs.owners)
     assert listed.registry(digest, "sha256:" + "1" * 64)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx2
 
+from runner.exchange.inbox import Inbox
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project, call
@@ -67,7 +68,7 @@ def test_work_calls_a_front_that_it_shares_nothing_with(live: Project, tmp_path:
             line.cut_at = line.passed + 3000
             with live.start("work", "--front", url) as work:
                 until(lambda: "alpha.one." in client.get(f"{near}{at}", headers=headers).text)
-                until(lambda: not list((away / "inbox").iterdir()))
+                until(lambda: Inbox(away / "inbox").waiting() == [])
                 assert line.cuts == 1
                 line.down = True
                 until(lambda: "no link" in (work.stderr.readline() if work.stderr else ""))

@@ -62,6 +62,17 @@ def test_an_organiser_gets_what_teams_see_of_their_own_runs(front: Front) -> Non
     same(local(front, "public").leaderboard(records.TASK), far.leaderboard(records.TASK))
 
 
+def test_rows_are_tested_against_a_row_as_beside_the_data_directory(front: Front) -> None:
+    for name in ("alpha/y", "beta.y"):
+        same(
+            local(front, "public").leaderboard(records.TASK, against=name),
+            remote(front, "organiser").leaderboard(records.TASK, against=name),
+        )
+    with pytest.raises(RunnerError) as error:
+        remote(front, "organiser").leaderboard(records.TASK, round="final", against="alpha/y")
+    assert error.value.code == "E101"
+
+
 def test_a_server_has_the_methods_of_a_data_directory() -> None:
     for name, method in vars(Home).items():
         if inspect.isfunction(method) and not name.startswith("_"):

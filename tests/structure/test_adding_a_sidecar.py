@@ -44,7 +44,7 @@ parser.parse_args()
 USE = """\
 import json, sys
 from pathlib import Path
-from runner.model.service import Service
+from runner.model.sidecars import Service
 from runner.model.sidecars import SIDECARS
 from runner.reference.commands import command_lines
 from runner.tasks.services import parse_services, room_limits, service_env

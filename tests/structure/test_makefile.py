@@ -19,6 +19,7 @@ def test_the_makefile_offers_what_it_promises() -> None:
         "evaluate",
         "try",
         "bench",
+        "pictures",
         "docs",
         "clean",
         "tools",

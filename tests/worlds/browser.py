@@ -107,6 +107,7 @@ def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
     made = Watched(page, url)
     here = urlsplit(url).netloc
     page.on("console", lambda message: made.said.append(f"{message.text} {message.location['url']}"))
+    page.on("dialog", lambda dialog: (made.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     page.on("pageerror", lambda error: made.said.append(str(error)))
     page.on(
         "request", lambda one: made.elsewhere.append(one.url) if urlsplit(one.url).netloc != here else None

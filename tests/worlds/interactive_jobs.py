@@ -13,7 +13,7 @@ from runner.execution.job import Executed, Job
 from runner.execution.workflows import interactive
 from runner.model.container import Exit
 from runner.model.limits import MIB, Limits
-from runner.model.service import Interaction, Service
+from runner.model.sidecars import Interaction, Service
 from runner.model.task import Dataset, Scenario, Task
 from runner.tasks.data_files import files_digest, folder_files
 from runner.tasks.services import service_env

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -230,10 +230,12 @@ class World:
         pinned: bool = True,
         fault: str | None = None,
         by_facet: Sequence[Mapping[str, Any]] = (),
+        unanswered: Collection[str] = (),
     ) -> Evaluation:
         """Archive (and commit) an evaluation; ``scores`` is measure → topic → value, ``more`` other keys of the result.
 
-        ``by_facet`` are lines of scores that have facets.
+        ``by_facet`` are lines of scores that have facets. The topics ``unanswered`` are said to be; without any, one is missing,
+        and which is not said.
 
         ``by`` is the task by whose definitions it was made (default: the toy task's); without ``pinned``, it keeps none.
         """
@@ -249,7 +251,7 @@ class World:
                     m: {
                         "value": sum(v.values()) / len(v),
                         "topics": len(v),
-                        "covered": len(v) - 1,
+                        "covered": len(v) - (len(unanswered) or 1),
                         "interval": [min(v.values()), max(v.values())],
                     }
                     for m, v in (scores or {}).items()
@@ -267,7 +269,7 @@ class World:
             }
             write_json(staging.path / "result.json", result)
             lines = [
-                {"measure": m, "topic": t, "value": x}
+                {"measure": m, "topic": t, "value": x, **({"answered": False} if t in unanswered else {})}
                 for m, v in (scores or {}).items()
                 for t, x in v.items()
             ] + list(by_facet)

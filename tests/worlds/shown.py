@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runner.model.service import Service
+from runner.model.sidecars import Service
 from runner.model.task import Measure, Task
 from runner.records.store import run_detail
 from runner.tasks.services import data_digest
@@ -93,10 +93,11 @@ def debated(
     dataset: str = "dev",
     scores: Sequence[Mapping[str, Any]] = (),
     team: str = "alpha",
+    software: str = "x",
     workflow: str = "interactive",
 ) -> run_detail.RunDetail:
     """A scored run of these debates."""
-    submission = world.register(team, "x")
+    submission = world.register(team, software)
     output = {"simulations.jsonl": jsonl(lines)}
     if turns:
         output["turns.jsonl"] = jsonl(turns)
@@ -128,10 +129,15 @@ def taken_out(found: run_detail.RunDetail, name: str) -> Path:
 
 
 def reported(
-    world: World, details: Sequence[Any], *, dataset: str = "dev", team: str = "alpha"
+    world: World,
+    details: Sequence[Any],
+    *,
+    dataset: str = "dev",
+    team: str = "alpha",
+    software: str = "x",
 ) -> run_detail.RunDetail:
     """A scored run whose evaluation has these lines of details."""
-    submission = world.register(team, "x")
+    submission = world.register(team, software)
     attempt = world.attempt(submission, dataset=dataset)
     evaluation = world.evaluation(attempt, {"ndcg": {"t1": 0.5}, "rr": {"t1": 0.5}})
     (evaluation.path / "details.jsonl").write_text(jsonl(details))

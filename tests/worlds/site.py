@@ -13,6 +13,8 @@ from typing import Any
 import uvicorn
 
 from runner.exchange.oidc import Provider
+from runner.model.clock import Clock
+from runner.web.limits import Waiting
 from runner.web.server import application, settings
 from tests.worlds.proxy import Proxy
 
@@ -27,6 +29,8 @@ def serving(
     through: Proxy | None = None,
     connection: Any = None,
     provider: Provider | None = None,
+    clock: Clock | None = None,
+    waiting: Waiting = Waiting(),
 ) -> Iterator[str]:
     """The address of a front over the exchange folder, for as long as the block lasts; ``through`` a proxy, that of the proxy.
 
@@ -47,6 +51,8 @@ def serving(
             ending=lambda: server.should_exit,
             work_key=work_key,
             provider=provider,
+            clock=clock,
+            waiting=waiting,
         )
         config = settings(app)
         config.http = connection or config.http

@@ -210,7 +210,8 @@ def _report(
     spans = intervals(columns) if interval else {}
     for i, by_topic in values.items():
         for topic, value in by_topic.items():
-            sink.score(i, topic.decode("utf-8", "backslashreplace"), value)
+            name = topic.decode("utf-8", "backslashreplace")
+            sink.score(i, name, value, answered=topic in read.topics)
         covered = sum(1 for topic in by_topic if topic in read.topics)
         sink.aggregate(
             i, aggregate(measures[i], by_topic), topics=len(by_topic), covered=covered, interval=spans.get(i)

@@ -8,7 +8,7 @@ the queries and arguments in the inputs are enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,8 +76,8 @@ class Diversity:
         for topic in sink.findings.defects:
             found.pop(int(topic), None)
         scores = [scorer.score(q.relevant, found.get(q.id, ())) for q in queries]
-        covered = sum(1 for q in queries if found.get(q.id))
-        _report(measures, queries, scores, covered, population, sink, options)
+        answered = {q.id for q in queries if found.get(q.id)}
+        _report(measures, queries, scores, answered, population, sink, options)
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the predictions alone; see :class:`evaluator.kinds.base.Checker`."""
@@ -146,7 +146,7 @@ def _report(
     measures: Mapping[str, Measure],
     queries: Sequence[Query],
     scores: Sequence[Scores],
-    covered: int,
+    answered: Collection[int],
     population: Population,
     sink: Sink,
     options: Mapping[str, Any],
@@ -161,7 +161,7 @@ def _report(
         single = measure.diverse and not measure.unqueried and len(measure.cutoffs) == 1
         for query, value, score in zip(queries, columns[i], scores, strict=True):
             topic = str(query.id)
-            sink.score(i, topic, value)
+            sink.score(i, topic, value, answered=query.id in answered)
             if single and options["properties"]:
                 for facet, part in zip(facets, measure.by_property(score, measure.cutoffs[0]), strict=True):
                     sink.score(i, topic, part, facet)
@@ -169,6 +169,6 @@ def _report(
             i,
             fsum(columns[i]) / len(queries),
             topics=len(queries),
-            covered=covered,
+            covered=len(answered),
             interval=spans.get(i),
         )

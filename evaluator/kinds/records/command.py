@@ -79,7 +79,9 @@ def records(args: argparse.Namespace) -> int:
         else:
             KIND.check(file, none, request, log)
     values = {
-        one.text: sink.aggregates[f"{n}"] for n, one in enumerate(measures) if f"{n}" in sink.aggregates
+        one.text: {key: said for key, said in sink.aggregates[f"{n}"].items() if key != "resamples"}
+        for n, one in enumerate(measures)
+        if f"{n}" in sink.aggregates
     }
     rows = [(measures[int(m)].text, plain(t, 200), v) for m, t, v, facets in sink.scores() if not facets]
     if args.json:

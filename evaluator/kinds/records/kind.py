@@ -13,8 +13,8 @@ from evaluator.kinds.records.joining import Reader
 from evaluator.kinds.records.options import Options, Output, Wanted, needed
 from evaluator.kinds.records.truths import Truths, read_truths, topics_of
 from evaluator.kinds.records.wrong import Wrong
-from evaluator.measures.records.base import LABEL, MISSING, Columns
-from evaluator.measures.records.resampling import interval
+from evaluator.measures.records.base import LABEL, MISSING, Columns, PerRecord
+from evaluator.measures.records.resampling import Spread, spread
 from evaluator.request import Request
 from evaluator.scores import Sink
 
@@ -160,12 +160,18 @@ def score(
     name, measure = wanted.asked.id, wanted.measure
     values, value = measure.scores(columns)
     read = [columns.output[c.field] for c in measure.columns() if c.side == "output"]
-    covered = len(columns) - max((list(column).count(MISSING) for column in read), default=0)
-    span = interval(measure, columns, values, clusters) if intervals else None
-    sink.aggregate(name, value, topics=len(columns), covered=covered, interval=span)
+    answered = [True] * len(columns)
+    for column in read:
+        answered = [there and one is not MISSING for there, one in zip(answered, column, strict=True)]
+    covered = sum(answered)
+    span = spread(measure, columns, values, clusters) if intervals else Spread()
+    # Values of single records are paired in tests only where the value is their mean.
+    mean = isinstance(measure, PerRecord) and measure.mean
+    drawn = None if mean or span.resamples is None else span.resamples.as_dict()
+    sink.aggregate(name, value, topics=len(columns), covered=covered, interval=span.interval, resamples=drawn)
     if values is not None and len(columns) <= MAX_SCORES:
-        for key, one in zip(columns.keys, values, strict=True):
-            sink.score(name, key, one)
+        for key, one, there in zip(columns.keys, values, answered, strict=True):
+            sink.score(name, key, one, answered=there)
     elif values is not None:
         sink.note("records-not-kept", most=MAX_SCORES)
     if signature := measure.signature(columns):

@@ -23,7 +23,7 @@ measures:
 - `macro=FIELD` of the truths: the mean over the values of that field, so that each counts the same.
 - **Intervals** are 95 %, by bootstrap over records, or over `options: {clusters: FIELD}` of the truths. Means over records are
   resampled as in all kinds. Any other value has one up to 10,000 records, from 1,000 resamples (fewer from 2,000 records on).
-- **Paired tests** need a value for each record: they are there for measures that are made of such, not for F1 by class, coefficients,
-  BLEU and their like.
+- **Paired tests** on the leaderboard: Fisher's randomisation test for means over records. For RMSE, medians, `macro=`, F1 by class,
+  coefficients, BLEU and their like a paired bootstrap test, over the resamples that the interval is made of, where there is one.
 - Each is compared with the library that it names on generated data, to 1e-9, by the tests.
 """

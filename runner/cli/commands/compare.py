@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +13,11 @@ from runner.cli.app import app
 from runner.model.errors import no_such
 
 if TYPE_CHECKING:
-    from runner.model.task import Task
-    from runner.views.comparison import Compared, Comparison
+    from runner.model.comparing.topics import Compared
+    from runner.model.task import Dataset, Task
+    from runner.records.store.run_detail import RunDetail
+    from runner.views.audience import Audience
+    from runner.views.comparison.topics import Comparison
 
 FORMATS = ("table", "json", "csv")
 HEADS = ("measure", "first", "second", "difference", "w/l/t", "p", "effect")
@@ -23,7 +28,7 @@ LEGEND = (
 
 
 @app.command(
-    epilog="Examples:  runner compare mine.dense.1a2b baselines.bm25.693f  |  runner compare RUN RUN --all  |  runner compare RUN RUN --measure ap --format csv"
+    epilog="Examples:  runner compare mine.dense.1a2b baselines.bm25.693f  |  runner compare RUN RUN --all  |  runner compare RUN RUN --measure ap --format csv  |  runner compare RUN RUN --html both.html"
 )
 def compare(
     first: options.RunArgument,
@@ -38,6 +43,13 @@ def compare(
             "--all", help="All measures and topics; default: the table's, and the largest differences."
         ),
     ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            help="Write it as one page, with what both retrieved and what is inside them; it needs no script and no network.",
+        ),
+    ] = None,
     form: Annotated[str, typer.Option("--format", "-f", help="One of table, json, csv.")] = "table",
     as_: options.AsOption = "organiser",
     as_json: options.JsonOption = False,
@@ -46,7 +58,7 @@ def compare(
     beginnings of ids fit several runs, the scored ones on the same dataset and scenario are meant.
     """
     from runner.records.commit import record_export
-    from runner.views import comparison
+    from runner.views.comparison import topics as comparison
     from runner.views.listing import listed_runs, looked_up
     from runner.views.redact import redact_run
 
@@ -61,11 +73,17 @@ def compare(
         views = [redact_run(one, audience, dataset) for one, dataset, _ in found]
         task = found[0][2] or context.load_task(where, views[0]["task"])
         unlike = comparison.unlike(found[0][0].run, found[1][0].run)
-        made = comparison.compare(views[0], views[1], task, measure or (), unlike)
-        if form != "table":
-            name = " ".join(view["run"] for view in views)
+        drawn = comparison.resamples_of(found[0][0], audience), comparison.resamples_of(found[1][0], audience)
+        made = comparison.compare(views[0], views[1], task, measure or (), unlike, drawn)
+        name = " ".join(view["run"] for view in views)
+        if page is not None:
+            written = _write(page, made, [one[:2] for one in found], task, audience)
+            record_export(store, task, "comparison", name, "html", audience, written)
+        elif form != "table":
             record_export(store, task, "comparison", name, form, audience, made.as_csv())
-    if form == "json":
+    if page is not None:
+        output.say(f"{page} has both runs as {audience} may see them")
+    elif form == "json":
         output.as_json(made.as_dict())
     elif form == "csv":
         output.data(made.as_csv())
@@ -73,33 +91,46 @@ def compare(
         _print(made, task, everything)
 
 
+def _write(
+    page: Path, made: Comparison, both: Sequence[tuple[RunDetail, Dataset]], task: Task, audience: Audience
+) -> str:
+    """Write the page of a comparison; returns it."""
+    from runner.views.comparison import page as pages
+    from runner.views.pages import write_page
+
+    written = pages.page(made, task, audience, pages.within(both, task, audience))
+    write_page(page, written)
+    return written
+
+
 def _print(made: Comparison, task: Task, everything: bool) -> None:
-    from runner.views.comparison import LARGEST
-    from runner.views.leaderboard.comparing import TEST_NAME
+    from runner.views.comparison.topics import LARGEST
     from runner.views.show.topics import measure_names
     from runner.views.text import plural, wrapped
 
     output.facts({"first": made.first, "second": made.second})
     output.data("")
     rows = [one for one in made.measures if everything or one.id in made.shown] or list(made.measures)
-    ranked = next(one for one in (*rows, *made.measures) if one.pairs)
+    ranked = next((one for one in (*rows, *made.measures) if one.pairs), rows[0])
     names = measure_names(task, [*dict.fromkeys(one.id for one in (*rows, ranked))])
     output.table(HEADS, [_row(one, names[one.id]) for one in rows], right=HEADS[1:])
     for name, why in made.left_out.items():
         if everything or name in made.shown:
             output.data(output.printable(f"no comparison on {name}: {why}"))
     pairs = ranked.pairs if everything else ranked.pairs[:LARGEST]
-    more = "" if len(pairs) == len(ranked.pairs) else ", the largest differences; --all shows all"
-    output.data(f"\n{plural(len(ranked.pairs), 'topic')} by {names[ranked.id]}{more}:")
-    output.table(
-        ("topic", "first", "second", "difference"),
-        [(p.topic, f"{p.first:.4f}", f"{p.second:.4f}", _signed(p.difference)) for p in pairs],
-        right=("first", "second", "difference"),
-    )
+    if pairs:
+        more = "" if len(pairs) == len(ranked.pairs) else ", the largest differences; --all shows all"
+        output.data(f"\n{plural(len(ranked.pairs), 'topic')} by {names[ranked.id]}{more}:")
+        output.table(
+            ("topic", "first", "second", "difference"),
+            [(p.topic, f"{p.first:.4f}", f"{p.second:.4f}", _signed(p.difference)) for p in pairs],
+            right=("first", "second", "difference"),
+        )
     output.data("")
     left = len(made.measures) - len(rows)
     more = f" {plural(left, 'more measure')} with --all." if left else ""
-    for line in wrapped(LEGEND.format(test=TEST_NAME) + more, ""):
+    tests = "; ".join(dict.fromkeys(one.test for one in rows if one.p is not None))
+    for line in wrapped(LEGEND.format(test=tests) + more, ""):
         output.data(line)
     for note in made.notes:
         for line in wrapped(note, "note: "):

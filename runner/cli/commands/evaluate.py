@@ -110,7 +110,10 @@ def check(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Check a run file with the evaluator's checker; no container. Every problem with its line; 1 when invalid."""
+    """Check a run file of your own with the evaluator's checker; no container. Every problem with its line; 1 when invalid.
+
+    Files of others are checked in a container: runner register --table --check.
+    """
     from runner.submissions.check_file import check_file, dataset_to_check
 
     where = context.config()

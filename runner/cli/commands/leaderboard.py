@@ -1,7 +1,9 @@
-"""The leaderboard command."""
+"""Leaderboards: as tables, and as plots."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,17 +11,22 @@ import typer
 from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.cli.boards import print_table
-from runner.model.errors import no_such
+from runner.model.errors import RunnerError, no_such
 from runner.views.leaderboard.formats import FORMATS, TREC
 
 if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.records.store.connect import Store
+    from runner.views.audience import Audience
     from runner.views.leaderboard.rows import LeaderboardTable
+    from runner.views.plots.base import Plot
+
+PLOTS = "scores, dates, time, memory, measures, topics, heatmap, critical or run"
+BINARY = ("pdf", "png")
 
 
 @app.command(
-    epilog="Examples:  runner leaderboard vaswani  |  runner leaderboard vaswani --method automatic --how executed  |  runner leaderboard vaswani --unit team --pick best --wide  |  runner leaderboard vaswani --format latex  |  runner leaderboard vaswani --as public"
+    epilog="Examples:  runner leaderboard vaswani  |  runner leaderboard vaswani --method automatic --how executed  |  runner leaderboard vaswani --unit team --pick best --wide  |  runner leaderboard vaswani --against alpha/dense  |  runner leaderboard vaswani --format latex  |  runner leaderboard vaswani --as public  |  runner leaderboard vaswani --to local"
 )
 def leaderboard(
     task: options.TaskArgument,
@@ -30,11 +37,13 @@ def leaderboard(
     unit: options.UnitOption = None,
     pick: options.PickOption = None,
     topics: options.TopicsOption = None,
+    against: options.AgainstOption = None,
     wide: options.WideOption = False,
     form: Annotated[
         str, typer.Option("--format", "-f", help=f"One of {', '.join((*FORMATS, *TREC))}.")
     ] = "table",
     as_: options.AsOption = "organiser",
+    to: options.ServerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print a leaderboard: ranked runs, and below them what failed, with the reason."""
@@ -45,10 +54,19 @@ def leaderboard(
     if form not in (*FORMATS, *TREC):
         known = (*FORMATS, *TREC)
         raise no_such("format", form, known, fix=f"use one of {', '.join(known)}", code="E101")
+    if to is not None:
+        if unit or pick or topics:
+            fix = "leave --unit, --pick and --topics away"
+            raise RunnerError("E101", "a server gives a table as its task says", fix=fix)
+        from runner.cli.remote.looking import board_at
+
+        shown = board_at(to, task, table, round_, against)
+        print_table(filtered(shown, method=method, how=how), form, wide=wide)
+        return
     where = context.config()
     loaded = context.load_task(where, task)
     with context.store(where) as store:
-        choices: dict[str, Any] = {"unit": unit, "pick": pick, "topics": topics}
+        choices: dict[str, Any] = {"unit": unit, "pick": pick, "topics": topics, "against": against}
         choices["running"] = list(store.archive.live())
         if round_ is None:
             built = build(store, loaded, table, context.audience(as_), **choices)
@@ -109,3 +127,135 @@ def _more(task: Task, shown: LeaderboardTable) -> None:
     texts = [*more, f"one for each cell, such as {single}"] if single else more
     if texts:
         output.say(f"more tables with --table: {', '.join(texts)}")
+
+
+@app.command(
+    epilog="Examples:  runner plot vaswani scores --out scores.pdf  |  runner plot vaswani measures --measure ndcg_10 --measure rr --format svg  |  runner plot vaswani topics --dataset dev --run alpha.dense --run baselines.bm25 --out topics.png  |  runner plot vaswani run --run alpha.dense --as team:alpha --out run.svg  |  runner plot vaswani critical --format csv"
+)
+def plot(
+    task: options.TaskArgument,
+    kind: Annotated[str, typer.Argument(help=f"What is shown: {PLOTS}.")],
+    table: options.BoardOption = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="The first of the task's tables with this dataset alone.")
+    ] = None,
+    round_: options.RoundOption = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            help="A measure of the table by its id, for measures two; default: the one that ranks.",
+        ),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option("--run", help="Only these runs, or the beginnings of their ids, for what is by topic."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="One of svg, pdf, png, json (Vega-Lite), csv; default as the file is named, or svg.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The file to write to; default: printed.")] = None,
+    as_: options.AsOption = "organiser",
+) -> None:
+    """Plot a leaderboard or a run. What is plotted is what the same audience may read as a table, which --format csv prints;
+    what the plot says is told in two sentences. Pictures need the extra packages proctor-ir[plots].
+    """
+    from runner.records.commit import record_export
+    from runner.views.plots.drawing import drawn
+    from runner.views.plots.making import KINDS as KNOWN
+
+    if kind not in KNOWN:
+        raise no_such("kind of plot", kind, KNOWN, fix=f"use one of {', '.join(KNOWN)}", code="E101")
+    form, of = _format(form, out), (*filter(None, (table, dataset, round_)), *(run or ()))
+    where, audience = context.config(), context.audience(as_)
+    loaded = context.load_task(where, task)
+    with context.store(where) as store:
+        if kind == "run":
+            made = _of_run(store, loaded, audience, run or [])
+        else:
+            name = table if dataset is None else _table_of(loaded, table, dataset)
+            made = _of_board(store, loaded, audience, kind, name, round_, measure or [], run or [])
+        content = drawn(made, form)
+        record_export(store, loaded, "plot", " ".join((kind, *of)), form, audience, made.as_csv())
+    _write(content, form, out)
+    output.say(made.says)
+
+
+def _format(form: str | None, out: Path | None) -> str:
+    """The format that was asked for, or that the file's name says. Raises E101 for another."""
+    from runner.views.plots.drawing import FORMATS
+
+    wanted = form or (out.suffix.removeprefix(".").lower() if out is not None else "") or "svg"
+    if wanted not in FORMATS:
+        raise no_such("format", wanted, FORMATS, fix=f"use one of {', '.join(FORMATS)}", code="E101")
+    if out is None and wanted in BINARY and sys.stdout.isatty():
+        raise RunnerError(
+            "E101", f"{wanted} is nothing for a terminal", fix=f"name a file: --out plot.{wanted}"
+        )
+    return wanted
+
+
+def _write(content: bytes, form: str, out: Path | None) -> None:
+    from schemas.files import atomic_file
+
+    if out is not None:
+        with atomic_file(out) as file:
+            file.write(content)
+        output.say(f"{out} has the plot")
+    elif form in BINARY:
+        sys.stdout.buffer.write(content)
+    else:
+        output.data(content.decode())
+
+
+def _table_of(task: Task, table: str | None, dataset: str) -> str:
+    """The first table that has cells on this dataset alone. Raises E101 beside ``--table``, E102 where there is none."""
+    if table is not None:
+        raise RunnerError("E101", "--table and --dataset both say which table", fix="leave one away")
+    fitting = [one.id for one in task.tables.values() if {cell.dataset for cell in one.cells} == {dataset}]
+    if not fitting:
+        known = sorted({cell.dataset for one in task.tables.values() for cell in one.cells})
+        raise no_such("table of the dataset", dataset, known, of=task.id, fix="name a --table")
+    return fitting[0]
+
+
+def _of_board(
+    store: Store,
+    task: Task,
+    audience: Audience,
+    kind: str,
+    table: str | None,
+    round_: str | None,
+    measures: list[str],
+    runs: list[str],
+) -> Plot:
+    from runner.views.leaderboard.rounds import board
+    from runner.views.leaderboard.table import build
+    from runner.views.plots.making import Board
+
+    if round_ is None:
+        shown = build(store, task, table, audience, running=list(store.archive.live()))
+    else:
+        shown = board(store, task, round_, table, audience)
+    return Board(store, task, shown, audience).plot(kind, measures, runs)
+
+
+def _of_run(store: Store, task: Task, audience: Audience, runs: list[str]) -> Plot:
+    """The plot of one run. Raises E101 unless one run was named."""
+    from runner.views.listing import looked_up
+    from runner.views.plots.making import plot_of_run
+    from runner.views.redact import redact_run
+    from runner.views.show.topics import medians_for, topics_of
+
+    if len(runs) != 1:
+        raise RunnerError(
+            "E101", f"{len(runs) or 'no'} runs were named", fix="name one with --run, as runner runs lists it"
+        )
+    found, dataset, _ = looked_up(store, {task.id: task}, audience, runs[0])
+    view = redact_run(found, audience, dataset)
+    return plot_of_run(view, topics_of(view, task, medians_for(store, task, view, dataset)))

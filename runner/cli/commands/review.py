@@ -135,44 +135,15 @@ def release_log(
     Read them first, with --dry-run: a software can write hidden topics in a form that nobody recognises. All excerpts of a team on a
     dataset have at most so many bytes as log_excerpts in task.yaml says; each can carry 8 bits.
     """
-    from runner.records.store.decisions import excerpt_bytes
-    from runner.views.audience import ORGANISER
-    from runner.views.excerpts import check_budget, excerpt
-    from runner.views.listing import looked_up
+    from runner.views import excerpts
 
     where = context.config()
     with context.store(where) as store:
-        found, dataset, task = looked_up(store, context.all_tasks(where), ORGANISER, run)
-        made = found.run
-        team = made.submission.team
-        if task is None or dataset.id not in task.datasets:
-            what, why = (
-                f"the task or dataset of {made.id} is gone",
-                "Nobody can say any more what of its log is hidden.",
-            )
-            raise RunnerError("E102", what, why=why, fix=f"bring back tasks/{made.submission.task}")
-        if dataset.visibility == "public":
-            what, why = f"{made.id} is on a public dataset", "Of public data its team sees everything."
-            raise RunnerError("E101", what, why=why, fix="nothing to do")
-        if found.attempt is None or found.attempt.number != made.outcome.attempt:
-            raise RunnerError(
-                "E102", f"{made.id} has no such attempt that counts", fix="name the run without #n"
-            )
-        part = excerpt(found, task, dataset, stream, lines)
-        new = all(
-            (one.stream, one.first, one.last, one.text) != (stream, part.first, part.last, part.text)
-            for one in found.excerpts
-        )
-        used = excerpt_bytes(store, task.id, dataset.id, team)
-        left = check_budget(task, team, dataset, used, part.size if new else 0)
-        if new and not dry_run:
-            place = {"task": task.id, "dataset": dataset.id, "team": team, "run": made.id}
-            data = {**place, "attempt": found.attempt.number, **part.as_dict()}
-            store.commit("log-excerpt-released", data, actor="organiser")
-    for number, line in enumerate(part.text.split("\n"), part.first):
-        output.data(output.printable(f"{number:>6}  {line}"))
-    done = "would go" if dry_run else "go" if new else "went already"
-    output.say(
-        f"{part.size:,} bytes ({part.masked} masked) {done} to {team}: at most {part.size * 8:,} bits of hidden data"
-    )
-    output.say(f"{left:,} of {task.log_excerpts:,} bytes are left for {team} on {task.id}/{dataset.id}")
+        made = excerpts.prepared(store, context.all_tasks(where), run, stream, lines)
+        if not dry_run:
+            made.give(store)
+    for line in made.numbered():
+        output.data(output.printable(line))
+    done = "would go" if dry_run else "go" if made.new else "went already"
+    output.say(made.says(done))
+    output.say(made.left_says())

@@ -80,7 +80,13 @@ def _list(views: Sequence[RunView], as_json: bool) -> None:
         output.say("no runs")
     else:
         columns = ("run", "task", "outcome", "verdict", "time", "memory", "why")
-        output.table(columns, [_row(view) for view in views], right=("time", "memory"))
+        output.table(
+            columns,
+            [_row(view) for view in views],
+            right=("time", "memory"),
+            drop=("memory", "time", "verdict", "task"),
+            texts=("why",),
+        )
 
 
 def _row(view: RunView) -> tuple[str, ...]:
@@ -147,7 +153,7 @@ def show(
         medians = medians_for(store, task, view, dataset)
         by_topic = topics_of(view, task, medians)
         if page is not None:
-            written = within.write_page(page, view, by_topic, helps)
+            written = within.write_page(page, view, by_topic, helps, task)
             record_export(store, task, "page", view["run"], "html", audience, written)
     if page is not None:
         output.say(f"{page} has the run as {audience} may see it")

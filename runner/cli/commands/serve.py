@@ -15,7 +15,8 @@ from runner.cli.app import app, group
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
-    from runner.work.proposals import Desk
+    from runner.work.proposals import Desk, Proposal
+    from runner.work.registrations import Registration
 
 BindOption = Annotated[
     str, typer.Option("--bind", help="Address and port on which the front listens; port 0: any that is free.")
@@ -38,10 +39,16 @@ ProxyOption = Annotated[
     ),
 ]
 requests = group(
-    "requests", "What organisers proposed on the web: nothing of it happens before it is approved here."
+    "requests",
+    "What organisers proposed on the web, and teams that registered: nothing happens before it is approved here.",
 )
-NumberArgument = Annotated[
-    int, typer.Argument(help="The number of the proposal, as runner requests list has it.")
+site = group("site", "The pages that everybody may see as files, which need no server.")
+RequestArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="REQUEST",
+        help="The number of a proposal, or the account of a team that registered, as runner requests list has them.",
+    ),
 ]
 
 
@@ -122,19 +129,76 @@ def serve(
 ) -> None:
     """Start work and front, and start each again when it ends; until this is ended.
 
-    Both run as the same user then, which is for trying and for one laptop: the front could read what work can.
+    Both run as the same user then, which is for trying and for one laptop. Where the kernel does not keep the front from what
+    work has, it says CAUTION.
     """
-    from runner.cli.serving import check_address, check_installed, check_proxies, supervise
+    from runner.cli.serving import PAGE, TWO_USERS, check_address, check_installed, check_proxies, supervise
+    from runner.web.confined import offered
 
     check_installed()
     check_address(bind, url)
     proxies = [part for one in check_proxies(proxy or ()) for part in ("--proxy", one)]
     where = context.config()
-    output.say("CAUTION: front and work are one user here; on a server start runner front as another one")
+    said = "front and work are one user here"
+    if offered():
+        output.say(f"{said}; this kernel keeps the front to its own folders. On a server they are two:")
+    else:
+        output.say(f"CAUTION: {said}; on a server start runner front as another one:")
+    output.say(f"{PAGE}, {TWO_USERS}")
     provider = ["--oidc", str(oidc.resolve())] if oidc else []
     given = ["--bind", bind, *(["--url", url] if url else []), "--exchange", str(where.exchange), *proxies]
     given += provider
     supervise({"work": ["work"], "front": ["front", *given]})
+
+
+@site.command(
+    epilog="Examples:  runner site build public  |  runner site build public --url https://task.example.org/2031  |  runner site build public --check"
+)
+def build(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Is made; a site that was made before is replaced.")
+    ],
+    url: Annotated[
+        str | None,
+        typer.Option("--url", help="Where people will find it; entries of its feed are named by that."),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Build nothing: say which links of the site that is there are broken."),
+    ] = False,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Write what everybody may see now as pages in a folder: they outlive every server, and ask nothing of anybody.
+
+    They open from the folder itself, or stand below any address. Links are checked before the folder takes its place. Exit
+    code 1 with --check for links that are broken.
+    """
+    from runner.cli.serving import check_installed, check_people
+    from runner.cli.site import URL
+    from runner.cli.site import build as built
+    from runner.web.links import check as checked
+
+    if check:
+        if not folder.is_dir():
+            raise RunnerError("E102", f"there is no folder {folder}", fix=f"runner site build {folder}")
+        pages, broken = checked(folder)
+        if as_json:
+            output.as_json({"pages": pages, "broken": [vars(one) for one in broken]})
+        else:
+            for one in broken:
+                output.data(str(one))
+            output.say(f"{pages} pages, {len(broken)} broken links")
+        if broken:
+            raise typer.Exit(1)
+        return
+    check_installed()
+    where, at = context.config(), check_people(url) if url else URL
+    with context.store(where) as store:
+        pages, files = built(store, context.all_tasks(where), folder, output.show_error, url=at)
+    if as_json:
+        output.as_json({"pages": pages, "files": files, "folder": str(folder)})
+    else:
+        output.say(f"{pages} pages in {files} files; begin at {folder / 'index.html'}")
 
 
 @contextmanager
@@ -147,59 +211,91 @@ def _desk() -> Iterator[Desk]:
         yield Desk(made, context.all_tasks(where))
 
 
+@contextmanager
+def _either(text: str) -> Iterator[tuple[Desk, Proposal | Registration]]:
+    """What a number or an account id names: a proposal or a registration. Raises E101 and E102."""
+    with _desk() as desk:
+        waits = desk.managing.accounts.registrations
+        yield desk, desk.find(int(text)) if text.isdecimal() else waits.named(text)
+
+
 @requests.command("list", epilog="Examples:  runner requests list  |  runner requests list --json")
 def list_(as_json: options.JsonOption = False) -> None:
-    """List what was proposed and waits, by its number."""
+    """List what waits for a decision: proposals by their numbers, teams that registered by the ids of their accounts."""
     from runner.work.proposals import waiting
 
     with _desk() as desk:
         found = waiting(desk.managing.store.log)
-        teams = len(desk.managing.accounts.registrations.waiting())
-    if teams:
-        output.say(
-            f"{teams} {'team waits' if teams == 1 else 'teams wait'} to be let in: runner team waiting"
-        )
+        teams = desk.managing.accounts.registrations.waiting()
     if as_json:
-        output.as_json([vars(one) | {"asked": dict(one.asked)} for one in found])
-    elif not found:
-        output.say("nothing is proposed")
+        proposed = [{"kind": "proposal", **vars(one), "asked": dict(one.asked)} for one in found]
+        keys = ("account", "team", "task", "arrival")
+        output.as_json(
+            [
+                *proposed,
+                *({"kind": "registration"} | {key: getattr(one, key) for key in keys} for one in teams),
+            ]
+        )
+    elif not found and not teams:
+        output.say("nothing is proposed, and nobody waits to be let in")
     else:
         rows = [(str(one.number), one.time[:16].replace("T", " "), one.account, one.says) for one in found]
-        output.table(("proposal", "UTC", "account", "what"), rows, right=("proposal",))
+        rows += [
+            (
+                one.account,
+                one.arrival[:16].replace("T", " "),
+                "",
+                f"the team {one.team} registers for {one.task}",
+            )
+            for one in teams
+        ]
+        output.table(("request", "UTC", "by", "what"), rows)
 
 
-@requests.command(epilog="Examples:  runner requests show 17")
-def show(number: NumberArgument) -> None:
-    """Say what happens when a proposal is approved, from the data that are here."""
-    with _desk() as desk:
-        one = desk.find(number)
-        output.data(f"proposal {one.number}: {one.says}")
-        output.data(f"by {one.account}, {one.time}")
+@requests.command(epilog="Examples:  runner requests show 17  |  runner requests show a-0123456789abcdef")
+def show(request: RequestArgument) -> None:
+    """Say what happens when a request is approved, from the data that are here."""
+    with _either(request) as (desk, one):
+        for line in _head(one):
+            output.data(line)
         for line in desk.shown(one):
             output.data(line)
 
 
 @requests.command(epilog="Examples:  runner requests approve 17  |  runner requests approve 17 --yes")
 def approve(
-    number: NumberArgument,
+    request: RequestArgument,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
 ) -> None:
-    """Do what was proposed. Says first what happens, and asks."""
-    with _desk() as desk:
-        one = desk.find(number)
+    """Do what was proposed, or let a team in that registered. Says first what happens, and asks."""
+    with _either(request) as (desk, one):
         for line in desk.shown(one):
             output.say(line)
         if not yes and not (sys.stdin.isatty() and typer.confirm("Do it?", default=False, err=True)):
-            fix = f"runner requests approve {number} --yes, or runner requests reject {number}"
+            fix = f"runner requests approve {request} --yes, or runner requests reject {request}"
             raise RunnerError("E101", "nothing was done", why="Nobody said yes.", fix=fix)
         for line in desk.approve(one):
             output.data(line)
-    output.say(f"proposal {number} is approved, and done")
+    output.say(f"{_named(one)} is approved, and done")
 
 
 @requests.command(epilog="Examples:  runner requests reject 17 --reason 'not before the workshop'")
-def reject(number: NumberArgument, reason: options.ReasonOption = "") -> None:
-    """Reject what was proposed: nothing happens."""
-    with _desk() as desk:
-        desk.reject(desk.find(number), reason)
-    output.say(f"proposal {number} is rejected")
+def reject(request: RequestArgument, reason: options.ReasonOption = "") -> None:
+    """Reject what was proposed: nothing happens; or refuse a team that registered, which is told the reason."""
+    with _either(request) as (desk, one):
+        desk.reject(one, reason)
+    output.say(f"{_named(one)} is rejected")
+
+
+def _head(one: Proposal | Registration) -> list[str]:
+    from runner.work.proposals import Proposal
+
+    return (
+        [f"{_named(one)}: {one.says}", f"by {one.account}, {one.time}"] if isinstance(one, Proposal) else []
+    )
+
+
+def _named(one: Proposal | Registration) -> str:
+    from runner.work.proposals import Proposal
+
+    return f"proposal {one.number}" if isinstance(one, Proposal) else f"the registration {one.account}"

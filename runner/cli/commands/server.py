@@ -32,12 +32,20 @@ def login(
 
     where = address(url)
     called = name or proposed(where)
-    given = Token.read(os.environ.get("RUNNER_TOKEN") or _asked(called))
+    text = os.environ.get("RUNNER_TOKEN") or _asked(called)
+    given = Token.read(text)
+    if given is None and "/link/" in text:
+        what, why = (
+            "that is a one-time link, and no token",
+            "It shows a token once, to who presses its button.",
+        )
+        fix = "open it in a browser, and log in with the token that it shows"
+        raise RunnerError("E101", what, why=why, fix=fix)
     if given is None:
         what, why = "that is no token", "A token begins with proctor_ and has 64 characters."
         raise RunnerError("E101", what, why=why, fix="copy it whole, as the organiser gave it to you")
     with Client(Server(called, where, str(given), "")) as client:
-        me = client.get("me")
+        me = client.get("api-me", "me")
     team = str(me.get("team") or "")
     path = remember(Server(called, where, str(given), team))
     output.say(f"logged in to {called} ({where}) as {team or me.get('role')}; the token is in {path}")
@@ -68,6 +76,49 @@ def status(
     if wait and request is None:
         raise RunnerError("E101", "--wait goes with a request", fix="runner status REQUEST --wait")
     output.finish(status_at(to, request, as_json=as_json, wait=wait), None)
+
+
+@app.command(
+    epilog="Examples:  runner notices  |  runner notices off --to local  |  runner notices on --about held --mail ada@example.org"
+)
+def notices(
+    switch: Annotated[
+        str | None, typer.Argument(metavar="[on|off]", help="Default: say what your team is told.")
+    ] = None,
+    about: Annotated[
+        list[str] | None,
+        typer.Option("--about", help="Only this: done, held or deadline; may be given several times."),
+    ] = None,
+    mail: Annotated[
+        str | None, typer.Option("--mail", help="Where to: the contact of your team from now on.")
+    ] = None,
+    to: options.ServerOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Say what your team is told by mail from a server, or switch it: on, all or only some of it, or off.
+
+    What the organiser does not send is not sent.
+    """
+    from runner.cli.remote.asking import decided
+    from runner.cli.remote.client import Client
+    from runner.cli.remote.servers import server
+
+    if switch not in (None, "on", "off") or (switch != "on" and (about or mail)):
+        fix = "runner notices on --about held, runner notices off, or runner notices alone"
+        raise RunnerError("E101", "notices are switched on or off", fix=fix)
+    kinds = about or (["done", "held", "deadline"] if switch == "on" else [])
+    with Client(server(to)) as client:
+        if switch is not None:
+            asked = {"about": ",".join(kinds), **({"mail": mail} if mail else {})}
+            decided(client, str(client.post("api-asked", "notices", params=asked)["request"]))
+            output.say(f"notices are {switch}")
+            return
+        found = client.find("notices-of-team", "notices") or {"may": [], "about": [], "to": ""}
+    if as_json:
+        output.as_json(found)
+        return
+    told = {"told": found["about"], "sent by the organiser": found["may"]}
+    output.facts({**{key: ", ".join(value) or "nothing" for key, value in told.items()}, "to": found["to"]})
 
 
 def _asked(name: str) -> str:

@@ -83,7 +83,8 @@ def register(
         str | None, typer.Option("--task", help="The task of the table.", autocompletion=options._tasks)
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="With --table: check the form of every file first.")
+        bool,
+        typer.Option("--check", help="With --table: check the form of every file first, in a container."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --table: say what would be registered, and stop.")

@@ -25,11 +25,14 @@ def setup(
         bool,
         typer.Option("--all", help="Also what is made when first needed: sidecars' image, tools."),
     ] = False,
+    front: Annotated[
+        bool, typer.Option("--front", help="Also the image of the front, for deploy/compose.yaml.")
+    ] = False,
 ) -> None:
     """Make this machine ready: packages, container engine, base image, our own images. Does nothing twice."""
     from runner import provision as machine
 
-    for name, image in machine.run(context.config(), output.say, everything=everything).items():
+    for name, image in machine.run(context.config(), output.say, everything=everything, front=front).items():
         output.say(f"ready: {name} {image.id[7:19]}")
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from runner.cli import accounts as show
 from runner.cli import context, options, output
 from runner.cli.app import group
-from runner.model.errors import no_such
-from runner.views.text import duration
+from runner.model.clock import SystemClock, stamp
+from runner.model.errors import RunnerError, no_such
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from runner.exchange.access import Role, Token
+    from runner.exchange.access import Role
     from runner.work.accounts import Account, Accounts
-    from runner.work.people import Known
 
-LATE = 30.0  # seconds since work reached a front on another machine, until that is said
 teams = group("team", "Teams that may sign in at the server, and their tokens.")
 accounts = group(
     "account", "Everybody who may sign in at the server: organisers, assistants, assessors, teams."
@@ -64,13 +63,16 @@ def add_account(
 
 @teams.command("list", epilog="Examples:  runner team list  |  runner team list --people --json")
 def list_teams(people: options.PeopleOption = False, as_json: options.JsonOption = False) -> None:
-    """List the teams that have an account, with the ids of their tokens."""
+    """List the teams that have an account, with their tokens and one-time links: until when each holds, and when it was used last.
+
+    Used means that something was asked for with it; who only looks is not noted.
+    """
     _listed(lambda one: one.team is not None, people, as_json, "no teams; runner team add NAME makes one")
 
 
 @accounts.command("list", epilog="Examples:  runner account list  |  runner account list --people")
 def list_accounts(people: options.PeopleOption = False, as_json: options.JsonOption = False) -> None:
-    """List all accounts, with the ids of their tokens."""
+    """List all accounts, with their tokens and one-time links: until when each holds, and when it was used last."""
     _listed(lambda _: True, people, as_json, "no accounts; runner account add ROLE makes one")
 
 
@@ -118,7 +120,7 @@ def rotate_account(account: options.AccountArgument, as_json: options.JsonOption
 )
 def link_team(
     team: options.TeamArgument,
-    url: options.PeopleUrlOption = "http://127.0.0.1:8080",
+    url: options.PeopleUrlOption = None,
     hours: options.HoursOption = 72,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -131,7 +133,7 @@ def link_team(
 )
 def link_account(
     account: options.AccountArgument,
-    url: options.PeopleUrlOption = "http://127.0.0.1:8080",
+    url: options.PeopleUrlOption = None,
     hours: options.HoursOption = 72,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -141,8 +143,18 @@ def link_account(
 
 @teams.command("close", epilog="Examples:  runner team close alpha")
 def close_team(team: options.TeamArgument) -> None:
-    """Close a team's account: nobody signs in for it any more. What it handed in stays."""
+    """Close a team's account: nobody signs in for it any more, at a provider neither. What it handed in stays."""
     _closed(lambda known: known.of_team(team))
+
+
+@teams.command("reopen", epilog="Examples:  runner team reopen alpha")
+def reopen_team(team: options.TeamArgument, reason: options.ReasonOption = "") -> None:
+    """Open a team's account again. Its tokens of before stay revoked: runner team link has it make a new one."""
+    from runner.work.managing import managing
+
+    with managing(context.config()) as office:
+        done = office.reopen(office.accounts.of_team(team), reason)
+    output.say(f"the account of {team} {'is open again, without a token' if done else 'was open already'}")
 
 
 @accounts.command("close", epilog="Examples:  runner account close a-0123456789abcdef")
@@ -166,7 +178,7 @@ def erase(account: options.AccountArgument, member: options.MemberIdOption = Non
         found = office.accounts.named(account)
         office.erase(found, member)
     output.say(f"erased: {member or 'everybody'} of {found.id}; the log, boards and runs are as they were")
-    _spread()
+    show.spread()
 
 
 @teams.command("waiting", epilog="Examples:  runner team waiting  |  runner team waiting --json")
@@ -222,7 +234,6 @@ def tie(
     """Let somebody sign in for an account at the provider (OpenID Connect) that oidc.json in the data directory names."""
     from runner.cli.serving import read_provider
     from runner.exchange.oidc import FILE
-    from runner.model.errors import RunnerError
     from runner.work.identities import Identity
     from runner.work.managing import managing
 
@@ -261,28 +272,35 @@ def _added(
     with managing(context.config()) as office:
         account, token = office.add(role, team)
         office.accounts.people.put(account.id, contact=contact, affiliation=affiliation, members=member)
-    _shown(account, token, as_json)
+    show.shown(account, token, as_json)
 
 
 def _listed(wanted: Callable[[Account], bool], people: bool, as_json: bool, nobody: str) -> None:
     from runner.work.accounts import open_accounts
 
+    now = stamp(SystemClock().now())
     with open_accounts(context.config()) as known:
         found = [(one, known.people.of(one.id)) for one in known.all() if wanted(one)]
+        tokens = {one.id: known.uses.of(one.id, now) for one, _ in found}
     if as_json:
-        output.as_json([_facts(one) | (_said(of) if people else {}) for one, of in found])
+        listed = ((one, of, [vars(token) for token in tokens[one.id]]) for one, of in found)
+        output.as_json(
+            [
+                show.facts(one) | {"opens": opens} | (show.said(of) if people else {})
+                for one, of, opens in listed
+            ]
+        )
     elif not found:
         output.say(nobody)
     elif people:
         for one, of in found:
-            output.facts({"account": one.id, "is": _name(one, of), **_lines(of)})
+            output.facts({"account": one.id, "is": show.name(one, of), **show.lines(of)})
             output.data("")
     else:
-        rows = [
-            (_name(one, of), one.id, one.created[:10], (one.closed or "")[:10], " ".join(one.tokens))
-            for one, of in found
-        ]
-        output.table(("who", "account", "since", "closed", "tokens"), rows)
+        rows = [row for one, of in found for row in show.rows(one, show.name(one, of), tokens[one.id])]
+        output.table(
+            ("who", "account", "token", "kind", "until", "last used"), rows, drop=("last used", "kind")
+        )
 
 
 def _people(
@@ -300,9 +318,9 @@ def _people(
             known.people.put(account.id, contact=contact, affiliation=affiliation, members=member)
         of, terms = known.people.of(account.id), known.registrations.terms_of(account.id)
     if as_json:
-        output.as_json(_facts(account) | _said(of) | {"terms": terms})
+        output.as_json(show.facts(account) | show.said(of) | {"terms": terms})
         return
-    output.facts({"account": account.id, "is": _name(account, of), **_lines(of)})
+    output.facts({"account": account.id, "is": show.name(account, of), **show.lines(of)})
     for one in terms:
         purpose = f": {one['purpose']}" if one["purpose"] else ""
         output.data(
@@ -316,19 +334,21 @@ def _rotated(choose: Callable[[Accounts], Account], as_json: bool) -> None:
     with managing(context.config()) as office:
         account = choose(office.accounts)
         token = office.rotate(account)
-    _shown(account, token, as_json)
-    _spread()
+    show.shown(account, token, as_json)
+    show.spread()
 
 
-def _linked(choose: Callable[[Accounts], Account], url: str, hours: int, as_json: bool) -> None:
+def _linked(choose: Callable[[Accounts], Account], url: str | None, hours: int, as_json: bool) -> None:
     from datetime import timedelta
 
     from runner.work.managing import managing
 
-    with managing(context.config()) as office:
+    config = context.config()
+    at = show.address(config, url)
+    with managing(config) as office:
         account = choose(office.accounts)
         link, until = office.link(account, timedelta(hours=hours))
-    where = f"{url.rstrip('/')}/link/{link}"
+    where = f"{at}/link/{link}"
     if as_json:
         output.as_json({"account": account.id, "link": where, "until": until})
         return
@@ -341,56 +361,9 @@ def _closed(choose: Callable[[Accounts], Account]) -> None:
 
     with managing(context.config()) as office:
         account = choose(office.accounts)
+        tied = bool(office.accounts.identities.of(account.id))
         done = office.close(account)
     output.say(f"the account of {account.team or account.id} {'is closed' if done else 'was closed already'}")
-    _spread()
-
-
-def _spread() -> None:
-    """Say when a front on another machine knows of a change; one with the same folder knows it already."""
-    from runner.work.link import last_contact
-
-    there = last_contact(context.config())
-    if there is None:
-        return
-    if there.seconds < LATE:
-        output.say(f"{there.front} knows it at the next contact with work, within seconds")
-        return
-    output.say(
-        f"{there.front} knows it at the next contact with work; the last was {duration(there.seconds)} ago."
-    )
-    output.say("Until then pages open with what held before. What is handed in so meanwhile is refused here.")
-
-
-def _shown(account: Account, token: Token, as_json: bool) -> None:
-    """Print a token, once."""
-    if as_json:
-        output.as_json(
-            {"team": account.team, "role": account.role, "account": account.id, "token": str(token)}
-        )
-        return
-    who = account.team or f"{account.role} {account.id}"
-    output.say(f"the token of {who}; it is not shown again, and whoever has it is {who}:")
-    output.data(str(token))
-
-
-def _facts(account: Account) -> dict[str, Any]:
-    return vars(account) | {"tokens": list(account.tokens)}
-
-
-def _said(of: Known) -> dict[str, Any]:
-    members = [vars(one) for one in of.members]
-    return {"contact": of.contact, "affiliation": of.affiliation, "members": members}
-
-
-def _lines(of: Known) -> dict[str, str]:
-    named = {one.id: one.name for one in of.members}
-    return {"contact": of.contact, "affiliation": of.affiliation, **named}
-
-
-def _name(account: Account, of: Known) -> str:
-    """An account for people: its team, or its role and who it is."""
-    if account.team is not None:
-        return account.team
-    names = ", ".join(one.name for one in of.members)
-    return f"{account.role} {names}".strip() if account.role != "team" else "(erased)"
+    if tied:
+        output.say("nobody at a provider is tied to it any more: runner account tie does that anew")
+    show.spread()

@@ -220,3 +220,14 @@ def verify_receipt(
         raise RunnerError("E220", "the receipt does not hold", fix=fix, problems=problems)
     for line in lines(data, keys_checked=bool(key)):
         output.data(line)
+
+
+@receipts.command(
+    "get",
+    epilog="Examples:  runner receipt get 238b9327ea10dd22c8ae1bd7c7efc3e2 --to local > receipt.json",
+)
+def get_receipt(request: options.RequestArgument, to: options.ServerOption = None) -> None:
+    """Print the receipt of something that was handed in at a server, to be kept in a file; take it again once it is decided."""
+    from runner.cli.remote.looking import receipt_at
+
+    output.as_json(receipt_at(to, request))

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
 
+import schemas
 from runner.cli.remote.servers import Server, is_here
+from runner.exchange import answers
 from runner.model.errors import CODES, Problem, RunnerError
 
 if TYPE_CHECKING:
     from requests import Response
 
-_NO_SERVER = "look whether the address is that of a server of this program"
+_NO_SERVER = "look whether the address is that of a server of this program, and of its version"
 API = ("api", "v1")
-MOST_ENTRIES = 100_000  # of a list
 CONNECT, READ = 20.0, 120.0  # seconds without any answer
-MOST = 64 * 1024 * 1024  # bytes of an answer
+_SHOWN = 1000  # characters of what a server says, at once
 MOST_WAITS, LONGEST_WAIT = (
     100,
     60,
 )  # how often it is waited because the server says so, and for how many seconds at most
+# Commands that look at a server with --to, as a server's hints name them; not those that have it already.
+_ASKING = re.compile(r"\brunner (?:runs|show|logs|status)\b(?! --to\b)")
 ASK_AGAIN = 2.0  # seconds between two questions whether a request is decided
+
+
+class Cut(RunnerError):
+    """A failure (E312) that may be over at the next try: of the line, or of the server."""
+
+    def __init__(self, what: str, *, why: str = "", fix: str = "try again") -> None:
+        super().__init__("E312", what, why=why, fix=fix)
 
 
 class Client:
@@ -43,33 +54,34 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def get(self, *parts: str) -> Any:
-        """The data at a path of ``/api/v1``, given by its parts. Raises as :meth:`send`."""
-        return _data(self.send("GET", *API, *parts))
+    def get(self, gives: str, *parts: str, **query: str) -> Any:
+        """The data at a path of ``/api/v1``, given by its parts, as the schema ``gives`` describes them. Raises as :meth:`send`."""
+        return self._data(self.send("GET", *API, *parts, params=query), gives)
 
-    def find(self, *parts: str) -> Any:
+    def find(self, gives: str, *parts: str) -> Any:
         """The same, or None where nothing is there (yet: of a new team the server publishes its own first after seconds)."""
         try:
-            return self.get(*parts)
+            return self.get(gives, *parts)
         except RunnerError as error:
             if error.code != "E102":
                 raise
             return None
 
-    def all(self, *parts: str) -> list[Any]:
+    def all(self, gives: str, *parts: str) -> list[Any]:
         """The entries of a list at a path of ``/api/v1``, of all its pages. Raises as :meth:`send`."""
         found: list[Any] = []
-        after: dict[str, str] = {}
+        after: list[str] = []
         while True:
-            page = _data(self.send("GET", *API, *parts, params={"limit": "500", **after}))
+            query = {"limit": "500", **({"after": after[0]} if after else {})}
+            page = self._data(self.send("GET", *API, *parts, params=query), gives, paged=True)
             found += page["items"]
-            if page["next"] is None or not page["items"] or len(found) > MOST_ENTRIES:
+            after = parse_qs(urlsplit(page["next"] or "").query).get("after", [])
+            if not after or not page["items"] or len(found) > answers.MOST_ENTRIES:
                 return found
-            after = {"after": parse_qs(urlsplit(page["next"]).query)["after"][0]}
 
-    def post(self, *parts: str, **options: Any) -> Any:
+    def post(self, gives: str, *parts: str, **options: Any) -> Any:
         """Post something to a path of ``/api/v1``, and return the data of the answer. Raises as :meth:`send`."""
-        return _data(self.send("POST", *API, *parts, **options))
+        return self._data(self.send("POST", *API, *parts, **options), gives)
 
     def send(self, method: str, *parts: str, fine: tuple[int, ...] = (), **options: Any) -> Response:
         """Send a request; returns an answer of 2xx, or of a status that is ``fine``. Where the server says in how many seconds it
@@ -82,7 +94,7 @@ class Client:
         import requests
 
         path = "/".join(quote(part, safe="") for part in parts)
-        headers = {"Accept": "application/json", **options.pop("headers", {})}
+        headers = {**answers.ACCEPT, **options.pop("headers", {})}
         left = MOST_WAITS
         try:
             while True:
@@ -109,7 +121,7 @@ class Client:
         """What became of a request; waits until it is decided, at most so many ``seconds`` (None: for ever), then None."""
         last = None if seconds is None else time.monotonic() + seconds
         while True:
-            answer: dict[str, Any] | None = self.get("requests", request)["answer"]
+            answer: dict[str, Any] | None = self.get("api-request", "requests", request)["answer"]
             if answer is not None or (last is not None and time.monotonic() >= last):
                 return answer
             time.sleep(ASK_AGAIN)
@@ -118,13 +130,27 @@ class Client:
         request.headers["Authorization"] = f"Bearer {self.server.token}"
         return request
 
+    def _data(self, said: Response, gives: str, *, paged: bool = False) -> Any:
+        """The data of an answer, which are checked. Raises E312."""
+        try:
+            return answers.data(said, gives, paged=paged)
+        except answers.Odd as odd:
+            what = f"{self.server.name} answers with something else than it should"
+            why = schemas.show(str(odd), _SHOWN)
+            if isinstance(odd, answers.Cut):
+                raise Cut(what, why=why) from None
+            raise RunnerError("E312", what, why=why, fix=_NO_SERVER) from None
+
     def _refusal(self, said: Response) -> RunnerError:
         """The error that a problem is (schemas/api-problem.schema.json), said by the server in words."""
         name, fix = self.server.name, "try again later" if said.status_code >= 500 else _NO_SERVER
         try:
-            data = {key: str(value) for key, value in _data(said).items()}
-        except (RunnerError, AttributeError):
+            data = answers.data(said, "api-problem")
+        except answers.Odd:
             data = {}
+        data = {key: schemas.show(str(value), _SHOWN) for key, value in data.items()} | {
+            "problems": data.get("problems", ())
+        }
         if said.status_code == 401:
             fix = f"runner login {self.server.url} with the token that holds now"
             return RunnerError(
@@ -132,41 +158,48 @@ class Client:
             )
         what = f"{name}: {data.get('what', f'it did not take that (status {said.status_code})')}"
         code = data.get("code", "")
+        if said.status_code >= 500 and code != "E306":
+            return Cut(what, why=data.get("why", ""), fix=data.get("fix", fix))
         known = code if code in CODES and code != "E308" else "E312"
         wait = said.headers.get("Retry-After", "")
-        fix = f"try again in {wait} s" if wait.isdigit() else data.get("fix", fix)
-        return RunnerError(known, what, why=data.get("why", ""), fix=fix)
+        fix = f"try again in {wait} s" if _is_number(wait) else from_here(data.get("fix", fix), name)
+        return RunnerError(
+            known, what, why=data.get("why", ""), fix=fix, problems=_problems(data["problems"])
+        )
 
     def _failed(self, error: Exception) -> RunnerError:
         what, why = f"{self.server.name} does not answer", f"{self.server.url}: {type(error).__name__}."
-        return RunnerError(
-            "E312", what, why=why, fix="look at the address and your connection, and try again"
-        )
+        return Cut(what, why=why, fix="look at the address and your connection, and try again")
 
 
-def refused(answer: Mapping[str, Any]) -> RunnerError:
-    """The error that an answer is, which says that a request was refused: as the command on one machine gives it."""
+def refused(answer: Mapping[str, Any], name: str) -> RunnerError:
+    """The error that an answer of the server ``name`` is, which says that a request was refused: as the command on one machine gives it,
+    with commands that ask that server."""
     code = answer.get("code", "")
-    problems = [Problem("", str(line)) for line in answer.get("problems", ())]
-    what, why, fix = (str(answer.get(key, "")) for key in ("what", "why", "fix"))
-    return RunnerError(code if code in CODES else "E312", what, why=why, fix=fix, problems=problems)
+    what, why, fix = (schemas.show(str(answer.get(key, "")), _SHOWN) for key in ("what", "why", "fix"))
+    return RunnerError(
+        code if code in CODES else "E312",
+        what,
+        why=why,
+        fix=from_here(fix, name),
+        problems=_problems(answer.get("problems", ())),
+    )
+
+
+def from_here(text: str, name: str) -> str:
+    """What a server says, with ``--to`` behind the commands that ask the server ``name`` then: it says them as they are beside it."""
+    return _ASKING.sub(lambda found: f"{found[0]} --to {name}", text)
+
+
+def _problems(lines: Iterable[str]) -> list[Problem]:
+    return [Problem("", schemas.show(line, _SHOWN)) for line in lines]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _wait(said: Response) -> int:
     """In how many seconds a server takes more, as it says; 0 where it does not, or in too many."""
     text = said.headers.get("Retry-After", "")
-    return int(text) if said.status_code == 429 and text.isdigit() and int(text) <= LONGEST_WAIT else 0
-
-
-def _data(said: Response) -> Any:
-    """The JSON data of an answer, which is bounded. Raises E312."""
-    import json
-
-    content = said.raw.read(MOST + 1, decode_content=True)
-    try:
-        if len(content) > MOST:
-            raise ValueError
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        what = "the server answers with something else than it should"
-        raise RunnerError("E312", what, fix=_NO_SERVER) from error
+    return int(text) if said.status_code == 429 and _is_number(text) and int(text) <= LONGEST_WAIT else 0

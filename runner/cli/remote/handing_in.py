@@ -52,14 +52,19 @@ def submit_to(
 
 
 def _good(where: Config, submission: SubmissionFile) -> bool:
-    """Whether the run files of a submission have the form that its task wants, as far as that can be told here; it is said."""
-    from runner.execution.trials.uploads import check_form
+    """Whether the run files of a submission have the form that its task wants, as far as that can be told here; it is said.
+
+    They are the caller's own, and who hands in needs no engine: the checker runs as a process of theirs.
+    """
+    from runner.execution.trials.uploads import check_own_form
 
     task, good = context.load_task(where, submission.task), True
     for run in submission.run:
-        found = check_form(task, task.datasets[run.dataset], run.scenario, run.path)
+        found = check_own_form(task, task.datasets[run.dataset], run.scenario, run.path)
         name = output.printable(found.file)
-        output.say(f"{submission.team}/{submission.software}: {name} for {run.dataset}: {found.how}")
+        output.say(
+            f"{submission.team}/{submission.software}: {name} for {run.dataset}: {found.how} (your own file, without a container)"
+        )
         for line in found.text.splitlines():
             output.say(line)
         good = good and found.good
@@ -116,12 +121,12 @@ def _software(
         if dry_run:
             output.say(f"{name} is fine; --dry-run: not handed in")
             return FINE
-        sent = parcel(bundle, (client.find("parts") or {"sha256": []})["sha256"])
+        sent = parcel(bundle, (client.find("parts", "parts") or {"sha256": []})["sha256"])
         output.say(f"{name}: {in_units(sent.size)} to send; {in_units(sent.left)} are there from before")
         with transfers() as bars, io.BufferedReader(sent, CHUNK) as file:
             id = upload(client, file, sent.size, sent.sha256, lambda done: bars(name, done, sent.size))
         form = {"upload": id, "software": submission.software}
-        said = client.post("tasks", submission.task, "softwares", data=form)
+        said = client.post("api-taken", "tasks", submission.task, "softwares", data=form)
     results.append(_came(client, submission, "the software", said, wait))
     return FINE
 
@@ -137,7 +142,7 @@ def _send(client: Client, submission: SubmissionFile, run: Upload, bars: Callabl
     for key in ("tag", "description", "method", "paper", "affiliation"):
         fields[key] = getattr(submission, key)
     form = {key: value for key, value in {**fields, "upload": sent, "name": name}.items() if value}
-    said = client.post("tasks", submission.task, "run-files", data=form)
+    said = client.post("api-taken", "tasks", submission.task, "run-files", data=form)
     if said["sha256"] != digest:
         what = f"{client.server.name} got something else than was sent"
         raise RunnerError("E312", what, why=f"It has {said['sha256']}, not {digest}.", fix="submit again")

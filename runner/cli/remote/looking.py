@@ -5,19 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.cli import output
 from runner.cli.remote.client import Client
 from runner.cli.remote.servers import server
 from runner.model.errors import RunnerError, no_such
+from runner.model.limits import in_units
 from runner.views.redact import RunView, received
+
+if TYPE_CHECKING:
+    from runner.views.leaderboard.rows import LeaderboardTable
 
 
 def runs_at(to: str, wanted: Mapping[str, str | None], outcome: str | None) -> list[RunView]:
     """The team's runs at a server, those whose facts are as ``wanted`` and whose outcome is, where these are named."""
     with Client(server(to)) as client, _as_expected():
-        rows = client.all("runs")
+        rows = client.all("run-row", "runs")
         return [
             received(row, client.server.team)
             for row in rows
@@ -34,7 +38,7 @@ def show_at(to: str, run: str, *, as_json: bool, part: bool) -> None:
         what = "of a run at a server only the whole is shown"
         raise RunnerError("E101", what, fix="its page at the server has all that is inside")
     with Client(server(to)) as client, _as_expected():
-        data = client.get("runs", _run_id(client, run))
+        data = client.get("run-view", "runs", _run_id(client, run))
         view = received(data, client.server.team)
         if as_json:
             output.as_json(data)
@@ -46,7 +50,7 @@ def show_at(to: str, run: str, *, as_json: bool, part: bool) -> None:
 def logs_at(to: str, run: str) -> None:
     """Print the log of a run as its team may read it: stdout to stdout, stderr to stderr."""
     with Client(server(to)) as client, _as_expected():
-        found = client.get("runs", _run_id(client, run), "log")
+        found = client.get("run-log", "runs", _run_id(client, run), "log")
         for stream, file in (("stdout", sys.stdout), ("stderr", sys.stderr)):
             for line in found[stream]:
                 file.write(output.printable(line) + "\n")
@@ -58,25 +62,84 @@ def status_at(to: str | None, request: str | None, *, as_json: bool, wait: bool)
         if request is not None:
             if wait:
                 client.decision(request)
-            one = client.get("requests", request)
+            one = client.get("api-request", "requests", request)
             output.as_json(one) if as_json else output.facts(_facts(one))
             return 1 if one["answer"] is not None and not one["answer"]["accepted"] else 0
-        asked = client.all("requests")
-        found = [client.find("tasks", task["id"], "standing") for task in client.all("tasks")]
+        asked = client.all("api-request", "requests")
+        found = [
+            client.find("standing", "tasks", task["id"], "standing")
+            for task in client.all("task-entry", "tasks")
+        ]
         standing = [one for one in found if one is not None]
+        bounds = (client.find("api-bounds", "bounds") or {"bounds": []})["bounds"]  # older servers have none
     if as_json:
-        output.as_json({"requests": asked, "standing": standing})
+        output.as_json({"requests": asked, "standing": standing, "bounds": bounds})
         return 0
     rows = [(one["arrival"], one["what"], _state(one["answer"]), one["id"]) for one in asked]
     if rows:
-        output.table(("arrived", "what", "state", "request"), rows)
+        output.table(
+            ("arrived", "what", "state", "request"), rows, drop=("arrived", "what"), texts=("state",)
+        )
     else:
         output.say("nothing was handed in there")
     for one in standing:
         left = f"{one['team']['left']} of {one['team']['limit']} submissions may be handed in now"
         deadline = one["team"].get("deadline")
         output.say(f"{one['task']}: {left}" + (f"; deadline {deadline}" if deadline else ""))
+    for one in bounds:
+        unit = in_units if one["unit"] == "bytes" else str
+        output.say(f"{one['says']}: {unit(one['used'])} of {unit(one['most'])}")
     return 0
+
+
+def board_at(
+    to: str, task: str, table: str | None, round_: str | None, against: str | None = None
+) -> LeaderboardTable:
+    """A leaderboard as the server gives it to the team; without ``table`` the task's first that is open; ``against``: with tests
+    against that row, by its name. Raises E102 where it has none so."""
+    from runner.views.leaderboard.comparing import row_of
+    from runner.views.leaderboard.formats.record import from_dict
+    from runner.views.leaderboard.rows import software_of
+
+    with Client(server(to)) as client, _as_expected():
+        name, of = client.server.name, client.get("overview", "tasks", task)
+        if round_ is None:
+            where, there = [], [str(one["id"]) for one in of["boards"]]
+        else:
+            frozen = {str(one["id"]): [str(one) for one in one["tables"]] for one in of["rounds"]}
+            if round_ not in frozen:
+                why = "It is not frozen yet, or not open."
+                raise no_such("round", round_, frozen, of=f"{task} at {name}", why=why)
+            where, there = ["rounds", round_], frozen[round_]
+        wanted = table or (there[0] if there else "main")
+        if wanted not in there:
+            why = "It is not open yet, or there is none." if not there else ""
+            raise no_such("table", wanted, there, of=f"{task} at {name}", why=why)
+        path = ("tasks", task, *where, "boards", wanted)
+        data = client.get("leaderboard", *path)
+        made = from_dict(data, str(data["audience"]))
+        if against is None:
+            return made
+        if round_ is not None:
+            what, why = f"the round {round_} is frozen", "Its tests were kept with it."
+            raise RunnerError("E101", what, why=why, fix="leave --against away")
+        name = software_of(made.rows[row_of(made.rows, against)])
+        data = client.get("leaderboard", *path, against=name)
+        return from_dict(data, str(data["audience"]))
+
+
+def receipt_at(to: str | None, request: str) -> dict[str, Any]:
+    """The receipt of a request of the team: what the front signed, and what work did as far as it has decided. Raises E102 without either."""
+    from runner.exchange.receipts import receipt
+
+    with Client(server(to)) as client, _as_expected():
+        one = client.get("api-request", "requests", request)
+        arrival, decision = one.get("receipt"), (one["answer"] or {}).get("receipt")
+        name = client.server.name
+    if arrival is None and decision is None:
+        fix = f"runner status {output.printable(request)} --to {name}"
+        raise RunnerError("E102", f"{name} has no receipt of that request", fix=fix)
+    return receipt(arrival, decision)
 
 
 def _facts(one: Mapping[str, Any]) -> dict[str, str]:
@@ -95,7 +158,7 @@ def _state(answer: Mapping[str, Any] | None) -> str:
 
 def _run_id(client: Client, text: str) -> str:
     """The id of the team's one run whose id is ``text`` or begins with it. Raises E102."""
-    ids = [str(row["run"]) for row in client.all("runs")]
+    ids = [str(row["run"]) for row in client.all("run-row", "runs")]
     found = [one for one in ids if one == text] or [one for one in ids if one.startswith(text)]
     if len(found) != 1:
         why = f"Several runs begin so: {', '.join(found)}." if found else ""

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import time
 from collections.abc import Callable
 from typing import BinaryIO
 
-from runner.cli.remote.client import API, Client
+from runner.cli.remote.client import API, Client, Cut
 from runner.model.errors import RunnerError
 
 CHUNK = 8 * 1024 * 1024
 TRIES = 8  # in a row without a byte that is new
 PAUSE, LONGEST = 1.0, 20.0  # seconds before the next try: doubled each time
+_ID, _NUMBER = re.compile(r"[A-Za-z0-9_-]{1,100}"), re.compile(r"[0-9]{1,15}")
 _TUS = {"Tus-Resumable": "1.0.0"}
 _CONFLICT, _LOCKED, _MISMATCH = 409, 423, 460
 
@@ -27,7 +29,7 @@ def upload(
     size: int,
     sha256: str,
     on_progress: Callable[[int], None],
-    wait: Callable[[float], None] = time.sleep,
+    wait: Callable[[float], None] = lambda seconds: time.sleep(seconds),
     *,
     chunk: int = CHUNK,
 ) -> str:
@@ -53,7 +55,7 @@ def upload(
     while True:
         try:
             id = id or _begun(client, size, sha256)
-            at = _offset(client, id)
+            at = _offset(client, id, size)
             failed = 0 if at > last else failed
             last = max(at, last)
             on_progress(at)
@@ -62,28 +64,31 @@ def upload(
                 failed, last = 0, at
                 on_progress(at)
             return id
-        except RunnerError as error:
+        except Cut:
             failed += 1
-            if error.code != "E312" or failed >= TRIES:
+            if failed >= TRIES:
                 raise
         wait(min(LONGEST, PAUSE * 2 ** (failed - 1)))
 
 
 def _begun(client: Client, size: int, sha256: str) -> str:
     """The id of the upload of this content: one that was begun before, or a new one."""
-    for one in client.get("uploads")["items"]:
+    for one in client.all("api-upload", "uploads"):
         if (one["sha256"], one["size"]) == (sha256, size):
             return str(one["id"])
     named = base64.b64encode(sha256.encode()).decode()
     headers = {**_TUS, "Upload-Length": str(size), "Upload-Metadata": f"sha256 {named}"}
     said = client.send("POST", *API, "uploads", headers=headers)
-    return str(said.headers.get("Location", "")).rpartition("/")[2]
+    id = str(said.headers.get("Location", "")).rpartition("/")[2]
+    if not _ID.fullmatch(id):
+        raise RunnerError("E312", "the server does not say where an upload goes", fix="submit again")
+    return id
 
 
-def _offset(client: Client, id: str) -> int:
-    """How many bytes the server has."""
+def _offset(client: Client, id: str, size: int) -> int:
+    """How many bytes the server has, of ``size``."""
     text = client.send("HEAD", *API, "uploads", id, headers=_TUS).headers.get("Upload-Offset", "")
-    if not text.isdigit():
+    if not _NUMBER.fullmatch(text) or int(text) > size:
         raise RunnerError("E312", "the server does not say how far an upload is", fix="submit again")
     return int(text)
 
@@ -104,7 +109,7 @@ def _sent(client: Client, id: str, file: BinaryIO, at: int, chunk: int) -> int:
     said.close()
     if said.status_code == _MISMATCH:
         what = "the server got something else than was sent"
-        raise RunnerError("E312", what, fix="submit again; if it stays so, something on the way changes it")
+        raise Cut(what, fix="submit again; if it stays so, something on the way changes it")
     if said.status_code in (_CONFLICT, _LOCKED):  # a connection that was cut may still be open there
-        raise RunnerError("E312", "the server has another part of it than was sent", fix="submit again")
+        raise Cut("the server has another part of it than was sent", fix="submit again")
     return at + len(part)

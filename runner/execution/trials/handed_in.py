@@ -1,7 +1,7 @@
-"""The form of a run file that a stranger handed in, looked at in a container beside whatever runs.
+"""The form of a run file of anybody, looked at in a container beside whatever runs.
 
-The checker of ``runner check``, in the platform's evaluator image: no network, no truths. Of a blinded dataset there are no
-inputs either: what is found is told at once and costs nothing, so it could be used to ask about them as often as one likes.
+The checker of ``runner check``, in the platform's evaluator image: no network, no truths. Of a blinded dataset a team's hand-in
+meets no inputs either: what is found is told at once and costs nothing, so it could be used to ask about them as often as one likes.
 """
 
 from __future__ import annotations
@@ -38,13 +38,27 @@ class Form:
     findings: tuple[Mapping[str, Any], ...] = ()
     why: str = ""
 
+    def lines(self) -> list[str]:
+        """What is to be said of it, a line for each finding."""
+        note = {"inputs": [], "form": ["topics and documents were not looked up"], "unchecked": [self.why]}[
+            self.how
+        ]
+        return [*map(_line, self.findings), *note]
+
 
 def check_handed_in(
-    machine: Machine, task: Task, dataset: Dataset, scenario: str, file: Path, stop: Callable[[], bool]
+    machine: Machine,
+    task: Task,
+    dataset: Dataset,
+    scenario: str,
+    file: Path,
+    stop: Callable[[], bool],
+    *,
+    hidden: bool = False,
 ) -> Form:
     """Check a run file of any origin.
 
-    It waits for no turn of blinded or public runs: only a program of ours runs, on what everybody may have.
+    It waits for no turn of blinded or public runs where only a program of ours runs, on what everybody may have.
 
     Args:
         machine: The engine, and our evaluator image.
@@ -53,13 +67,15 @@ def check_handed_in(
         scenario: Id of the scenario.
         file: The file; findings call it by its name.
         stop: Asked while it runs; when it becomes true, the container is ended.
+        hidden: Look hidden inputs up, too: for organisers alone.
 
     Raises:
         PlatformError: The engine fails, or our image is not there.
     """
     engine = machine.engine()
     image = engine.resolve(machine.evaluator())
-    whole = dataset.visibility == "public" and not missing_sources(dataset, "inputs", optional=False)
+    here = dataset.inputs.is_dir() and not missing_sources(dataset, "inputs", optional=False)
+    whole = here and (hidden or dataset.visibility == "public")
     asked = request(task, dataset, scenario, file.name)
     if not whole:
         asked = {**asked, "topics": None, "corpus": None}
@@ -69,7 +85,10 @@ def check_handed_in(
     limits = task.evaluator_limits
     limits = replace(limits, cpus=1.0, gpus=0, wall_clock=min(limits.wall_clock, SECONDS), log=LOG)
     with engine.session(
-        f"handed-in-{secrets.token_hex(8)}", labels={"role": "evaluator"}, visibility=None, cancelled=stop
+        f"handed-in-{secrets.token_hex(8)}",
+        labels={"role": "evaluator"},
+        visibility="blinded" if whole and dataset.visibility == "blinded" else None,
+        cancelled=stop,
     ) as session:
         box = session.output_volume("in", bytes=file.stat().st_size + 4 * MIB, inodes=16)
         session.copy_in(box, files)
@@ -77,7 +96,7 @@ def check_handed_in(
         if whole:
             inputs = engine.data_volume(inputs_digest(dataset), lambda: view_files(dataset))
             mounts.append(Mount(inputs, "/inputs"))
-        command = ("evaluator", "check", file.name, "--request", "/in/request.json", "--json")
+        command = ("evaluator", "check", "--request", "/in/request.json", "--json", "--", file.name)
         spec = ContainerSpec("evaluator", image, command, limits, tuple(mounts), workdir="/in/run")
         handle = session.start(spec)
         exit_ = handle.wait(limits.wall_clock, stop)
@@ -109,3 +128,8 @@ def _finding(one: Mapping[str, Any]) -> dict[str, Any]:
     if line is not None and not isinstance(line, int):
         raise ValueError(line)
     return {"line": line, **{name: escape(one[name], most) for name, most in SHOWN.items()}}
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    place = one["file"] if one["line"] is None else f"{one['file']}:{one['line']}"
+    return f"{place}: {one['code']} {one['severity']}: {one['message']}. Fix: {one['fix']}"

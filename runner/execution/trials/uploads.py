@@ -1,4 +1,7 @@
-"""The local check of uploaded run files: scored where the truths are public, checked for their form elsewhere."""
+"""The check of run files on the machine of who has them: scored where the truths are public, checked for their form elsewhere.
+
+What others wrote is read in a container alone; a team's own files also by a plain process, where no engine is needed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runner.execution.machine import Machine
+from runner.execution.trials.handed_in import check_handed_in
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset, Task
 from runner.submissions.definition import SubmissionFile
@@ -67,7 +71,7 @@ def check_uploads(
             check_task(task, machine.config, [chosen.id], optional=False)
             yield _scored(machine, submission, task, chosen, run.scenario, run.path.name)
         else:
-            yield check_form(task, chosen, run.scenario, run.path)
+            yield check_form(machine, task, chosen, run.scenario, run.path)
 
 
 def _scored(
@@ -82,8 +86,21 @@ def _scored(
         return UploadCheck(file, dataset.id, scenario, "scored", good, view=view, summary=summary)
 
 
-def check_form(task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadCheck:
-    """Whether a run file has the form that its task wants, as the evaluator's checker says; unknown without inputs."""
+def check_form(machine: Machine, task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadCheck:
+    """Whether a run file of anybody has the form that its task wants, as the evaluator's checker says in a container.
+
+    Hidden inputs are looked up, too, where they are here: the result is for the owner of this machine alone.
+    Raises PlatformError when the engine fails, and E304 when our image is not there.
+    """
+    form = check_handed_in(machine, task, dataset, scenario, file, lambda: False, hidden=True)
+    how: Literal["unchecked", "checked"] = "unchecked" if form.how == "unchecked" else "checked"
+    return UploadCheck(file.name, dataset.id, scenario, how, form.valid, "\n".join(form.lines()))
+
+
+def check_own_form(task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadCheck:
+    """The same of a file that whoever asks made: the checker runs as a process of theirs, without a container.
+
+    Unknown without inputs."""
     from runner.submissions.check_file import ask
 
     if not dataset.inputs.is_dir() or missing_sources(dataset, "inputs", optional=False):

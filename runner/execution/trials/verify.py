@@ -12,6 +12,7 @@ from runner.execution.machine import Machine
 from runner.execution.plan import Selection, plan
 from runner.execution.trials.software import check
 from runner.execution.workspace import Workspace
+from runner.model.comparing.topics import TIE
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Run
 from runner.model.task import Dataset, Scenario, Task
@@ -21,7 +22,6 @@ from runner.submissions.bundle import Bundle
 from runner.submissions.kept import registered, take_image
 from runner.tasks.files import part, topics_of
 from runner.views.audience import ORGANISER, Audience, escape
-from runner.views.comparison import TIE
 from runner.views.redact import RunView, redact_run
 from schemas.measures import meaning
 

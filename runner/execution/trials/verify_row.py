@@ -274,7 +274,7 @@ class _Board:
         for (id, topic, facets), value in values.items():
             if topic and not facets:
                 topics.setdefault(id, {})[topic] = value
-        made = over(self.split, cell.dataset, whole, topics)
+        made = over(self.split, cell.dataset, whole, topics, {})
         return {id: value.rounded(self._decimals(id)).value for id, value in made.items()}
 
     def together(self, again: Mapping[Cell, Mapping[str, float]], id: str) -> float | None:

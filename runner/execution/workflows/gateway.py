@@ -21,8 +21,7 @@ from runner.execution.workflows.starting import keep_log, last_words, wait_ready
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import GIB, MIB, parse_duration
-from runner.model.service import Service
-from runner.model.sidecars import socket_path
+from runner.model.sidecars import Service, socket_path
 from schemas.details import Detail
 
 KIB = 1024

@@ -20,8 +20,7 @@ from runner.execution.workflows.starting import WORDS, keep_log, last_words, unu
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB, Exceptions, Limits
-from runner.model.service import Interaction, Service
-from runner.model.sidecars import SIDECARS, port_of, services_with_port, socket_path
+from runner.model.sidecars import SIDECARS, Interaction, Service, port_of, services_with_port, socket_path
 from runner.tasks.data_files import files_digest, folder_files
 from runner.tasks.services import data_digest, driver_settings, gateway_key
 

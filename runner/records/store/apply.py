@@ -1,6 +1,6 @@
 """How one event changes the store: the only code that writes rows.
 
-What an event's ``data`` holds:
+What an event's ``data`` holds (and ``request``, where it was done because of one of the web):
 
 =======================  ================================================================================
 submission-registered    submission, task, team, software, scenarios, tag, description, paper, affiliation, method, image, workflow,
@@ -19,6 +19,7 @@ attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
 evaluation-committed     task, run, attempt, evaluation, manifest, and proposed (true) where it does not count yet
 evaluations-accepted     task, count, evaluations (triples of run, attempt, evaluation), reason: these count from now on
 run-cancelled            task, run, submission, dataset, scenario
+run-restarted            task, run, submission, dataset, scenario, reason: it is executed once more
 dataset-published        task, dataset, and publish_at where it was due by this date
 dataset-unpublished      task, dataset, reason: the scores are closed again
 key-drawn                task, key: 32 bytes in hexadecimal digits, once for each task
@@ -40,9 +41,8 @@ account-added            account (opaque id), role: no row, as of the other even
 token-replaced           account, token (id)
 token-added              account, token, by (ids of the new token and of the token or link that asked)
 link-made                account, token (id of the link)
-account-tied             account
-account-untied           account
-account-closed           account
+account-tied, -untied    account
+account-closed, -reopened  account
 account-erased           account, member (opaque id) where only one person's data went
 loss-accepted            lost (where it was remembered, seq and hash of the event), count
 =======================  ================================================================================
@@ -214,10 +214,11 @@ def _names(connection: Connection, event: Event, _: RunArchive) -> None:
     insert(connection, t.opened_names, event, "task")
 
 
-def _cancelled(connection: Connection, event: Event, _: RunArchive) -> None:
-    d = event.data
+def _commanded(connection: Connection, event: Event, _: RunArchive) -> None:
+    """Note the event by which a run was last cancelled, or restarted."""
+    d, column = event.data, f"{event.type.removeprefix('run-')}_seq"
     _ensure_run(connection, d["run"], {name: d[name] for name in ("submission", *_PLACE)})
-    connection.execute(t.runs.update().where(t.runs.c.id == d["run"]).values(cancelled_seq=event.seq))
+    connection.execute(t.runs.update().where(t.runs.c.id == d["run"]).values({column: event.seq}))
 
 
 _PLACE = ("task", "dataset", "scenario")
@@ -363,6 +364,7 @@ def _loss(_: Connection, event: Event, __: RunArchive) -> None:
         raise KeyError("what was lost")
 
 
+_NO_ROWS = ("request-", "proposal-", "account-", "token-", "link-")
 _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "submission-registered": _registered,
     "submission-withdrawn": _withdrawn,
@@ -376,7 +378,8 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "attempt-committed": _attempt,
     "evaluation-committed": _evaluation,
     "evaluations-accepted": _accepted,
-    "run-cancelled": _cancelled,
+    "run-cancelled": _commanded,
+    "run-restarted": _commanded,
     "dataset-published": _published,
     "dataset-unpublished": _unpublished,
     "key-drawn": _key,
@@ -391,8 +394,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "log-excerpt-released": _excerpt,
     "policy-changed": _policy,
     "results-exported": _exported,
-    "request-decided": lambda *_: None,  # work asks the log for it, once
-    "proposal-decided": lambda *_: None,
-    **dict.fromkeys((t for t in TYPES if t.startswith(("account-", "token-", "link-"))), lambda *_: None),
+    # Work asks the log for them, and the accounts are a record of their own.
+    **dict.fromkeys((t for t in TYPES if t.startswith(_NO_ROWS)), lambda *_: None),
     "loss-accepted": _loss,
 }

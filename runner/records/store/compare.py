@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3  # differing rows that are spelled out for each run and table
 _FIX = "runner store rebuild makes the database again from the event log and the archive"
+_OF_EVALUATIONS = ("evaluations", "measures", "resamples", "pending", "topic_scores", "findings")
 _Key = tuple[Any, ...]
 _Rows = dict[_Key, dict[str, Any]]
 
@@ -126,14 +127,12 @@ def _hangs_on(table: str, key: _Key, skipped: set[_Key]) -> bool:
     of_attempt = (*key[:2], None) in skipped
     if table == "attempts":
         return of_attempt
-    return table in ("evaluations", "measures", "pending", "topic_scores", "findings") and (
-        of_attempt or tuple(key[:3]) in skipped
-    )
+    return table in _OF_EVALUATIONS and (of_attempt or tuple(key[:3]) in skipped)
 
 
 def _place(table: str, key: _Key) -> str:
     name = schemas.show(key[0], 200)
-    if table in ("evaluations", "measures", "pending", "topic_scores", "findings"):
+    if table in _OF_EVALUATIONS:
         return f"{table} of {name}#{key[1]} evaluation {key[2]}"
     return f"attempts of {name}" if table == "attempts" else f"{table} {name}"
 

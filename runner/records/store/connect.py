@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from runner.model.config import Person
+
 
 class Store:
     """The store and the two things it is made from. Use :func:`open_store`."""
@@ -35,6 +37,10 @@ class Store:
         self.log = log
         self.archive = archive
         self._read: tuple[int, Hash] | None = None  # how much of the log was hashed, and its state then
+
+    def asked_for(self, person: Person, request: str) -> Store:
+        """The same store for what ``person`` asked for on the web: events name both (:meth:`EventLog.asked_for`)."""
+        return Store(self.engine, self.log.asked_for(person, request), self.archive)
 
     def commit(self, type: str, data: Mapping[str, Any], *, actor: str) -> Event:
         """Append an event to the log and apply it: the one way to record that something happened.

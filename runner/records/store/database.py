@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 # The shape of the tables and the rules by which events become rows. Count up when either changes: a store of another number
 # is made anew when it is opened.
-RULES = "26"
+RULES = "28"
 BUSY_SECONDS = 30
 
 
@@ -64,6 +65,24 @@ def read_recorded(config: Config) -> Recorded:
         engine.dispose()
 
 
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Turn the write-ahead log on; a file system without shared memory keeps its journal.
+
+    SQLite does not wait as ``busy_timeout`` says when two connections turn it on in a new database at the same moment: one of
+    them is told at once that the database is locked. So we wait here. Raises sqlite3.OperationalError after ``BUSY_SECONDS``.
+    """
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def make_engine(url: str) -> Engine:
     """The SQLAlchemy engine of a database, with the settings that SQLite needs.
 
@@ -84,8 +103,7 @@ def make_engine(url: str) -> Engine:
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
             cursor.execute("PRAGMA foreign_keys = ON")
-            # A file system without shared memory keeps its journal.
-            cursor.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(cursor)
             cursor.execute("PRAGMA synchronous = NORMAL")  # the log is the truth: a lost tail is replayed
             cursor.close()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from collections.abc import Iterable, Sequence
 from itertools import islice, zip_longest
 from typing import Any
@@ -46,9 +47,11 @@ def insert_evaluated(
     key = {"run": evaluation.run_id, "attempt": evaluation.attempt, "evaluation": evaluation.number}
     row = _evaluation_row(event, record, result, _pins(evaluation, record))
     connection.execute(t.evaluations.insert().values(row))
+    measured = sorted(result["measures"].items())
     pending, codes = result.get("pending") or {}, result["findings"].get("codes", {})
     for table, rows in (
-        (t.measures, (_measure_row(name, m) for name, m in sorted(result["measures"].items()))),
+        (t.measures, (_measure_row(name, m) for name, m in measured)),
+        (t.resamples, (_resamples_row(n, m["resamples"]) for n, m in measured if m.get("resamples"))),
         (t.pending, ({"measure": name, "reason": str(why)} for name, why in sorted(pending.items()))),
         (t.findings, (_finding_row(code, f) for code, f in sorted(codes.items()))),
         (t.topic_scores, (_score_row(line) for line in evaluation.scores() if not line.get("facets"))),
@@ -152,6 +155,15 @@ def _measure_row(name: str, m: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _resamples_row(name: str, resamples: dict[str, Any]) -> dict[str, Any]:
+    values = [math.nan if one is None else _number(one) for one in resamples["values"]]
+    return {
+        "measure": name,
+        "drawn": str(resamples["drawn"])[:64],
+        "values": struct.pack(f"<{len(values)}d", *values),
+    }
+
+
 def _finding_row(code: object, finding: dict[str, Any]) -> dict[str, Any]:
     return {
         "code": str(code)[:20],
@@ -166,6 +178,7 @@ def _score_row(line: dict[str, Any]) -> dict[str, Any]:
         "measure": str(line["measure"]),
         "topic": str(line["topic"]),
         "value": _number(line["value"]),
+        "answered": line.get("answered") is not False,
     }
 
 

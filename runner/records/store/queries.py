@@ -136,11 +136,12 @@ def runs_in(
             for cell in s.cells_of(by_task[s.task]):
                 wanted[run_id(s.id, cell.dataset, cell.scenario)] = (s, cell.dataset, cell.scenario)
     cancelled: dict[str, int | None] = {}
+    restarted: dict[str, int | None] = {}
     scope = {"task": task, "submission": submission, "id": run}
     for row in connection.execute(_where(select(t.runs), t.runs, scope).order_by(t.runs.c.id)).mappings():
         if row["submission"] in known:
             wanted[row["id"]] = (known[row["submission"]], row["dataset"], row["scenario"])
-            cancelled[row["id"]] = row["cancelled_seq"]
+            cancelled[row["id"]], restarted[row["id"]] = row["cancelled_seq"], row["restarted_seq"]
     if run is not None:
         wanted = {id: value for id, value in wanted.items() if id == run}
     attempts = rows_of(connection, t.attempts, scope)
@@ -149,7 +150,15 @@ def runs_in(
     for id, parts in wanted.items():
         defined = by_task.get(parts[0].task)
         found.append(
-            _run(id, *parts, attempts[id], evaluations[id], cancelled.get(id), id in running, defined)
+            _run(
+                id,
+                *parts,
+                attempts[id],
+                evaluations[id],
+                (cancelled.get(id), restarted.get(id)),
+                id in running,
+                defined,
+            )
         )
     opened = released_in(connection)
     found = [replace(run, released=True) if (run.id, run.outcome.attempt) in opened else run for run in found]
@@ -183,7 +192,7 @@ def _run(
     scenario: str,
     attempts: list[Mapping[str, Any]],
     evaluations: list[Mapping[str, Any]],
-    cancelled_seq: int | None,
+    commanded: tuple[int | None, int | None],  # events by which it was cancelled and restarted last
     running: bool,
     task: Task | None,
 ) -> Run:
@@ -193,7 +202,8 @@ def _run(
     outcome = derive(
         [_facts(a, evaluations) for a in attempts],
         running=running,
-        cancelled_seq=cancelled_seq,
+        cancelled_seq=commanded[0],
+        restarted_seq=commanded[1],
         withdrawn=submission.withdrawn,
         uncharged=submission.uncharged,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,6 +46,15 @@ def topics_in(connection: Connection, key: _Key) -> dict[str, dict[str, float]]:
     for measure, topic, value in connection.execute(query.order_by(c.measure, c.topic)):
         scores[measure][topic] = value
     return dict(scores)
+
+
+def unanswered_in(connection: Connection, key: _Key) -> dict[str, set[str]]:
+    """The topics by measure that the run has nothing for, as far as its evaluation says it."""
+    c = t.topic_scores.c
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in connection.execute(select(c.measure, c.topic).where(_is(t.topic_scores, key), ~c.answered)):
+        found[row.measure].add(row.topic)
+    return dict(found)
 
 
 def findings_in(connection: Connection, key: _Key) -> tuple[FindingCount, ...]:
@@ -109,6 +119,28 @@ def topic_scores(store: Store, run: Run, measure: str, split: Split = WHOLE) -> 
     return split.topics(run.dataset, _deciding(store, run, read))
 
 
+class Resamples(NamedTuple):
+    """Values in bootstrap resamples of the topics, NaN for none; those of what else has the same ``drawn`` can be paired."""
+
+    drawn: str
+    values: Sequence[float]
+
+
+def resamples(store: Store, run: Run, measure: str, split: Split = WHOLE) -> Resamples | None:
+    """The values of a measure in resamples; None where there are none, or none by the task's definition or of the part of the
+    topics that ``split`` looks at."""
+    if measure in run.changed or run.dataset in split.partial:
+        return None
+    c = t.resamples.c
+
+    def read(connection: Connection, key: _Key) -> Resamples | None:
+        query = select(c.drawn, c["values"]).where(_is(t.resamples, key), c.measure == measure)
+        row = connection.execute(query).one_or_none()
+        return None if row is None else Resamples(row[0], struct.unpack(f"<{len(row[1]) // 8}d", row[1]))
+
+    return _deciding(store, run, read)
+
+
 def findings(store: Store, run: Run) -> tuple[FindingCount, ...]:
     """What was found in the output of ``run``: one entry a code, by name."""
     return _deciding(store, run, findings_in)
@@ -143,34 +175,45 @@ def measures_of(
             run = deciding.get((row.run, row.attempt, row.evaluation))
             if run is not None and row.measure not in run.changed:
                 found[run.id][row.measure] = _value(row, run.pins)
-        by_topic = _by_topic(connection, task, deciding, split.partial)
+        by_topic, without = _by_topic(connection, task, deciding, split.partial)
     for run in deciding.values():
         if run.dataset in split.partial:
-            found[run.id] = over(split, run.dataset, found[run.id], by_topic[run.id])
+            found[run.id] = over(split, run.dataset, found[run.id], by_topic[run.id], without[run.id])
     return found
 
 
 def over(
-    split: Split, dataset: str, whole: Mapping[str, MeasureValue], topics: Mapping[str, Mapping[str, float]]
+    split: Split,
+    dataset: str,
+    whole: Mapping[str, MeasureValue],
+    topics: Mapping[str, Mapping[str, float]],
+    unanswered: Mapping[str, Collection[str]],
 ) -> dict[str, MeasureValue]:
     """Aggregates by measure over the part of the topics that ``split`` looks at, of those that have a value there."""
-    means = {name: split.mean(dataset, value, topics.get(name, {})) for name, value in whole.items()}
+    means = {
+        name: split.mean(dataset, value, topics.get(name, {}), unanswered.get(name, ()))
+        for name, value in whole.items()
+    }
     return {name: value for name, value in means.items() if value is not None}
 
 
 def _by_topic(
     connection: Connection, task: str, deciding: Mapping[_Key, Run], datasets: Collection[str]
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Scores by run, measure and topic of the deciding evaluations on some datasets of a task."""
+) -> tuple[dict[str, dict[str, dict[str, float]]], dict[str, dict[str, set[str]]]]:
+    """Scores by run, measure and topic of the deciding evaluations on some datasets of a task; and, by run and measure, the topics
+    that were not answered, as far as evaluations say it."""
     found: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    without: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     if not datasets:
-        return found
+        return found, without
     here = (t.runs.c.task == task) & t.runs.c.dataset.in_(sorted(datasets))
     query = select(t.topic_scores).join(t.runs, t.runs.c.id == t.topic_scores.c.run).where(here)
     for row in connection.execute(query):
         if (row.run, row.attempt, row.evaluation) in deciding:
             found[row.run][row.measure][row.topic] = row.value
-    return found
+            if not row.answered:
+                without[row.run][row.measure].add(row.topic)
+    return found, without
 
 
 def counting(store: Store, run: str, attempt: int) -> int | None:

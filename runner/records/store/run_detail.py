@@ -17,7 +17,7 @@ from runner.records.store import tables as t
 from runner.records.store.connect import Store
 from runner.records.store.decisions import Comment, Given, comments_in, excerpts_in
 from runner.records.store.queries import find_run_in, key_in, published_in, released_in, rows_of
-from runner.records.store.results import findings_in, measures_in, pending_in, topics_in
+from runner.records.store.results import findings_in, measures_in, pending_in, topics_in, unanswered_in
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class RunDetail:
     lock: Mapping[str, Any] = field(default_factory=dict)  # lock.json
     measures: Mapping[str, MeasureValue] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # measure -> topic -> value
+    unanswered: Mapping[str, Collection[str]] = field(default_factory=dict)  # measure -> topics
     findings: tuple[FindingCount, ...] = ()
     pending: Mapping[str, str] = field(default_factory=dict)  # measure -> why it has no value yet
     released: bool = False  # the organiser has opened this attempt to its team
@@ -133,6 +134,7 @@ def detail(
             lock=archived.lock(check=False),
             measures=_ordered(measures, run, tasks),
             topics=topics,
+            unanswered=unanswered_in(connection, key),
             decimals=_decimals(run, tasks, {**measures, **topics}),
             findings=findings_in(connection, key),
             pending=pending_in(connection, key),

@@ -66,6 +66,7 @@ runs = sa.Table(
     sa.Column("submission", sa.Text, sa.ForeignKey("submissions.id"), nullable=False),
     *_texts("task", "dataset", "scenario"),
     sa.Column("cancelled_seq", sa.Integer),
+    sa.Column("restarted_seq", sa.Integer),
     sa.Index("runs_by_submission", "submission"),
 )
 
@@ -114,6 +115,16 @@ measures = sa.Table(
     *_columns(sa.Float, "low", "high"),
 )
 
+# Values of a measure in bootstrap resamples of the topics, where single topics have none.
+resamples = sa.Table(
+    "resamples",
+    metadata,
+    *_of_evaluation(),
+    *_keys("measure"),
+    *_texts("drawn"),  # SHA-256 of what was drawn: what shares it can be paired
+    sa.Column("values", sa.LargeBinary, nullable=False),  # IEEE doubles, low byte first; NaN: none
+)
+
 pending = sa.Table("pending", metadata, *_of_evaluation(), *_keys("measure"), *_texts("reason"))
 
 topic_scores = sa.Table(
@@ -122,6 +133,7 @@ topic_scores = sa.Table(
     *_of_evaluation(),
     *_keys("measure", "topic"),  # values that have facets are in the archive alone
     *_columns(sa.Float, "value", nullable=False),
+    sa.Column("answered", sa.Boolean, nullable=False),
     sqlite_with_rowid=False,
 )
 

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import schemas
+from runner.exchange.look import source
 from runner.model.errors import RunnerError
 from runner.model.kinds import kind_spec
 from runner.submissions.load import load_submission
@@ -29,7 +30,7 @@ from runner.tasks.request import request
 from runner.views.hidden import search_for
 from runner.views.overview.facts import overview
 from runner.views.overview.screen import lines
-from runner.views.pages import render, source
+from runner.views.pages import render
 from schemas.files import atomic_path, file_sha256
 
 if TYPE_CHECKING:

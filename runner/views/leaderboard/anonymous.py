@@ -17,7 +17,7 @@ from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.records.store import queries
 from runner.records.store.decisions import names_opened
-from runner.views.audience import Audience, not_for
+from runner.views.audience import PUBLIC, Audience, not_for
 from runner.views.coarse import day
 from runner.views.leaderboard.choosing import Entry, Group
 from runner.views.leaderboard.rows import LeaderboardTable, Row, Unranked
@@ -106,6 +106,7 @@ class Names:
                 replace(row, runs=self._ids(row.runs), registered=_day(row)) for row in table.unranked
             ),
             notes=(note, *table.notes),
+            each=tuple(replace(one, notes=(note, *one.notes)) for one in table.each),
         )
 
     def _row(self, row: Row) -> Row:
@@ -169,3 +170,12 @@ def names_for(store: Store, task: Task, audience: Audience) -> Names:
     own = [audience.team] if audience.team else []
     baselines = frozenset(table.baseline for table in task.tables.values() if table.baseline)
     return Names(key, (BASELINES, *own), baselines, until)
+
+
+def sees_as(store: Store, task: Task, audience: Audience) -> Audience:
+    """The audience whose boards of ``task`` are those of ``audience``, too: for a team everybody, unless names are made up.
+
+    Raises E103 as :func:`names_for`.
+    """
+    made_up = task.anonymous_until and names_for(store, task, audience).key
+    return audience if audience.kind == "organiser" or made_up else PUBLIC

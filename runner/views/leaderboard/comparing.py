@@ -1,68 +1,227 @@
-"""Rows of a leaderboard against its baseline: paired tests over topics, corrected for their number."""
+"""Rows of a leaderboard against its baseline, or any row: paired tests over topics, corrected for their number."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from runner.model.comparing.topics import is_mean
+from runner.model.errors import no_such
 from runner.model.run import rounded
 from runner.model.task import Table, Task
 from runner.records.split import WHOLE, Split
 from runner.records.store import results
-from runner.views.leaderboard import significance
+from runner.views.leaderboard import ranks, significance
 from runner.views.leaderboard.choosing import Group
-from runner.views.leaderboard.rows import Comparison, Row
+from runner.views.leaderboard.rows import Comparison, Row, Tested, software_of
 
 if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
 FEW_TOPICS = 25
+MOST_RESAMPLED = 10_000  # topics; the evaluator keeps no resamples of more
 TEST_NAME = "Fisher's randomisation test"
 CORRECTION = "Holm"
 
 
-def compare(
-    store: Store, task: Task, table: Table, ranked: list[tuple[Row, Group]], split: Split = WHOLE
-) -> tuple[list[Row], list[str], str | None]:
-    """Test every row against the baseline on the ranking measure. Returns rows, notes and the test's name."""
-    rows = [row for row, _ in ranked]
-    if table.baseline is None:
-        return rows, [], None
-    base = next((n for n, r in enumerate(rows) if f"{r.team}/{r.software}" == table.baseline), None)
-    if base is None:
-        return rows, [f"No significance test: the baseline {table.baseline} is not ranked."], None
-    scores = [_topic_scores(store, table, group, split) for _, group in ranked]
-    against = scores[base]
-    if not against:
-        # A figure over all answers at once, such as an F1, has no paired differences to test.
-        return rows, [f"No significance test: {table.rank_by.first} has no values by topic."], None
-    shared = {n: sorted(set(scores[n]) & set(against)) for n in range(len(rows)) if n != base}
-    notes = [
-        f"No significance test of {rows[n].team}/{rows[n].software}: it shares no topic with the baseline."
-        for n, keys in shared.items()
-        if not keys
-    ]
-    others = [n for n, keys in shared.items() if keys]
-    shared = {n: shared[n] for n in others}
-    pairs = [[scores[n][key] - against[key] for key in shared[n]] for n in others]
-    if any(len(keys) != len(against) for keys in shared.values()):
-        notes.append("Some rows were compared with the baseline on the shared topics only.")
-    p_values = significance.randomisation(pairs)
-    corrected = significance.holm(p_values)
-    higher = task.measures[table.rank_by.first].direction == "higher"
-    found = {
-        n: _comparison(pair, p, pc, higher)
-        for n, pair, p, pc in zip(others, pairs, p_values, corrected, strict=True)
-    }
-    if (places := task.measures[table.rank_by.first].precision) is not None:
-        found = {
-            n: _rounded(one, rows[n], rows[base], table.rank_by.first, places) for n, one in found.items()
-        }
-    topics = len(against)
-    if topics < FEW_TOPICS:
-        notes.append(f"Only {topics} topics: differences this few topics can show are large ones.")
-    return [replace(r, comparison=found.get(n)) for n, r in enumerate(rows)], notes, TEST_NAME
+_Ranked = list[tuple[Row, Group]]
+_Found = tuple[dict[int, Comparison], list[str], str | None]  # as in Tested
+
+
+def compare(tests: Tests, against: str | None = None) -> tuple[str | None, Tested]:
+    """Test every row against a row on the ranking measure.
+
+    Args:
+        tests: The rows.
+        against: The row that the others are tested against, as :func:`row_of` finds it; None: the table's baseline.
+
+    Returns:
+        What that row is called where it was chosen, and what was found.
+
+    Raises:
+        RunnerError: E102 where no row is ``against``.
+    """
+    rows, baseline = tests.rows, tests.table.baseline
+    if against is not None:
+        base = row_of(rows, against)
+        return software_of(rows[base]), tests.against(base)
+    ranked = next((n for n, row in enumerate(rows) if f"{row.team}/{row.software}" == baseline), None)
+    if ranked is not None:
+        return None, tests.against(ranked)
+    notes = [] if baseline is None else [f"No significance test: the baseline {baseline} is not ranked."]
+    return None, Tested({}, tuple(notes), None)
+
+
+def row_of(rows: Sequence[Row], said: str) -> int:
+    """The number of the row that somebody means: by its software (or team, where a row is one), its submission, or one of its runs
+    or the beginning of their ids. Raises E102 where it is none of them, or more than one."""
+    exact = [n for n, row in enumerate(rows) if said in (software_of(row), row.submission, *row.runs)]
+    begun = [n for n, row in enumerate(rows) if said and any(run.startswith(said) for run in row.runs)]
+    for found in (exact, begun):
+        if len(found) == 1:
+            return found[0]
+    fix = "name it as the leaderboard does, or by a run"
+    raise no_such("ranked row", said, [software_of(row) for row in rows], fix=fix)
+
+
+class Tests:
+    """The rows of a table, and what they are tested by: what was read for one test serves all."""
+
+    def __init__(self, store: Store, task: Task, table: Table, ranked: _Ranked, split: Split = WHOLE) -> None:
+        self.task, self.table, self.rows = task, table, [row for row, _ in ranked]
+        self._store, self._groups, self._split = store, [group for _, group in ranked], split
+        self._p: dict[tuple[int, int], float] = {}  # of pairs of rows, where all were tested at once
+        self._drawn: dict[tuple[int, tuple[int, ...]], tuple[float, Any]] = {}
+
+    @cached_property
+    def _sampled(self) -> list[list[_Sampled | None]]:
+        return [_sampled(self._store, self.table, group, self._split) for group in self._groups]
+
+    @cached_property
+    def _scores(self) -> list[dict[tuple[str, str], float]]:
+        """Values by topic; none where what is ranked by is no mean of them, such as RMSE or a median: that is resampled."""
+        if any(map(any, self._sampled)) or not self._means:
+            return [{} for _ in self.rows]
+        return [_topic_scores(self._store, self.table, group, self._split) for group in self._groups]
+
+    @cached_property
+    def _means(self) -> bool:
+        return all(_is_mean(self._store, self.table, group) for group in self._groups)
+
+    def against(self, base: int) -> Tested:
+        """All other rows against the row ``base``."""
+        found, notes, test = self._by_topic(base) or self._by_resample(base)
+        by, rows = self.table.rank_by.first, self.rows
+        if (places := self.task.measures[by].precision) is not None:
+            found = {n: _rounded(one, rows[n], rows[base], by, places) for n, one in found.items()}
+        return Tested(found, tuple(notes), test)
+
+    def each(self) -> list[Tested]:
+        """:meth:`against` for every row; what two rows differ by is tested once."""
+        by_topics: dict[tuple[tuple[str, str], ...], list[int]] = {}
+        for n, scores in enumerate(self._scores):
+            by_topics.setdefault(tuple(sorted(scores)), []).append(n)
+        for keys, alike in by_topics.items():
+            if keys:
+                found = significance.between([[self._scores[n][key] for key in keys] for n in alike])
+                self._p |= {(alike[a], alike[b]): p for (a, b), p in found.items()}
+        return [self.against(n) for n in range(len(self.rows))]
+
+    def _by_topic(self, base: int) -> _Found | None:
+        """Rows against the row ``base`` by values of single topics; None where that has none."""
+        rows, scores, against = self.rows, self._scores, self._scores[base]
+        if not against:
+            return None
+        shared = {n: sorted(set(scores[n]) & set(against)) for n in range(len(rows)) if n != base}
+        name = self._name(base)
+        notes = [
+            f"No significance test of {rows[n].team}/{rows[n].software}: it shares no topic with {name}."
+            for n, keys in shared.items()
+            if not keys
+        ]
+        shared = {n: keys for n, keys in shared.items() if keys}
+        if any(len(keys) != len(against) for keys in shared.values()):
+            notes.append(f"Some rows were compared with {name} on the shared topics only.")
+        pairs = {n: [scores[n][key] - against[key] for key in keys] for n, keys in shared.items()}
+        differences = {n: math.fsum(pair) / len(pair) for n, pair in pairs.items()}
+        known = {n: p for n in pairs if (p := self._p.get((min(n, base), max(n, base)))) is not None}
+        missing = [n for n in pairs if n not in known]
+        known |= zip(missing, significance.randomisation([pairs[n] for n in missing]), strict=True)
+        topics = {n: len(keys) for n, keys in shared.items()}
+        made = _corrected(self.task, self.table, differences, topics, [known[n] for n in pairs])
+        return made, notes + _few(len(against)), TEST_NAME
+
+    def _by_resample(self, base: int) -> _Found:
+        """Rows against the row ``base`` by values in the same resamples of the topics."""
+        old = "evaluated before these were kept, or on truths with other ids"
+        remedy = f"runner reevaluate --task {self.task.id} makes them"
+        if not any(self._sampled[base]):
+            return {}, [self._untested(base, old, remedy)], None
+        found: dict[int, _Paired] = {}
+        notes = []
+        for n, row in enumerate(self.rows):
+            pairs = zip(self._sampled[n], self._sampled[base], strict=True)
+            where = tuple(
+                i for i, (one, other) in enumerate(pairs) if one and other and one.drawn == other.drawn
+            )
+            if n != base and not where:
+                of = f"{row.team}/{row.software}: no values in the resamples of {self._name(base)}"
+                notes.append(f"No significance test of {of} ({old}): {remedy}.")
+            elif n != base:
+                found[n] = self._paired(n, base, where)
+        p_values = [significance.bootstrap(one.differences, one.observed) for one in found.values()]
+        observed = {n: one.observed for n, one in found.items()}
+        topics = {n: one.topics for n, one in found.items()}
+        times = max((len(one.differences) for one in found.values()), default=0)
+        notes += _few(max(topics.values(), default=FEW_TOPICS))
+        made = _corrected(self.task, self.table, observed, topics, p_values)
+        return made, notes, f"paired bootstrap test over {times:,} resamples of the topics" if made else None
+
+    def _untested(self, base: int, old: str, remedy: str) -> str:
+        """Why nothing is tested against the row ``base``, which has no resamples."""
+        by = self.table.rank_by.first
+        if not self._means:
+            return (
+                f"No significance test: {by} is no mean of its values by topic, and has no resamples ({old}, or over more than "
+                f"{MOST_RESAMPLED:,} topics): where there are fewer, {remedy}."
+            )
+        why = f"No significance test: {by} has no values by topic"
+        return (
+            f"{why}."
+            if self.rows[base].values[by].low is None
+            else f"{why}, nor in resamples ({old}): {remedy}."
+        )
+
+    def _name(self, base: int) -> str:
+        """The row ``base`` in notes."""
+        name = software_of(self.rows[base])
+        return "the baseline" if name == self.table.baseline else name
+
+    def _paired(self, n: int, base: int, where: tuple[int, ...]) -> _Paired:
+        """The difference of two rows in cells where both were drawn alike, as the table aggregates them."""
+        import numpy as np
+
+        cells = [self.table.cells[i] for i in where]
+        found = [(cell, one) for cell, i in zip(cells, where, strict=True) if (one := self._sampled[n][i])]
+        (mine, drawn), (theirs, other) = self._values(n, where), self._values(base, where)
+        apart = drawn - other
+        topics = {cell.dataset: one.topics for cell, one in found}
+        return _Paired(mine - theirs, apart[np.isfinite(apart)].tolist(), sum(topics.values()))
+
+    def _values(self, n: int, where: tuple[int, ...]) -> tuple[float, Any]:
+        """The value of a row in these cells, as the table aggregates them, and an array of those in each resample."""
+        import numpy as np
+
+        if (n, where) not in self._drawn:
+            cells = [self.table.cells[i] for i in where]
+            found = [one for i in where if (one := self._sampled[n][i])]
+
+            def whole(values: Sequence[float]) -> float:
+                return ranks.aggregated(self.table.aggregate, cells, values)
+
+            # A value that is none (NaN) makes none.
+            draws = zip(*(one.values for one in found), strict=False)
+            self._drawn[n, where] = whole([one.value for one in found]), np.array([whole(d) for d in draws])
+        return self._drawn[n, where]
+
+
+def _few(topics: int) -> list[str]:
+    if topics >= FEW_TOPICS:
+        return []
+    return [f"Only {topics} topics: differences this few topics can show are large ones."]
+
+
+def _is_mean(store: Store, table: Table, group: Group) -> bool:
+    """Whether the figures of a row are the means of its values by topic, where there are such."""
+    by = table.rank_by.first
+    for run in group.runs:
+        values, whole = results.topic_scores(store, run, by), results.measures(store, run).get(by)
+        if values and whole is not None and not is_mean(whole.value, values):
+            return False
+    return True
 
 
 P_DECIMALS = 3  # of p-values beside rounded scores
@@ -76,12 +235,54 @@ def _rounded(one: Comparison, row: Row, base: Row, measure: str, decimals: int) 
     return replace(one, difference=difference, p=p, p_corrected=corrected)
 
 
-def _comparison(pair: list[float], p: float, corrected: float, higher: bool) -> Comparison:
-    difference = math.fsum(pair) / len(pair) if pair else 0.0
-    mark = ""
-    if corrected <= significance.ALPHA and difference != 0:
-        mark = "†" if (difference > 0) == higher else "‡"
-    return Comparison(difference, len(pair), p, corrected, mark)
+def _corrected(
+    task: Task,
+    table: Table,
+    differences: Mapping[int, float],
+    topics: Mapping[int, int],
+    p_values: Sequence[float],
+) -> dict[int, Comparison]:
+    """The comparisons of rows by their numbers; ``p_values`` in the order of ``differences``."""
+    higher = task.measures[table.rank_by.first].direction == "higher"
+    corrected = significance.holm(p_values)
+    return {
+        n: Comparison(difference, topics[n], p, pc, _mark(difference, pc, higher))
+        for (n, difference), p, pc in zip(differences.items(), p_values, corrected, strict=True)
+    }
+
+
+def _mark(difference: float, corrected: float, higher: bool) -> str:
+    if corrected > significance.ALPHA or difference == 0:
+        return ""
+    return "†" if (difference > 0) == higher else "‡"
+
+
+class _Sampled(NamedTuple):
+    """The value of a run over ``topics`` topics, and in resamples of these."""
+
+    value: float
+    topics: int
+    drawn: str
+    values: Sequence[float]
+
+
+class _Paired(NamedTuple):
+    """The difference of two rows, over ``topics`` topics, and that in each resample in which both have a value."""
+
+    observed: float
+    differences: Sequence[float]
+    topics: int
+
+
+def _sampled(store: Store, table: Table, group: Group, split: Split) -> list[_Sampled | None]:
+    """What a row has on the ranking measure in each cell; None where it has no values in resamples."""
+    by = table.rank_by.first
+    found: list[_Sampled | None] = []
+    for run in group.chosen:
+        drawn = None if run is None else results.resamples(store, run, by, split)
+        whole = None if run is None or drawn is None else results.measures(store, run).get(by)
+        found.append(None if whole is None or drawn is None else _Sampled(whole.value, whole.topics, *drawn))
+    return found
 
 
 def _topic_scores(store: Store, table: Table, group: Group, split: Split) -> dict[tuple[str, str], float]:

@@ -72,8 +72,16 @@ AFTER_MEASURES = (
         TEXT,
         "These ranks, as `dataset/scenario/measure=rank`; with `(missing)` where nothing of the row counts.",
     ),
-    Column("difference", FLOAT, "The row's mean minus the baseline's, on the ranking measure."),
-    Column("p", FLOAT, "Two-sided p of the paired randomisation test against the baseline, uncorrected."),
+    Column(
+        "difference",
+        FLOAT,
+        "The row's mean minus that of the baseline or of the row that was chosen, on the ranking measure.",
+    ),
+    Column(
+        "p",
+        FLOAT,
+        "Two-sided p of the paired test against the baseline or the row that was chosen, uncorrected.",
+    ),
     Column("p_corrected", FLOAT, "The same with Holm's correction over all rows."),
     Column(
         "covered",

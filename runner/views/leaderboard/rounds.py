@@ -224,10 +224,11 @@ def board(
     unit: str | None = None,
     pick: str | None = None,
     topics: str | None = None,
+    against: str | None = None,
 ) -> LeaderboardTable:
     """A table (None: the first) of a round: as it was frozen, or, before that, as it stands now.
 
-    Raises E101 for another ``unit`` or ``pick`` of a frozen round, E102 for an unknown round or table, E103 when its scores
+    Raises E101 for another ``unit``, ``pick`` or ``against`` of a frozen round, E102 for an unknown round or table, E103 when its scores
     are not open to ``audience``, E307 when the snapshot was changed.
     """
     from runner.records.store.queries import frozen_rounds
@@ -246,10 +247,14 @@ def board(
             unit=unit,
             pick=pick,
             topics=topics,
+            against=against,
         )
-    if unit is not None or pick is not None:
-        what, why = f"the round {round_id} is frozen", "What counts in it was decided then."
-        raise RunnerError("E101", what, why=why, fix="leave --unit and --pick away")
+    if unit is not None or pick is not None or against is not None:
+        what, why = (
+            f"the round {round_id} is frozen",
+            "What counts in it was decided then, and its tests were kept.",
+        )
+        raise RunnerError("E101", what, why=why, fix="leave --unit, --pick and --against away")
     return _frozen_board(
         store, task, read_snapshot(_home(store), task.id, round_id, mark.digest), table_id, audience, topics
     )

@@ -39,7 +39,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row against the table's baseline on the ranking measure, over ``topics`` topics.
+    """A row against the table's baseline, or the row that was chosen, on the ranking measure, over ``topics`` topics.
 
     ``difference`` is row minus baseline; ``p`` is uncorrected, ``p_corrected`` Holm's over all rows.
     ``mark``: † significantly better, ‡ significantly worse, empty otherwise.
@@ -50,6 +50,16 @@ class Comparison:
     p: float
     p_corrected: float
     mark: str
+
+
+@dataclass(frozen=True)
+class Tested:
+    """All rows against one of them: the comparisons by the number of the row, the notes below the table then, the test's name (None:
+    nothing was tested)."""
+
+    comparisons: Mapping[int, Comparison]
+    notes: tuple[str, ...]
+    test: str | None
 
 
 @dataclass(frozen=True)
@@ -191,6 +201,9 @@ class LeaderboardTable:
     baseline: str | None
     topics: int
     test: str | None
+    against: str | None = (
+        None  # the row that the others are tested against, where it was chosen; else the baseline
+    )
     notes: tuple[str, ...] = ()
     heading: str = ""  # the table's title, where the task gives one
     description: str = ""
@@ -205,6 +218,10 @@ class LeaderboardTable:
     parts: Mapping[str, str] = field(
         default_factory=dict
     )  # over which of their topics, of datasets that are split
+
+    each: tuple[
+        Tested, ...
+    ] = ()  # where it was asked for: the rows against the first row, against the second …
 
     def deciding(self, row: Row) -> float:
         """What decides the rank of a row: its mean on the ranking measure, or the mean or median of its ranks."""

@@ -23,7 +23,7 @@ from runner.views.audience import ORGANISER, Audience, escape, not_for, scores_o
 from runner.views.leaderboard import choosing, ranks
 from runner.views.leaderboard.anonymous import Names, names_for
 from runner.views.leaderboard.choosing import Group, Listed
-from runner.views.leaderboard.comparing import compare
+from runner.views.leaderboard.comparing import Tests, compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
 from runner.views.leaderboard.making import measures_shown, rank_rows
 from runner.views.leaderboard.rows import (
@@ -61,6 +61,8 @@ def build(
     unit: str | None = None,
     pick: str | None = None,
     topics: str | None = None,
+    against: str | None = None,
+    each: bool = False,
 ) -> LeaderboardTable:
     """A leaderboard as an audience may see it.
 
@@ -74,9 +76,11 @@ def build(
         unit: What a row is, ``software`` or ``team``; None: as the table says.
         pick: What counts of it in each cell, its ``latest``, its ``best`` or the ``chosen`` submission; None: as the table says.
         topics: Over which part of split topics, see :func:`runner.views.scores.board_split`.
+        against: The row that all others are tested against, see :func:`runner.views.leaderboard.comparing.row_of`; None: the baseline.
+        each: Also test the rows against each of them.
 
     Raises:
-        RunnerError: E101 for another ``unit``, ``pick`` or ``topics``, E102 when there is no such table, E103 when its scores are
+        RunnerError: E101 for another ``unit``, ``pick`` or ``topics``, E102 when there is no such table or row, E103 when its scores are
             not open to this audience.
     """
     table = _chosen(_table(task, table_id, part), {"unit": unit, "pick": pick})
@@ -84,7 +88,10 @@ def build(
     check_open(store, task, table.id, datasets, audience)
     split = board_split(store, task, datasets, audience, topics)
     names = names_for(store, task, audience)
-    made, _ = _build(store, task, table, running, part, split, names, words=audience.kind == "organiser")
+    organiser = audience.kind == "organiser"
+    made, _ = _build(
+        store, task, table, running, part, split, names, words=organiser, against=against, each=each
+    )
     return replace(made, audience=str(audience))
 
 
@@ -155,6 +162,8 @@ def _build(
     seen: Names,
     *,
     words: bool,
+    against: str | None = None,
+    each: bool = False,
 ) -> tuple[LeaderboardTable, list[Run]]:
     """A table and the runs that count in it. ``words``: it is the organiser's; reasons may hold what a participant wrote."""
     groups, withdrawn = choosing.groups_of(store, task, table, running, part, split, organiser=words)
@@ -170,12 +179,18 @@ def _build(
     rows = rank_rows(table, task, [pair for pair in scored if pair[0] not in unjudged])
     if doubts and table.rank_by == wanted:
         rows = [(replace(row, rank=1), g) for row, g in rows]
-    compared, notes, test = compare(store, task, table, rows, split)
-    counting = _counting(table, task, [group.runs for _, group in rows], words)
+    groups_of_rows = [group for _, group in rows]
+    tests = Tests(store, task, table, rows, split)
+    chosen_row, tested = compare(tests, against)
+    compared = [replace(row, comparison=tested.comparisons.get(n)) for n, (row, _) in enumerate(rows)]
+    counting = _counting(table, task, [group.runs for group in groups_of_rows], words)
     judges, labels = judges_of(counting)
-    compared = marked(compared, labels, [group for _, group in rows], organiser=words)
+    compared = marked(compared, labels, groups_of_rows, organiser=words)
     counts |= {"withdrawn": withdrawn, "ranked": len(rows), "unranked": len(below)}
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
+    before = (*split_notes(split), *doubts, *_stale(compared), *not_settled(task, rows, organiser=words))
+    lacking = choosing.not_chosen(table, task.measures[wanted.first].measure, groups_of_rows)
+    after = (*_mixed(groups_of_rows, table), *lacking, *judge_notes(counting, judges, len(below)))
     made = LeaderboardTable(
         **_defined(task, table),
         audience="public",
@@ -184,17 +199,10 @@ def _build(
         unranked=tuple(choosing.unranked(table, b, words) for b in below),
         counts=counts,
         topics=max((r.topics for r in compared), default=0),
-        test=test,
-        notes=(
-            *split_notes(split),
-            *doubts,
-            *_stale(compared),
-            *not_settled(task, rows, organiser=words),
-            *notes,
-            *_mixed([g for _, g in rows], table),
-            *choosing.not_chosen(table, task.measures[wanted.first].measure, [g for _, g in rows]),
-            *judge_notes(counting, judges, len(below)),
-        ),
+        test=tested.test,
+        against=chosen_row,
+        notes=(*before, *tested.notes, *after),
+        each=tuple(replace(t, notes=(*before, *t.notes, *after)) for t in (tests.each() if each else ())),
         judges=judges,
         round=part.info if part else None,
         names=_names(chosen, below),

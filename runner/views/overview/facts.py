@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import schemas
+from runner.exchange.handing_in import Takes
 from runner.model.calendar import Calendar, Registering, calendar
 from runner.model.kinds import OutputFile, kind_spec
 from runner.model.task import Stated
@@ -75,7 +76,7 @@ class Overview:
             "anonymous_until": task.anonymous_until or None,
             "workflows": list(task.workflows),
             "asks": dict(task.asks),
-            "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
+            "takes": list(Takes.of(task).takes),
             "limits": {**asdict(limits), "image": task.image_limit},
             "frame": dict(task.frame),
             "interaction": None if task.interaction is None else asdict(task.interaction),
@@ -181,7 +182,13 @@ def _registering(of: Registering | None) -> dict[str, Any] | None:
     if of is None:
         return None
     dates = {name: _date(getattr(of, name)) for name in ("opens", "closes")}
-    return {**dates, "approve": of.approve, "asks": dict(of.asks), "terms_version": of.terms_version}
+    return {
+        **dates,
+        "approve": of.approve,
+        "asks": dict(of.asks),
+        "terms_version": of.terms_version,
+        "per_day": of.per_day,
+    }
 
 
 def _quota(quota: Quota) -> dict[str, Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BEGIN = '<!-- overview: written by "make docs" and "runner task check" from task.yaml; do not edit -->'
 END = "<!-- end of the overview -->"
-_SECTION = re.compile(r"<!-- overview: .*?<!-- end of the overview -->", re.DOTALL)
+SECTION = re.compile(r"<!-- overview: .*?<!-- end of the overview -->", re.DOTALL)
 _HEADING = re.compile(r"^## ", re.MULTILINE)
 
 
@@ -31,7 +31,7 @@ def with_overview(task: Task, text: str) -> str:
     What is in the section stays when the public data that it describes are not here.
     """
     of = overview(task)
-    found = _SECTION.search(text)
+    found = SECTION.search(text)
     if found and not of.inputs and "\ninputs     in " in found[0]:
         return text
     section = "\n".join([BEGIN, "## At a glance", "", "```text", *lines(of), "```", END])

@@ -10,16 +10,15 @@ from runner.model.limits import amounts, in_units
 from runner.model.quota import FIRST_CASES
 from runner.model.task import ASKS
 from runner.views.overview.facts import STATED, Figure, Overview
+from runner.views.overview.part import LABEL, WIDTH, Part, part, section
 from runner.views.text import amount_of_time, listed, plural, plural_of
 from schemas.measures import base
 
 if TYPE_CHECKING:
     from runner.model.dates import ZonedTime
-    from runner.model.service import Interaction
+    from runner.model.sidecars import Interaction
     from runner.model.task import Dataset, Quota, Table, Task
 
-WIDTH = 80
-_LABEL = 11
 SCREEN = 54  # lines
 _MOST = 6  # files, rounds and tables on a screen
 _MOST_FIELDS = 12
@@ -46,10 +45,20 @@ def screen(of: Overview) -> list[str]:
 
 def head(of: Overview) -> list[str]:
     """The task's name, title and description, and an empty line."""
-    return [*_wrap(f"{of.task.id}: {of.task.title}", ""), *_wrap(of.task.description, ""), ""]
+    return [
+        line
+        for text in (f"{of.task.id}: {of.task.title}", of.task.description)
+        for line in part(text).lines()
+    ] + [""]
 
 
 def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iterator[str]:
+    """The overview as lines of a terminal: see :func:`parts`."""
+    for one in parts(of, most=most, of_example=of_example):
+        yield from one.lines()
+
+
+def parts(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iterator[Part]:
     """The overview, one section after the other, what belongs to one indented.
 
     Args:
@@ -58,47 +67,47 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
         of_example: How many lines an example may have, and (below 2) a dataset's description.
     """
     task = of.task
-    yield from _section("takes", _takes(task))
+    yield from section("takes", _takes(task))
     if dict(task.asks) != ASKS:
-        yield from _section("asks for", [_asks(task)])
-    yield from _section("limits", [_limits(of), *_frame(of.task)])
-    yield from _section("quota", _quotas(of))
-    yield from _section("dates", _dates(of, most))
+        yield from section("asks for", [_asks(task)])
+    yield from section("limits", [_limits(of), *_frame(of.task)])
+    yield from section("quota", _quotas(of))
+    yield from section("dates", _dates(of, most))
     if registration := of.dates.registration:
-        yield from _section("register", registration.says())
+        yield from section("register", registration.says())
     if until := task.anonymous_until:
-        yield from _section("names", [f"boards have made-up names of other teams until {until}"])
+        yield from section("names", [f"boards have made-up names of other teams until {until}"])
     if task.verify_before == "final":
         again = "a row is final once its software was executed again with the same scores"
-        yield from _section("verify", [again])
+        yield from section("verify", [again])
     if "log_excerpts" in task.definition:
         given = f"up to {task.log_excerpts:,} bytes of its logs on a blinded dataset can be given to a team"
-        yield from _section("logs", [given])
+        yield from section("logs", [given])
     if task.review == "required":
-        yield from _section("review", ["others see a row once the organiser has approved its run"])
+        yield from section("review", ["others see a row once the organiser has approved its run"])
     yield from _datasets(of, whole=of_example > 1)
     for name in STATED:
-        yield from _section(name, _stated(task.stated(name), whole=of_example > 1))
+        yield from section(name, _stated(task.stated(name), whole=of_example > 1))
     if len(task.scenarios) > 1:
-        yield from _section("scenarios", [", ".join(task.scenarios)])
+        yield from section("scenarios", [", ".join(task.scenarios)])
     yield from _inputs(of, most, of_example)
-    yield from _section("output", _output(of))
+    yield from section("output", _output(of))
     if task.interaction is not None:
-        yield from _section("server", _server(task.interaction))
+        yield from section("server", _server(task.interaction))
     lower = any(one.direction == "lower" for one in of.measures)
     order = "↓: lower is better" if lower else "higher is better"
-    yield from _section("measures", [f"{order}{_decimals(task)}"])
+    yield from section("measures", [f"{order}{_decimals(task)}"])
     yield from _measures(of.measures)
-    yield from _section("tables", _tables(task, most))
+    yield from section("tables", _tables(task, most))
 
 
-def _datasets(of: Overview, *, whole: bool) -> Iterator[str]:
+def _datasets(of: Overview, *, whole: bool) -> Iterator[Part]:
     """Who sees each dataset and its scores, in full, and its description, also in full or in what is left of the line."""
-    head, indent = f"{'datasets':<{_LABEL}}", " " * _LABEL
+    head, indent = f"{'datasets':<{LABEL}}", " " * LABEL
     for one in of.task.datasets.values():
         rule = f"{one.id} ({_seen(of, one)}): "
-        most = None if whole else len(_wrap(f"{rule}…", indent))
-        yield from _wrap(f"{rule}{one.description}".rstrip(": "), head, indent, most)
+        most = None if whole else len(part(f"{rule}…", indent).lines())
+        yield part(f"{rule}{one.description}".rstrip(": "), head, indent, most)
         head = indent
 
 
@@ -107,34 +116,12 @@ def _stated(by_dataset: Mapping[str, str], *, whole: bool) -> list[str]:
     said = {name: text for name, text in by_dataset.items() if text}
     if not whole:
         said = {
-            name: textwrap.shorten(text, 2 * (WIDTH - _LABEL), placeholder="…") if " " in text else text
+            name: textwrap.shorten(text, 2 * (WIDTH - LABEL), placeholder="…") if " " in text else text
             for name, text in said.items()
         }
     if len(said) == len(by_dataset) and len(set(said.values())) == 1:
         return list(said.values())[:1]
     return [f"{name}: {text}" for name, text in said.items()]
-
-
-def _wrap(text: str, head: str, rest: str | None = None, most: int | None = None) -> list[str]:
-    """``text`` in lines, the first after ``head``, the others after ``rest`` (None: as far in); at most ``most`` of them."""
-    indent = " " * len(head) if rest is None else rest
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-        break_long_words="://" not in text,  # an address that is broken leads nowhere
-        max_lines=most,
-        placeholder="…",
-    )
-
-
-def _section(name: str, texts: Iterable[str], most: int | None = None) -> Iterator[str]:
-    head = f"{name:<{_LABEL}}"
-    for text in texts:
-        yield from _wrap(text, head, " " * _LABEL, most)
-        head = " " * _LABEL
 
 
 def _first(texts: list[str], most: int | None, noun: str) -> list[str]:
@@ -292,23 +279,23 @@ def _date(moment: ZonedTime) -> str:
     return moment.own if moment.own == moment.utc else f"{moment.own} ({moment.utc})"
 
 
-def _inputs(of: Overview, most: int | None, of_example: int) -> Iterator[str]:
+def _inputs(of: Overview, most: int | None, of_example: int) -> Iterator[Part]:
     task = of.task
     if set(task.workflows) == {"interactive"}:
-        yield from _section("inputs", ["no files: the server is asked"])
+        yield from section("inputs", ["no files: the server is asked"])
         return
     if not of.inputs:
-        yield from _section("inputs", [_not_shown(task)])
+        yield from section("inputs", [_not_shown(task)])
         return
-    yield from _section("inputs", [f"in $inputDataset; the examples are from {of.like}"])
+    yield from section("inputs", [f"in $inputDataset; the examples are from {of.like}"])
     for one in of.inputs[:most]:
         text = f"{one.name}: {listed(one.fields, _MOST_FIELDS)}" if one.fields else one.name
         only = [f"only in {', '.join(one.scenarios)}"] if one.scenarios else []
         only += [f"{key} only in {', '.join(whose)}" for key, whose in one.fields_of.items()]
-        yield from _wrap(f"{text} ({'; '.join(only)})" if only else text, "  ")
-        yield from _wrap(one.example, "    ", most=of_example)
+        yield part(f"{text} ({'; '.join(only)})" if only else text, "  ")
+        yield part(one.example, "    ", most=of_example)
     if most is not None and len(of.inputs) > most:
-        yield from _wrap(f"and {listed([one.name for one in of.inputs[most:]], _MOST_FIELDS)}", "  ")
+        yield part(f"and {listed([one.name for one in of.inputs[most:]], _MOST_FIELDS)}", "  ")
 
 
 def _not_shown(task: Task) -> str:
@@ -355,7 +342,7 @@ def _decimals(task: Task) -> str:
     return f"; shown and ranked with {', '.join(texts)}" if texts else ""
 
 
-def _measures(figures: Iterable[Figure]) -> Iterator[str]:
+def _measures(figures: Iterable[Figure]) -> Iterator[Part]:
     """One entry a meaning: what differs in cut-off, source or truths only stands together."""
     groups: dict[tuple[str, str, str], list[Figure]] = {}
     for one in figures:
@@ -367,7 +354,7 @@ def _measures(figures: Iterable[Figure]) -> Iterator[str]:
         of = f" by {', '.join(truths)}" if len(heads) < len(group) else ""
         lower = " ↓" if group[0].direction == "lower" else ""
         meaning = f" ({unit}): {says}" if says else ""
-        yield from _wrap(f"{', '.join(names)}{lower}{of}{meaning}", "  ", "      ")
+        yield part(f"{', '.join(names)}{lower}{of}{meaning}", "  ", "      ")
 
 
 _COUNTS = {

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cas
 from runner.model.errors import RunnerError, no_such
 from runner.model.kinds import Content, kind_spec
 from runner.views.audience import Audience, escape, not_for
-from runner.views.pages import macros
+from runner.views.pages import macros, write_page
 from runner.views.redact import RunView
-from schemas.files import atomic_file
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
@@ -188,24 +187,22 @@ class Inside:
             data[key] = [one for one in data[key] if one["number"] in self.wanted]
         return {key: data}
 
-    def write_page(self, target: Path, view: RunView, topics: Topics | None = None, hint: str = "") -> str:
+    def write_page(
+        self,
+        target: Path,
+        view: RunView,
+        topics: Topics | None = None,
+        hint: str = "",
+        task: Task | None = None,
+    ) -> str:
         """Write the run as one HTML page, as a whole or not at all, readable by its owner only. Raises E101.
 
         What was chosen is on it, else everything as far as a page goes. It replaces a file that is there. Returns the page.
         """
         from runner.views.show.page import page
 
-        body = page(view, self.contents, self.wanted, topics, hint)
-        try:
-            with atomic_file(target, mode=0o600) as file:
-                file.write(body.encode())
-        except OSError as error:
-            raise RunnerError(
-                "E101",
-                f"{escape(str(target), 200)} cannot be written",
-                why=str(error.strerror),
-                fix="name a file in a folder that is there and can be written to",
-            ) from error
+        body = page(view, self.contents, self.wanted, topics, hint, task)
+        write_page(target, body)
         return body
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner.model.limits import amounts
+from runner.model.limits import amounts, in_units
 from runner.model.names import ABOUT
+from runner.views import coarse
 from runner.views.redact import RunView
-from runner.views.text import memory, seconds
+from runner.views.text import amount_of_time, memory, seconds
 
 LINES_PER_CODE = 3
 SHOWN_VALUES = 8  # of what a team says in ir-metadata.yml
@@ -85,6 +86,63 @@ def memory_of(view: RunView) -> str:
     if steps is not None:
         return steps["memory"] or ""
     return memory(used["memory_peak"], used["memory_source"]) or "not measured"
+
+
+@dataclass(frozen=True)
+class Used:
+    """How much of a resource a run used (``value``, None where its audience gets a step only), and its ``limit``; both in ``words``."""
+
+    name: str
+    value: float | None
+    limit: float | None
+    words: str
+
+
+def resources(view: RunView) -> list[Used]:
+    """Time, memory and size of the output of a run that was executed, over its limits."""
+    limits, output, steps = view["limits"], view["output"] or {}, view["steps"] or {}
+    measured = view["resources"]
+    rows = (
+        ("time", measured["wall_seconds"], limits.get("wall_clock"), time_of(view), amount_of_time),
+        (
+            "processor",
+            measured["cpu_seconds"],
+            limits.get("cpu_time"),
+            seconds(measured["cpu_seconds"]),
+            amount_of_time,
+        ),
+        ("memory", measured["memory_peak"], limits.get("memory"), memory_of(view), in_units),
+        ("output", output.get("bytes"), limits.get("output"), _size(output, steps), in_units),
+    )
+    reached = _REACHED.get((view["verdict"] or {}).get("name", ""), "")
+    if view["how"] != "executed" or (measured["wall_seconds"] is None and not view["steps"]):
+        return []
+    return [
+        Used(name, value, limit, _of_limit(said, limit, unit, name == reached) if limit else said)
+        for name, value, limit, said, unit in rows
+        if said
+    ]
+
+
+# The verdicts that say of a resource that its limit was reached.
+_REACHED = {
+    "time-limit": "time",
+    "cpu-limit": "processor",
+    "memory-limit": "memory",
+    "output-limit": "output",
+}
+
+
+def _of_limit(said: str, limit: float, unit: Callable[[Any], str], reached: bool) -> str:
+    """An amount and its limit. A step that ends beyond the limit says less than that the limit was kept, or was not."""
+    if coarse.ends().get(said, 0) > limit:
+        return f"all of {unit(limit)}" if reached else f"within {unit(limit)}"
+    return f"{said} of {unit(limit)}"
+
+
+def _size(output: Mapping[str, Any], steps: Mapping[str, Any]) -> str:
+    """How large an output is, or its step."""
+    return in_units(output["bytes"]) if output.get("bytes") is not None else steps.get("size") or ""
 
 
 def finding(line: Mapping[str, Any]) -> str:

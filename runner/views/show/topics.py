@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from runner.model.run import rounded
 from runner.model.task import Cell
 from runner.records.store import results
-from runner.views.audience import medians_open
+from runner.views.audience import bests_open, medians_open
 from runner.views.leaderboard import choosing
 from runner.views.redact import RunView, topics_escaped
 
 if TYPE_CHECKING:
+    from runner.model.run import Run
     from runner.model.task import Dataset, Table, Task
     from runner.records.store.connect import Store
 
@@ -25,15 +27,17 @@ _GAP = 2  # spaces between the columns of a table on a terminal
 
 @dataclass(frozen=True)
 class Medians:
-    """The median of each topic on one measure, over so many ``runs`` of the board."""
+    """The median of each topic on one measure, and for the organiser the best value, over so many ``runs`` of the board."""
 
     measure: str
     runs: int
     topics: Mapping[str, float]
+    best: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
-        return {"measure": self.measure, "runs": self.runs, "topics": dict(self.topics)}
+        of_topics = {"topics": dict(self.topics), "best": dict(self.best)}
+        return {"measure": self.measure, "runs": self.runs, **of_topics}
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,37 @@ class Topics:
         return next(iter(self.names.values()))
 
     @property
+    def values(self) -> list[float]:
+        """The values on :attr:`measure`, the worst first."""
+        first = self.scores[next(iter(self.names))]
+        return [first[topic] for topic in self.order]
+
+    @property
     def chosen(self) -> tuple[str | None, ...]:
         """The worst and the best topics, None where others are left out; all of them where they are few."""
         if len(self.order) <= 2 * EACH + 1:
             return self.order
         return *self.order[:EACH], None, *self.order[-EACH:]
 
+    def beside(self, topic: str) -> tuple[float | None, float | None, float | None]:
+        """The value on :attr:`measure`, the median and the best of a topic; None for what there is not, or not for the audience."""
+        of_all = (self.medians.topics, self.medians.best) if self.medians else ({}, {})
+        return self.scores[next(iter(self.names))].get(topic), of_all[0].get(topic), of_all[1].get(topic)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the highest of what stands :meth:`beside` one another, over all topics."""
+        found = [value for topic in self.order for value in self.beside(topic) if value is not None]
+        return min(found), max(found)
+
     def heads(self) -> list[str]:
-        """Heads of a table: topic, ranking measure, its median where there is one, the other measures."""
+        """Heads of a table: topic, ranking measure, its median and best where there are, the other measures."""
         first, *others = self.names.values()
-        between = [f"median of {self.medians.runs:,}"] if self.medians else []
+        between = (
+            [f"median of {self.medians.runs:,}", *(["best"] if self.medians.best else [])]
+            if self.medians
+            else []
+        )
         return ["topic", first, *between, *others]
 
     def rows(self, topics: Sequence[str | None]) -> Iterator[list[str]]:
@@ -73,7 +98,8 @@ class Topics:
                 yield ["…"] * len(self.heads())
                 continue
             first, *others = (_figure(self.scores[id].get(topic)) for id in self.names)
-            between = [_figure(self.medians.topics.get(topic))] if self.medians else []
+            beside = [self.medians.topics, self.medians.best] if self.medians else []
+            between = [_figure(values.get(topic)) for values in beside if values]
             yield [topic, first, *between, *others]
 
     def alone(self) -> Topics:
@@ -125,31 +151,61 @@ def ranking(task: Task | None, cell: Cell) -> Table | None:
     return next((table for table in tables if cell in table.cells), tables[0] if tables else None)
 
 
-def medians_for(store: Store, task: Task | None, view: RunView, dataset: Dataset) -> Medians | None:
-    """The median of the board on each topic, for the audience of ``view``; None where it may not see it.
+class Counting:
+    """The runs that count on a dataset and scenario of a task, and their scores by topic on its ranking measure: read once,
+    for the medians of as many audiences as are asked for."""
 
-    It is over the runs that count on this dataset and scenario; for a team over those of the other teams.
-    """
-    cell = Cell(view["dataset"], view["scenario"])
-    table = ranking(task, cell)
-    if task is None or table is None or table.rank_by.first not in view["topic_scores"]:
+    def __init__(self, store: Store, task: Task, cell: Cell, *, organiser: bool) -> None:
+        self._store, self._task, self._cell, self._organiser = store, task, cell, organiser
+
+    @cached_property
+    def _table(self) -> Table | None:
+        return ranking(self._task, self._cell)
+
+    @cached_property
+    def _runs(self) -> list[Run]:
+        assert self._table is not None
+        table = replace(self._table, cells=(self._cell,))
+        groups, _ = choosing.groups_of(self._store, self._task, table, (), None, organiser=self._organiser)
+        return [run for group in groups for run in group.runs]
+
+    @cached_property
+    def _scores(self) -> dict[str, dict[str, float]]:
+        assert self._table is not None
+        by = self._table.rank_by.first
+        return {run.id: results.topic_scores(self._store, run, by) for run in self._runs}
+
+    def medians(self, view: RunView, dataset: Dataset) -> Medians | None:
+        """The median on each topic for the audience of ``view``, for the organiser beside the best, for a team over the runs of the
+        other teams; None where it may not see it."""
+        if self._table is None or (by := self._table.rank_by.first) not in view["topic_scores"]:
+            return None
+        runs = [run for run in self._runs if run.submission.team != view.audience.team]
+        if not medians_open(view.audience, dataset, [run.submission.team for run in runs]):
+            return None
+        by_run = [scores for run in runs if (scores := self._scores[run.id])]
+        values: dict[str, list[float]] = {}
+        for scores in by_run:
+            for topic, value in scores.items():
+                values.setdefault(topic, []).append(value)
+        places = None if view.audience.kind == "organiser" else self._task.measures[by].precision
+        better = max if self._task.measures[by].direction == "higher" else min
+        shown = topics_escaped(
+            {
+                name: {topic: rounded(of(found), places) for topic, found in values.items()}
+                for name, of in (("median", median), ("best", better))
+                if name == "median" or bests_open(view.audience)
+            }
+        )
+        return Medians(by, len(by_run), shown["median"], shown.get("best", {})) if values else None
+
+
+def medians_for(store: Store, task: Task | None, view: RunView, dataset: Dataset) -> Medians | None:
+    """The median of the board on each topic, for the audience of ``view``: see :meth:`Counting.medians`."""
+    if task is None:
         return None
-    by = table.rank_by.first
-    groups, _ = choosing.groups_of(
-        store, task, replace(table, cells=(cell,)), (), None, organiser=view.audience.kind == "organiser"
-    )
-    own = view.audience.team
-    runs = [run for group in groups for run in group.runs if run.submission.team != own]
-    if not medians_open(view.audience, dataset, [run.submission.team for run in runs]):
-        return None
-    by_run = [scores for run in runs if (scores := results.topic_scores(store, run, by))]
-    values: dict[str, list[float]] = {}
-    for scores in by_run:
-        for topic, value in scores.items():
-            values.setdefault(topic, []).append(value)
-    places = None if view.audience.kind == "organiser" else task.measures[by].precision
-    made = {topic: rounded(median(found), places) for topic, found in values.items()}
-    return Medians(by, len(by_run), topics_escaped({by: made})[by]) if made else None
+    cell, organiser = Cell(view["dataset"], view["scenario"]), view.audience.kind == "organiser"
+    return Counting(store, task, cell, organiser=organiser).medians(view, dataset)
 
 
 def _figure(value: float | None) -> str:

@@ -6,14 +6,20 @@ A module holds the routes of one idea, as a class with ``rules``; a new one is a
 from runner.exchange.inbox import Inbox
 from runner.exchange.oidc import Asked
 from runner.web.door import Door
+from runner.web.limits import Room
 from runner.web.live import Live
 from runner.web.routes.api import Api, Described
+from runner.web.routes.boards import Boards
+from runner.web.routes.comparing import Comparing
 from runner.web.routes.console import Console
+from runner.web.routes.deciding import Deciding
+from runner.web.routes.feed import Feed
 from runner.web.routes.following import Following
 from runner.web.routes.handing_in import HandingIn
 from runner.web.routes.link import Link
 from runner.web.routes.oidc import ByProvider
 from runner.web.routes.own import Own
+from runner.web.routes.plots import Plots
 from runner.web.routes.reading import Reading
 from runner.web.routes.registering import Registering
 from runner.web.routes.signing_in import SigningIn
@@ -29,20 +35,26 @@ def rules(
 ) -> tuple[Rule, ...]:
     """The routes of the front, in the order in which they are tried; ``live`` has the streams that are open (None: new ones)."""
     uploads = uploads or Uploads(inbox.root / ".uploads")
+    room = Room(door.sessions, door.published.root, inbox, uploads, door.waiting)
     live = live or Live(door.published.root, door.sessions.taken)
     groups = (
         Api(door),
         Own(door, inbox),
-        HandingIn(door, inbox, uploads),
+        HandingIn(door, inbox, uploads, room),
         Uploading(door, uploads),
-        Team(door),
-        Console(door, inbox),
+        Team(door, room),
+        Console(door),
+        Deciding(door, inbox),
         Following(door, live),
+        Feed(door),
         SigningIn(door),
         Link(door, inbox),
         Tokens(door, inbox),
         Registering(door, inbox),
+        Plots(door),
+        Comparing(door),
         Reading(door),
+        Boards(door),
     )
     provider = [] if door.provider is None else [ByProvider(door, inbox, Asked(door.provider))]
     found = [rule for group in (*groups, *provider) for rule in group.rules()]

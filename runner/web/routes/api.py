@@ -12,7 +12,8 @@ from runner.exchange.inbox import ID
 from runner.exchange.published import Object
 from runner.web.caching import matches
 from runner.web.routes.base import Routes
-from runner.web.rules import EVERYBODY, SIGNED_IN, TEAM, Call, Operation, Rule
+from runner.web.routes.boards import tested
+from runner.web.rules import ASKING, EVERYBODY, SIGNED_IN, TEAM, Call, Operation, Rule
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -21,6 +22,7 @@ ROOT = "/api/v1"
 PAGE, MOST = 100, 500  # entries of a page: where nothing is said, and at most
 _KEPT = 10_000  # of the requests of a team, the newest
 _JSON = "application/json"
+_AGAINST = {"against": "The row that all others are tested against, as TEAM/SOFTWARE; else the baseline."}
 _OF_TASK = {"task": "Only runs of this task."}
 
 
@@ -38,14 +40,14 @@ class Api(Routes):
             get("/me", self.me, "api-me", SIGNED_IN),
             get("/tasks", self.tasks, "task-entry", paged=True),
             get("/tasks/{task}", self.task, "overview"),
-            get("/tasks/{task}/boards/{table}", self.board, "leaderboard"),
+            get("/tasks/{task}/boards/{table}", self.board, "leaderboard", query=_AGAINST),
             get("/tasks/{task}/rounds/{round}/boards/{table}", self.round_board, "leaderboard"),
             get("/tasks/{task}/standing", self.standing, "standing", TEAM),
             get("/runs", self.runs, "run-row", paged=True, query=_OF_TASK),
             get("/runs/{run}", self.run, "run-view", SIGNED_IN),
             get("/parts", self.parts, "parts", TEAM),
             get("/requests", self.requests, "api-request", TEAM, paged=True),
-            get("/requests/{id}", self.request, "api-request", TEAM),
+            get("/requests/{id}", self.request, "api-request", ASKING),
         )
 
     async def index(self, call: Call) -> Response:
@@ -70,7 +72,11 @@ class Api(Routes):
 
     async def board(self, call: Call) -> Response:
         """A leaderboard, as its table says."""
-        return self._published(call, f"tasks/{call.at('task')}/{call.at('table')}", "board")
+        path, name = f"tasks/{call.at('task')}/{call.at('table')}", call.request.query_params.get("against")
+        if name is None:
+            return self._published(call, path, "board")
+        found = tested(call, path).get(name)
+        return self.nothing(call) if found is None else json_answer(call, found)
 
     async def round_board(self, call: Call) -> Response:
         """A leaderboard of a round, as it was frozen."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.exchange.inbox import Request, answered
+from runner.exchange.inbox import Inbox, Refused, Request, answered
 from runner.exchange.published import Object
+from runner.exchange.receipts import receipt
 from runner.web.door import Door
 from runner.web.pages import piece
 from runner.web.rules import Call, Rule, Visitor
@@ -48,7 +49,12 @@ class Routes:
         if name == "team" and visitor.team:
             found = [
                 (one.path, one.etag)
-                for one in (*view.below("runs"), *view.below("standing/"), *view.below("queue"))
+                for one in (
+                    *view.below("runs"),
+                    *view.below("standing/"),
+                    *view.below("queue"),
+                    *view.below("notices"),
+                )
             ]
             return schemas.digest([found, self._asked(visitor)])[:32]
         shown = view.get(name)
@@ -63,17 +69,57 @@ class Routes:
         """For a page that follows: its path, and the tag of what is shown of it now."""
         return page, self.tag_of(page, call.visitor) or ""
 
-    def piece(self, call: Call, path: str, kind: str, up: Sequence[tuple[str, str]] = ()) -> Response:
-        """The page around a published piece, below the pages ``up``; 404 where the visitor has none there."""
+    def piece(
+        self,
+        call: Call,
+        path: str,
+        kind: str,
+        up: Sequence[tuple[str, str]] = (),
+        beside: Sequence[tuple[str, str, bool]] = (),
+        **values: Any,
+    ) -> Response:
+        """The page around a published piece, below the pages ``up``, with those ``beside`` it; 404 where the visitor has none there."""
         found = self.object(call, path, kind)
         if found is None:
             return self.nothing(call)
-        return piece(found, call.visitor, call.published, call.view, up, (f"/{path}", found.etag))
+        live = (f"/{path}", found.etag)
+        return piece(found, call.visitor, call.published, call.view, up, live, beside, **values)
 
     def answer(self, call: Call, id: str) -> dict[str, Any] | None:
         """What became of a request, if it is one of the visitor's team."""
         found = answered(call.published.root, id)
         return found if found is not None and found.get("team") == call.visitor.team else None
+
+    async def put(self, call: Call, inbox: Inbox, kind: str, data: Mapping[str, Any], what: str) -> Response:
+        """Put a wish into the inbox and send to the request's page; a program is told in JSON where that is.
+
+        Args:
+            call: Whose wish it is.
+            inbox: Where it goes.
+            kind: Of the request.
+            data: As its kind asks for it.
+            what: It is, in words.
+        """
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import JSONResponse, RedirectResponse
+
+        grant, arrival = call.visitor.grant, self.door.now()
+        if grant is None:
+            return self.nothing(call)
+        asked = Request.new(kind, grant.account, grant.token, grant.team, arrival, data)
+        try:
+            done = await run_in_threadpool(inbox.put, asked, call.visitor.key)
+        except Refused:
+            return self.door.refused(call.visitor, 413, "The text is too long; nothing was taken.")
+        except OSError:
+            why = "It could not be kept, and was not taken. Try again later."
+            return self.door.refused(call.visitor, 507, why)
+        signed = self.noted(done, arrival, what)
+        if call.visitor.session is None:
+            where = f"/api/v1/requests/{done.id}"
+            facts = {"request": done.id, "arrival": arrival, "at": where, "receipt": receipt(signed, None)}
+            return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
+        return RedirectResponse(f"/requests/{done.id}", 303)
 
     def noted(self, request: Request, began: str, what: str) -> dict[str, Any]:
         """Sign that a request is in the inbox, and remember it.

@@ -1,83 +1,109 @@
-"""The console of organisers and assistants: what waits, what needs somebody, what people did; and what an organiser proposes."""
+"""The console of organisers and assistants: what needs somebody first, then what waits, teams, and what people did."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-from runner.exchange.inbox import Inbox, Refused, Request
-from runner.web.door import FORM, Door
+from runner.web.door import FORM
 from runner.web.pages import page
-from runner.web.routes.base import Routes, text
-from runner.web.rules import CONSOLE, ORGANISER, Call, Rule
+from runner.web.routes.base import Routes
+from runner.web.rules import CONSOLE, Call, Rule
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-FIELDS = ("action", "task", "dataset", "run", "role")
+PART = 15  # rows of a list at a time
+LISTS = ("held", "review", "registrations", "queue", "teams", "events")
 
 
 class Console(Routes):
     """What those see who look after a task."""
 
-    def __init__(self, door: Door, inbox: Inbox) -> None:
-        super().__init__(door)
-        self.inbox = inbox
-
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
-        return (
-            Rule("GET", "/console", self.console, CONSOLE),
-            Rule("POST", "/console/propose", self.propose, ORGANISER, "manage"),
-        )
+        return (Rule("GET", "/console", self.console, CONSOLE),)
 
     async def console(self, call: Call) -> Response:
-        """The console."""
+        """The console: of one task or team where that is asked for, and each list in parts."""
         found = self.object(call, "console", "console")
+        shown = call.view.data(found) if found else None
+        given = call.request.query_params
+        chosen = {name: given.get(name, "")[:80] for name in ("task", "team")}
+        rows = _rows(shown or {}, chosen)
+        listed = self.object(call, "tasks", "tasks")
         asked = [
             one | {"answer": answer}
             for one in self.door.sessions.noted(None)
-            if (answer := self.answer(call, one["id"])) is None or not answer["accepted"]
+            if (answer := self.answer(call, one["id"])) is None or answer["kind"] in _ASKED
         ]
+        organiser = call.visitor.role == "organiser"
+        came = (shown or {}).get("registrations") or {"waiting": [], "count": 0, "at_once": []}
+        parts: dict[str, Any] = {"came": came} | {name: _part(rows[name], name, given) for name in LISTS}
         return page(
             "console",
             call.visitor,
             call.published,
             title="Console",
             live=self.live(call, "/console") if found else None,
-            shown=call.view.data(found) if found else None,
+            shown=shown,
             age=call.published.age(),
-            asked=asked[:10] if call.visitor.role == "organiser" else [],
+            stuck=call.published.stuck(),
+            older=self.door.program.older,
+            asked=asked[:5] if organiser else [],
+            organiser=organiser,
             field=FORM,
+            chosen=chosen,
+            tasks=[one["id"] for one in call.view.data(listed)] if listed else [],
+            counts=_counts(rows, shown or {}),
+            **parts,
         )
 
-    async def propose(self, call: Call) -> Response:
-        """Take a proposal: work keeps it, and nothing happens before somebody approves it there."""
-        from starlette.concurrency import run_in_threadpool
-        from starlette.responses import JSONResponse, RedirectResponse
 
-        async with call.request.form(max_files=0, max_fields=8, max_part_size=4096) as form:
-            given = text(form, FORM)
-            data = {name: value for name in FIELDS if (value := text(form, name).strip())}
-        if not self.door.formed(call.visitor, call.request, given):
-            return self.door.refused(
-                call.visitor, 403, "The form is not one of this session: load the page again."
-            )
-        if data.get("action") == "publish":  # one choice on the page
-            data["task"], _, data["dataset"] = data.get("dataset", "").partition("/")
-        grant = call.visitor.grant
-        if grant is None:
-            return self.nothing(call)
-        arrival = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        asked = Request.new("propose", grant.account, grant.token, None, arrival, data)
-        try:
-            done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key)
-        except (Refused, OSError):
-            return self.door.refused(
-                call.visitor, 507, "It could not be kept, and was not taken. Try again later."
-            )
-        self.noted(done, arrival, " ".join(data.values()))
-        if call.visitor.session is None:
-            facts = {"request": done.id, "arrival": arrival, "at": "/console"}
-            return JSONResponse(facts, 202, {"Location": "/console", "Cache-Control": "no-store"})
-        return RedirectResponse("/console", 303)
+_ASKED = ("propose", "review", "rerun", "team", "withdraw-any")
+
+
+def _rows(shown: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str, list[Mapping[str, Any]]]:
+    """The lists of the console, as far as they are of the chosen task and team."""
+    whole = {name: shown.get(name, {}).get("runs", []) for name in ("held", "review", "queue")}
+    whole |= {name: shown.get(name, []) for name in ("teams", "events")}
+    whole["registrations"] = shown.get("registrations", {}).get("waiting", [])
+    wanted = {name: value for name, value in chosen.items() if value}
+    return {
+        name: [row for row in rows if all(row.get(key, value) == value for key, value in wanted.items())]
+        for name, rows in whole.items()
+    }
+
+
+def _counts(rows: Mapping[str, Sequence[Any]], shown: Mapping[str, Any]) -> list[tuple[str, int, str, str]]:
+    """What there is, in words, how often, where it stands on the page, and how it is meant: what needs somebody first."""
+    return [
+        ("held", len(rows["held"]), "held", "care"),
+        ("to review", len(rows["review"]), "review", "care"),
+        ("to let in", shown.get("registrations", {}).get("count", 0), "registrations", "care"),
+        ("proposed", len(shown.get("proposals", [])), "proposals", "care"),
+        ("in the queue", len(rows["queue"]), "queue", "wait"),
+        ("teams", len(rows["teams"]), "teams", ""),
+    ]
+
+
+def _part(rows: Sequence[Any], name: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """The part of a list that the address asks for by the number of its first row, and where the others are."""
+    text = given.get(name, "")
+    asked = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1
+    first = min(max(1, asked), max(1, len(rows)))
+    last = min(first + PART - 1, len(rows))
+
+    def at(number: int) -> str:
+        kept = {key: value for key, value in given.items() if key in ("task", "team", *LISTS) and key != name}
+        return f"/console?{urlencode({**kept, name: number})}#{name}"
+
+    return {
+        "rows": rows[first - 1 : last],
+        "count": len(rows),
+        "first": first,
+        "last": last,
+        "before": at(max(1, first - PART)) if first > 1 else "",
+        "after": at(last + 1) if last < len(rows) else "",
+    }

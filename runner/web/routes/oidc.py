@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox, Refused, Request
 from runner.exchange.oidc import TIMEOUT, Asked, NotBelieved, nonce_of
-from runner.model.clock import SystemClock, stamp
 from runner.web.door import Door
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, Call, Rule
@@ -61,7 +61,7 @@ class ByProvider(Routes):
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse
 
-        now = SystemClock().now().timestamp()
+        now = time.monotonic()
         self._ways = {state: way for state, way in self._ways.items() if way.ends > now}
         while len(self._ways) >= MOST:  # the oldest goes: whoever begins many keeps nobody out
             del self._ways[next(iter(self._ways))]
@@ -92,14 +92,14 @@ class ByProvider(Routes):
         way = self._ways.pop(given.get("state", ""), None)
         browser = call.request.cookies.get(self.cookie, "")
         here = way is not None and hmac.compare_digest(way.browser.encode(), browser.encode())
-        if way is None or not here or way.ends < SystemClock().now().timestamp():
+        if way is None or not here or way.ends < time.monotonic():
             return self._no(call, "the way back does not belong to this browser, or took too long")
         if "code" not in given or given.get("iss", self.asked.provider.issuer) != self.asked.provider.issuer:
             return self._no(call, "the provider did not let you in")
         try:
             statement = await run_in_threadpool(self._statement, given["code"], way)
             data = {"statement": statement, "key": way.token.key}
-            asked = Request.new("identity", _NOBODY, way.token.id, None, stamp(SystemClock().now()), data)
+            asked = Request.new("identity", _NOBODY, way.token.id, None, self.door.now(), data)
             await run_in_threadpool(self.inbox.put, asked, way.token.key)
         except NotBelieved as error:
             return self._no(call, str(error))
@@ -127,7 +127,7 @@ class ByProvider(Routes):
         statement = found.get("id_token")
         if not isinstance(statement, str):
             raise NotBelieved("the provider gave no statement")
-        self.asked.claims(statement, nonce_of(way.token.key), SystemClock().now())
+        self.asked.claims(statement, nonce_of(way.token.key), self.door.published.clock.now())
         return statement
 
     def _client(self) -> Any:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from runner.exchange.inbox import Inbox, Refused, Request
-from runner.exchange.receipts import receipt
+from runner.exchange.inbox import Inbox
 from runner.web.door import FORM, Door
 from runner.web.routes.api import ROOT, tagged
 from runner.web.routes.base import Routes, text
@@ -18,6 +16,11 @@ if TYPE_CHECKING:
 
 SUBMISSION = re.compile(r"[A-Za-z0-9_.-]{1,120}")
 MOST_REASON = 500  # characters
+MOST_MAIL = 100
+_NOTICES = {
+    "about": "What the team wants to be told: done, held, deadline, with commas between; empty: no mail.",
+    "mail": "Where to; left out: its contact.",
+}
 _REASON = {"reason": "Why, for the event log; at most 500 characters."}
 
 
@@ -32,11 +35,15 @@ class Own(Routes):
         """The routes of this class, each with its rule."""
         one, asked = "/submissions/{submission}", Operation("api-asked", status=202)
         why = Operation("api-asked", status=202, query=_REASON)
-        log = Operation("run-log")
+        log, notices = Operation("run-log"), Operation("api-asked", status=202, query=_NOTICES)
         return (
             Rule("GET", "/runs/{run}/log", self.log, SIGNED_IN),
+            Rule("GET", "/runs/{run}/ir-metadata.yml", self.metadata, SIGNED_IN),
             Rule("POST", f"{one}/withdraw", self.withdraw, TEAM, "hand-in"),
             Rule("POST", f"{one}/choose", self.choose, TEAM, "hand-in"),
+            Rule("POST", "/notices", self.notices, TEAM, "hand-in"),
+            Rule("GET", f"{ROOT}/notices", self.told, TEAM, operation=Operation("notices-of-team")),
+            Rule("POST", f"{ROOT}/notices", self.notices, TEAM, "hand-in", operation=notices),
             Rule("GET", f"{ROOT}/runs/{{run}}/log", self.log, SIGNED_IN, operation=log),
             Rule("POST", f"{ROOT}{one}/withdraw", self.withdraw, TEAM, "hand-in", operation=why),
             Rule("POST", f"{ROOT}{one}/choose", self.choose, TEAM, "hand-in", operation=asked),
@@ -55,6 +62,16 @@ class Own(Routes):
         lines = [line for stream in ("stdout", "stderr") for line in data[stream]]
         return PlainTextResponse("".join(f"{line}\n" for line in lines), 200, {"Cache-Control": "no-store"})
 
+    async def metadata(self, call: Call) -> Response:
+        """The ir-metadata.yml of a run, as a file, for whoever may have its files."""
+        from starlette.responses import Response
+
+        found = self.object(call, f"metadata/{call.at('run')}", "metadata")
+        if found is None:
+            return self.nothing(call)
+        keep = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="ir-metadata.yml"'}
+        return Response(call.view.data(found)["yaml"], 200, keep, "application/yaml")
+
     async def withdraw(self, call: Call) -> Response:
         """Ask that a submission of the team be withdrawn."""
         return await self._ask(call, "withdraw", ("reason",))
@@ -63,36 +80,41 @@ class Own(Routes):
         """Ask that a submission of the team be the one that counts, where a table says ``pick: chosen``."""
         return await self._ask(call, "choose", ())
 
-    async def _ask(self, call: Call, kind: str, fields: tuple[str, ...]) -> Response:
-        """Put a request about a submission into the inbox; whose it is, work looks up."""
-        from starlette.concurrency import run_in_threadpool
-        from starlette.responses import JSONResponse, RedirectResponse
+    async def told(self, call: Call) -> Response:
+        """What the team is told by mail."""
+        found = self.object(call, "notices", "notices")
+        if found is None:
+            return self.nothing(call)
+        return tagged(call, lambda: call.view.read(found.data), found.data[:32])
 
-        async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
+    async def notices(self, call: Call) -> Response:
+        """Ask that the team be told what it wants, or nothing, and where to."""
+        query = call.request.query_params
+        async with call.request.form(max_files=0, max_fields=8, max_part_size=4096) as form:
             given = text(form, FORM)
-            said = {name: text(form, name) or call.request.query_params.get(name, "") for name in fields}
-        submission, grant = call.at("submission"), call.visitor.grant
+            about = [one for one in form.getlist("about") if isinstance(one, str)]
+            mail = (text(form, "mail") or query.get("mail", "")).strip()
+        about = sorted({one for one in about or query.get("about", "").split(",") if one})
+        data: dict[str, Any] = {"about": about, **({"mail": mail[:MOST_MAIL]} if mail else {})}
+        said = f"notices: {', '.join(about) or 'none'}"
         if not self.door.formed(call.visitor, call.request, given):
             return self.door.refused(
                 call.visitor, 403, "The form is not one of this session: load the page again."
             )
-        if grant is None or not SUBMISSION.fullmatch(submission):
+        return await self.put(call, self.inbox, "notices", data, said[:MOST_MAIL])
+
+    async def _ask(self, call: Call, kind: str, fields: tuple[str, ...]) -> Response:
+        """Put a request about a submission into the inbox; whose it is, work looks up."""
+        async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
+            given = text(form, FORM)
+            said = {name: text(form, name) or call.request.query_params.get(name, "") for name in fields}
+        submission = call.at("submission")
+        if not self.door.formed(call.visitor, call.request, given):
+            return self.door.refused(
+                call.visitor, 403, "The form is not one of this session: load the page again."
+            )
+        if not SUBMISSION.fullmatch(submission):
             return self.nothing(call)
         more = {name: value[:MOST_REASON] for name, value in said.items() if value}
         data: dict[str, Any] = {"submission": submission, **more}
-        arrival = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        asked = Request.new(kind, grant.account, grant.token, grant.team, arrival, data)
-        try:
-            done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key)
-        except Refused:
-            return self.door.refused(call.visitor, 413, "The text is too long; nothing was taken.")
-        except OSError:
-            return self.door.refused(
-                call.visitor, 507, "It could not be kept, and was not taken. Try again later."
-            )
-        signed = self.noted(done, arrival, f"{kind} {submission}")
-        where = f"{ROOT if call.visitor.program else ''}/requests/{done.id}"
-        if call.visitor.session is None:
-            facts = {"request": done.id, "arrival": arrival, "at": where, "receipt": receipt(signed, None)}
-            return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
-        return RedirectResponse(where, 303)
+        return await self.put(call, self.inbox, kind, data, f"{kind} {submission}")

@@ -1,13 +1,15 @@
-"""Pages that show what was published: tasks, a task, leaderboards, runs; style sheets; whether anybody works."""
+"""Pages that show what was published: tasks, a task, runs; style sheets; whether anybody works."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from runner.exchange.published import DIGEST
-from runner.web.pages import HAND_IN, STYLE, page
+from runner.web.door import FORM
+from runner.web.pages import BOARD, HAND_IN, SCRIPT, STYLE, page
 from runner.web.routes.base import Routes
-from runner.web.rules import EVERYBODY, SIGNED_IN, Call, Rule
+from runner.web.rules import CONSOLE, EVERYBODY, SIGNED_IN, Call, Rule
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -21,10 +23,14 @@ class Reading(Routes):
         return (
             Rule("GET", "/", self.tasks, EVERYBODY),
             Rule("GET", "/tasks/{task}", self.task, EVERYBODY),
-            Rule("GET", "/tasks/{task}/{table:path}", self.board, EVERYBODY),
+            Rule("GET", "/tasks/{task}/calendar.ics", self.calendar, EVERYBODY),
             Rule("GET", "/runs/{run}", self.run, SIGNED_IN),
             Rule("GET", "/site.css", self.site_style, EVERYBODY),
+            Rule("GET", "/look.js", self.site_script, EVERYBODY),
+            Rule("GET", "/board.js", self.board_script, EVERYBODY),
+            Rule("GET", "/style", self.elements, EVERYBODY),
             Rule("GET", "/hand-in.js", self.hand_in_script, EVERYBODY),
+            Rule("GET", "/robots.txt", self.robots, EVERYBODY),
             Rule("GET", "/favicon.ico", self.icon, EVERYBODY),
             Rule("GET", "/styles/{digest}.css", self.style, EVERYBODY),
             Rule("GET", "/healthz", self.health, EVERYBODY),
@@ -35,7 +41,8 @@ class Reading(Routes):
         found = call.view.get("tasks")
         tasks = call.view.data(found) if found else []
         live = self.live(call, "/")
-        return page("tasks", call.visitor, call.published, title="Tasks", live=live, tasks=tasks)
+        api = "/api/v1/tasks?limit=500"
+        return page("tasks", call.visitor, call.published, title="Tasks", live=live, tasks=tasks, api=api)
 
     async def task(self, call: Call) -> Response:
         """One task: what it is, in full, and its leaderboards."""
@@ -44,6 +51,7 @@ class Reading(Routes):
             return self.nothing(call)
         data = call.view.data(found)
         text = call.view.text(found)
+        about = self.object(call, f"about/{call.at('task')}", "about")
         return page(
             "task",
             call.visitor,
@@ -53,29 +61,98 @@ class Reading(Routes):
             task=data,
             piece=text,
             style=found.style,
+            about=call.view.text(about) if about else "",
+            calendar=call.view.data(about)["dates"] if about else [],
+            server=self.door.url,
+            api=f"/api/v1/{found.path}",
+            unlisted=unlisted(data),
         )
 
-    async def board(self, call: Call) -> Response:
-        """A leaderboard."""
-        path = f"tasks/{call.at('task')}"
-        task = self.object(call, path, "task")
-        up = [(task.title, f"/{path}")] if task else []
-        return self.piece(call, f"{path}/{call.at('table')}", "board", up)
+    async def calendar(self, call: Call) -> Response:
+        """The dates of a task, for calendars."""
+        from starlette.responses import Response
+
+        found = self.object(call, f"calendar/{call.at('task')}", "calendar")
+        if found is None:
+            return self.nothing(call)
+        kept = {"Cache-Control": "no-cache", "Content-Disposition": 'attachment; filename="calendar.ics"'}
+        return Response(call.view.text(found).encode(), 200, kept, "text/calendar")
 
     async def run(self, call: Call) -> Response:
         """A run, as its team may see it."""
+        if call.visitor.role in CONSOLE:
+            return self._looked_after(call)
         up = [(f"Team {call.visitor.team}", "/team")] if call.visitor.team else []
         return self.piece(call, f"runs/{call.at('run')}", "run", up)
+
+    def _looked_after(self, call: Call) -> Response:
+        """A run for those who decide about it: its page where they may see it, else what the console says; and the forms."""
+        name = call.at("run")
+        found, console = self.object(call, f"runs/{name}", "run"), self.object(call, "console", "console")
+        runs = self.object(call, "runs", "runs")
+        lists = call.view.data(console) if console else {}
+        rows = [row for key in ("held", "review", "queue") for row in lists.get(key, {}).get("runs", ())]
+        rows += call.view.data(runs) if runs else []
+        named = [row for row in rows if row["run"] == name]
+        row = {key: said for one in reversed(named) for key, said in one.items()} or None
+        if row is None and found is None:
+            return self.nothing(call)
+        if row is not None:
+            row.setdefault("again", self._is_public(call, row))
+        return page(
+            "run",
+            call.visitor,
+            call.published,
+            title=name,
+            up=[("Console", "/console")],
+            live=(f"/runs/{name}", found.etag) if found else None,
+            style=found.style if found else None,
+            piece=call.view.text(found) if found else "",
+            row=row,
+            organiser=call.visitor.role == "organiser",
+            field=FORM,
+        )
+
+    def _is_public(self, call: Call, row: Mapping[str, Any]) -> bool:
+        """Whether a run of the list of all runs is on data that everybody has."""
+        task = self.object(call, f"tasks/{row['task']}", "task")
+        facts = call.view.data(task) if task else {}
+        public = {
+            one["id"]
+            for one in facts.get("datasets", ())
+            if one["visibility"] == "public" or facts.get("demo")
+        }
+        return row.get("dataset") in public
 
     async def site_style(self, call: Call) -> Response:
         """The style sheet of all pages."""
         return _style(STYLE.encode(), "no-cache")
 
+    async def site_script(self, call: Call) -> Response:
+        """The script of all pages: buttons that copy."""
+        return _script(SCRIPT)
+
+    async def board_script(self, call: Call) -> Response:
+        """The script of leaderboards."""
+        return _script(BOARD)
+
+    async def elements(self, call: Call) -> Response:
+        """Every element that pages are made of."""
+        return page("style", call.visitor, call.published, title="Elements of these pages")
+
     async def hand_in_script(self, call: Call) -> Response:
         """The script of the page by which run files are handed in: dropping them."""
-        from starlette.responses import Response
+        return _script(HAND_IN)
 
-        return Response(HAND_IN, 200, {"Cache-Control": "no-cache"}, "text/javascript")
+    async def robots(self, call: Call) -> Response:
+        """Which pages search engines leave alone: those of tasks with hidden data."""
+        from starlette.responses import PlainTextResponse
+
+        public = self.door.published.view("public")
+        tasks = [one for one in public.below("tasks/") if one.kind == "task" and unlisted(public.data(one))]
+        places = ("/{}$", "/{}.html$", "/{}/", "/downloads/{}/")  # no other task whose name begins like it
+        told = [f"Disallow: {place.format(one.path)}" for one in tasks for place in places]
+        return PlainTextResponse("\n".join(["User-agent: *", *(told or ["Disallow:"]), ""]))
 
     async def icon(self, call: Call) -> Response:
         """No icon: browsers ask for one by themselves."""
@@ -92,14 +169,27 @@ class Reading(Routes):
         return _style(call.view.read(found.style), "public, max-age=31536000, immutable")
 
     async def health(self, call: Call) -> Response:
-        """Whether the front answers; of work it says only whether it was heard of lately."""
+        """Whether the front answers, and is the one that is installed; of work only whether it was heard of lately."""
         from starlette.responses import PlainTextResponse
 
         age = call.published.age()
-        return PlainTextResponse("ok\n" if age is not None and age < 60 else "ok, but nobody works\n")
+        said = "ok" if age is not None and age < 60 else "ok, but nobody works"
+        older = ", and an older version than is installed" if self.door.program.older else ""
+        return PlainTextResponse(f"{said}{older}\n")
+
+
+def unlisted(task: Mapping[str, Any]) -> bool:
+    """Whether search engines are asked to leave a task's pages alone: it has hidden data."""
+    return any(one.get("visibility") == "blinded" for one in task.get("datasets", ()))
 
 
 def _style(text: bytes, keep: str) -> Response:
     from starlette.responses import Response
 
     return Response(text, 200, {"Cache-Control": keep}, "text/css")
+
+
+def _script(text: str) -> Response:
+    from starlette.responses import Response
+
+    return Response(text, 200, {"Cache-Control": "no-cache"}, "text/javascript")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.access import Token
 from runner.exchange.inbox import ID, Inbox, Refused, Request, answered
-from runner.model.clock import SystemClock, stamp
+from runner.model.clock import stamp
+from runner.model.errors import RunnerError
+from runner.model.names import check_name, contact_problem, display_problem
 from runner.web.door import FORM, Door
 from runner.web.limits import REGISTERING
 from runner.web.pages import page
@@ -16,12 +21,13 @@ from runner.web.routes.base import Routes, text
 from runner.web.rules import EVERYBODY, Call, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from starlette.responses import Response
 
 FIELDS = ("team", "contact", "affiliation", "purpose")
 MOST_MEMBERS = 50
+SHOWN = timedelta(minutes=15)  # how long a form that is sent again shows its token again
 NOBODY = ""  # the team of those who have none yet: no visitor has it
 LONGEST = {"purpose": 2000, "team": 40}  # characters; of others 100
 
@@ -32,6 +38,7 @@ class Registering(Routes):
     def __init__(self, door: Door, inbox: Inbox) -> None:
         super().__init__(door)
         self.inbox = inbox
+        self._one = asyncio.Lock()  # so that the same form, sent twice at once, is one registration
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
@@ -47,50 +54,83 @@ class Registering(Routes):
         return self.nothing(call) if found is None else self._form(call, found)
 
     async def register(self, call: Call) -> Response:
-        """Take a registration: it is in the inbox before this answers, and its token is shown now or never."""
+        """Take a registration: it is in the inbox before this answers, and its token is shown now or never.
+
+        The same form sent again (a page loaded anew, a button pressed twice) is the same registration, and gets the same answer.
+        """
         found = self._of(call)
         async with call.request.form(max_files=0, max_fields=20, max_part_size=16384) as form:
-            given = text(form, FORM)
+            given, once = text(form, FORM), text(form, "once") or secrets.token_hex(16)
             said = {name: value for name in FIELDS if (value := text(form, name).strip())}
             members = [line.strip() for line in text(form, "members").splitlines() if line.strip()]
             accepted, read = text(form, "accepted"), text(form, "terms")
         if found is None:
             return self.nothing(call)
-        known = {**said, "members": "\n".join(members)}
+        known = {**said, "members": "\n".join(members), "accepted": accepted and read}
         if not self.door.formed(call.visitor, call.request, given):
-            return self._form(call, found, 403, "The form had become old. Try again.", known)
+            return self._form(call, found, 403, ["The form had become old. Try again."], known)
         if why := self._wrong(found, {**said, "members": members}, accepted, read):
             return self._form(call, found, 400, why, known)
-        where = self.door.came_from(call.request)
-        if wait := self.door.limits.take("register", where, REGISTERING):
-            return self.door.refused(call.visitor, 429, f"Try again in {wait} seconds.", wait=wait)
         terms = found["terms"] and {
             "terms_version": found["terms"]["version"],
             "terms_sha256": found["terms"]["sha256"],
         }
         data = {"task": found["task"], **said, **(terms or {}), **({"members": members} if members else {})}
-        return await self._sent(call, found, data, known)
+        seed = self.door.sessions.seed(given, "register", once, json.dumps(data))
+        return await self._sent(call, found, data, known, seed, given)
 
     async def _sent(
-        self, call: Call, found: Mapping[str, Any], data: Mapping[str, Any], known: Mapping[str, str]
+        self,
+        call: Call,
+        found: Mapping[str, Any],
+        data: Mapping[str, Any],
+        known: Mapping[str, str],
+        seed: bytes,
+        given: str,
     ) -> Response:
+        token, id = Token.drawn(seed), self.door.sessions.named("request", seed)
+        async with self._one:
+            there = self.door.sessions.noted(NOBODY, id)
+            if not there and (refused := await self._put(call, found, data, known, seed)) is not None:
+                return refused
+        if there and there[0]["arrival"] < stamp(self.door.published.clock.now() - SHOWN):
+            from starlette.responses import RedirectResponse
+
+            return RedirectResponse(f"/registrations/{id}", 303)
+        answer = await self.door.awaited(id)
+        if answer is not None and not answer["accepted"]:
+            why = f"{answer.get('what', '')}: {answer.get('fix') or answer.get('why', '')}."
+            return self._form(call, found, 400, [why[:1].upper() + why[1:]], known)
+        return self._registered(call, id, answer, str(token), found, given)
+
+    async def _put(
+        self,
+        call: Call,
+        found: Mapping[str, Any],
+        data: Mapping[str, Any],
+        known: Mapping[str, str],
+        seed: bytes,
+    ) -> Response | None:
+        """Put a registration into the inbox; the form again where it was not taken."""
         from starlette.concurrency import run_in_threadpool
 
-        token, account = Token.new(), f"a-{secrets.token_hex(8)}"
-        now = stamp(SystemClock().now())
-        asked = Request.new("register", account, token.id, None, now, {**data, "key": token.key})
+        where = self.door.came_from(call.request)
+        if wait := self.door.limits.take("register", where, REGISTERING):
+            why = f"So many teams were registered from your address: try again in {wait} seconds."
+            answer = self._form(call, found, 429, [why], known)
+            answer.headers["Retry-After"] = str(wait)
+            return answer
+        named = self.door.sessions.named
+        token, account, now = Token.drawn(seed), f"a-{named('account', seed)[:16]}", self.door.now()
+        key = {"key": token.key}
+        asked = Request(named("request", seed), "register", account, token.id, None, now, {**data, **key})
         try:
             await run_in_threadpool(self.inbox.put, asked, token.key)
         except (Refused, OSError):
-            return self.door.refused(call.visitor, 507, "It could not be kept. Try again later.")
-        mine = replace(asked, team=NOBODY)
-        self.door.sessions.note(mine, f"registration for {found['task']}", {})
+            return self._form(call, found, 507, ["It could not be kept. Try again later."], known)
+        self.door.sessions.note(replace(asked, team=NOBODY), f"registration for {found['task']}", {})
         self.door.note("registration", call.request, call.visitor, task=found["task"], account=account)
-        answer = await self.door.awaited(asked.id)
-        if answer is not None and not answer["accepted"]:
-            why = f"{answer.get('what', '')}: {answer.get('fix') or answer.get('why', '')}."
-            return self._form(call, found, 400, why[:1].upper() + why[1:], known)
-        return self._registered(call, asked.id, answer, str(token), found)
+        return None
 
     async def registration(self, call: Call) -> Response:
         """What became of a registration: for whoever has its address, which nobody can guess."""
@@ -99,7 +139,7 @@ class Registering(Routes):
         known = self.door.sessions.noted(NOBODY, id) if ID.fullmatch(id) else []
         if (answer is None and not known) or (answer is not None and answer.get("kind") != "register"):
             return self.nothing(call)
-        return self._registered(call, id, answer, "", None)
+        return self._registered(call, id, answer, "", None, "")
 
     def _registered(
         self,
@@ -108,9 +148,9 @@ class Registering(Routes):
         answer: Mapping[str, Any] | None,
         token: str,
         found: Mapping[str, Any] | None,
+        given: str,
     ) -> Response:
         opens = answer is not None and answer["accepted"] and not answer.get("pending")
-        given = self.door.form_before() if token and opens and call.visitor.session is None else ""
         made = page(
             "registered",
             call.visitor,
@@ -120,11 +160,9 @@ class Registering(Routes):
             id=id,
             answer=answer,
             token=token,
-            given=given,
+            given=given if opens and call.visitor.session is None else "",
             field=FORM,
         )
-        if given:
-            self.door.keep(made, self.door.before, given, None)
         made.headers["Cache-Control"] = "no-store"
         return made
 
@@ -138,7 +176,7 @@ class Registering(Routes):
         call: Call,
         found: Mapping[str, Any],
         status: int = 200,
-        why: str = "",
+        why: Sequence[str] = (),
         known: Mapping[str, str] = {},
     ) -> Response:
         given = call.visitor.session.form if call.visitor.session else self.door.form_before()
@@ -150,7 +188,7 @@ class Registering(Routes):
             title=f"Register for {found['title']}",
             up=[(found["title"], f"/tasks/{found['task']}")],
             of=found,
-            open=_is_open(found),
+            open=_is_open(found, self.door.now()),
             why=why,
             known=known,
             given=given,
@@ -161,26 +199,45 @@ class Registering(Routes):
         answer.headers["Cache-Control"] = "no-store"
         return answer
 
-    def _wrong(self, found: Mapping[str, Any], said: Mapping[str, Any], accepted: str, read: str) -> str:
-        """What is wrong with a form, in words; empty when nothing is. Work looks at everything again."""
-        if not _is_open(found):
-            return "Teams cannot register now."
+    def _wrong(
+        self, found: Mapping[str, Any], said: Mapping[str, Any], accepted: str, read: str
+    ) -> list[str]:
+        """All that is wrong with a form, in words; nothing when nothing is. Work looks at everything again."""
+        if not _is_open(found, self.door.now()):
+            return ["Teams cannot register now."]
+        wrong = []
         missing = [key for key, rule in found["asks"].items() if rule == "required" and not said.get(key)]
         if not said.get("team"):
             missing.insert(0, "the team's name")
         if missing:
-            return f"Missing: {', '.join(missing)}."
+            wrong.append(f"Missing: {', '.join(missing)}.")
         if len(said["members"]) > MOST_MEMBERS:
-            return f"At most {MOST_MEMBERS} members can be named."
+            wrong.append(f"At most {MOST_MEMBERS} members can be named.")
         texts = [("members", one) for one in said["members"]] + [(key, said.get(key, "")) for key in FIELDS]
         long = [key for key, one in texts if len(one) > LONGEST.get(key, 100)]
         if long:
-            return f"Too long: {', '.join(dict.fromkeys(long))}."
-        if found["terms"] and read != found["terms"]["sha256"]:
-            return "The terms were changed meanwhile: read them again."
-        return "Accept the terms first." if found["terms"] and not accepted else ""
+            wrong.append(f"Too long: {', '.join(dict.fromkeys(long))}.")
+        wrong += [f"The {key} {problem}." for key, problem in _unfit(said) if key not in long]
+        if found["terms"] and accepted and read != found["terms"]["sha256"]:
+            wrong.append("The terms were changed meanwhile: read them again.")
+        elif found["terms"] and not accepted:
+            wrong.append("Accept the terms first.")
+        return wrong
 
 
-def _is_open(found: Mapping[str, Any]) -> bool:
-    now = stamp(SystemClock().now())
+def _unfit(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What of a form nobody can be called, or be reached by: field and problem."""
+    if team := said.get("team"):
+        try:
+            check_name("team", team)
+        except RunnerError as error:
+            yield "team", f"cannot be called so: that is no name for a team; {error.fix}"
+    if contact := said.get("contact"):
+        yield from ((("contact", problem),) if (problem := contact_problem(contact)) else ())
+    for key, texts in (("affiliation", [said.get("affiliation", "")]), ("members", said["members"])):
+        problems = (display_problem(one) for one in texts if one)
+        yield from ((key, problem) for problem in dict.fromkeys(problems) if problem)
+
+
+def _is_open(found: Mapping[str, Any], now: str) -> bool:
     return (not found["begins"] or now >= found["begins"]) and (not found["ends"] or now < found["ends"])

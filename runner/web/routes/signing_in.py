@@ -40,13 +40,11 @@ class SigningIn(Routes):
             return self._sign_in(call, 403, "The form had become old. Try again.")
         token = Token.read(said)
 
-        grant = None if token is None else Access.read(call.published.root).grant(token)
+        grant = None if token is None else Access.read(call.published.root).grant(token, self.door.now())
         if token is None or grant is None or self.door.is_replaced(token.id):
             if wait := self.door.wrong_token(call.request, token):
                 return self.door.refused(call.visitor, 429, f"Try again in {wait} seconds.", wait=wait)
-            return self._sign_in(
-                call, 403, "That token opens nothing: it is mistyped, or was replaced or revoked."
-            )
+            return self._sign_in(call, 403, self.door.opens_nothing(token))
         if call.visitor.session is not None:
             self.door.sessions.end(call.request.cookies.get(self.door.cookie, ""))
         self.door.note("signed in", call.request, Visitor(grant))

@@ -7,23 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 from runner.exchange.inbox import ID
 from runner.exchange.receipts import published_key, receipt
+from runner.web.door import FORM, Door
+from runner.web.limits import Room
 from runner.web.pages import page
 from runner.web.routes.base import Routes
-from runner.web.rules import EVERYBODY, TEAM, Call, Rule
+from runner.web.rules import ASKING, EVERYBODY, TEAM, Call, Rule
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
 
+# Kinds of requests by which something was decided, and nothing handed in.
+DECIDES = ("withdraw", "choose", "review", "rerun", "team", "withdraw-any")
+
+
 class Team(Routes):
     """What a team sees of itself."""
+
+    def __init__(self, door: Door, room: Room) -> None:
+        super().__init__(door)
+        self.room = room
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
         return (
             Rule("GET", "/team", self.team, TEAM),
-            Rule("GET", "/requests/{id}", self.request, TEAM),
-            Rule("GET", "/requests/{id}/receipt", self.receipt, TEAM),
+            Rule("GET", "/requests/{id}", self.request, ASKING),
+            Rule("GET", "/requests/{id}/receipt", self.receipt, ASKING),
             Rule("GET", "/keys", self.keys, EVERYBODY),
         )
 
@@ -49,6 +59,9 @@ class Team(Routes):
             runs=runs[::-1],
             queue=call.view.data(queue) if (queue := call.view.get("queue")) else None,
             standing=standing,
+            notices=call.view.data(told) if (told := call.view.get("notices")) else None,
+            bounds=[(one.says, one.words) for one in self.room.bounds(str(call.visitor.team))],
+            field=FORM,
             asked=asked,
         )
 
@@ -57,26 +70,30 @@ class Team(Routes):
         return list(call.view.data(found)["takes"]) if found else []
 
     async def request(self, call: Call) -> Response:
-        """What became of a request of the visitor's team: a page, or JSON for programs with a token."""
+        """What became of a request of the visitor's team; programs are sent to the API."""
+        from starlette.responses import RedirectResponse
+
+        if not ID.fullmatch(call.at("id")):
+            return self.nothing(call)
+        if call.visitor.session is None:
+            where = f"/api/v1/requests/{call.at('id')}"
+            return RedirectResponse(where, 308, {"Cache-Control": "no-store"})
         found = self._found(call)
         if found is None:
             return self.nothing(call)
         id, asked, answer = found
-        if call.visitor.session is None:
-            from starlette.responses import JSONResponse
-
-            facts = {"request": id, "asked": asked, "answer": answer, "receipt": _receipt(asked, answer)}
-            return JSONResponse(facts, headers={"Cache-Control": "no-store"})
+        team = call.visitor.team
         shown = page(
             "request",
             call.visitor,
             call.published,
-            title="What you handed in",
-            up=[(f"Team {call.visitor.team}", "/team")],
+            title="What you handed in" if team else "What you asked for",
+            up=[(f"Team {team}", "/team") if team else ("Console", "/console")],
             asked=asked,
             answer=answer,
             id=id,
             receipt=_receipt(asked, answer) is not None,
+            decides=answer is not None and answer.get("kind") in DECIDES,
         )
         if answer is None:  # without scripts a page can still look again
             shown.headers["Refresh"] = "2"

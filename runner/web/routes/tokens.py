@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 from typing import TYPE_CHECKING
 
 from runner.exchange.access import Access, Grant, Token
 from runner.exchange.inbox import Inbox, Refused, Request
-from runner.model.clock import SystemClock, stamp
 from runner.web.door import FORM, Door
 from runner.web.pages import page
 from runner.web.routes.base import Routes, text
 from runner.web.rules import EVERYBODY, SIGNED_IN, Call, Rule
 
 if TYPE_CHECKING:
+    from starlette.datastructures import FormData
     from starlette.responses import Response
 
 EVERYTHING = "read hand-in manage"
@@ -29,6 +31,7 @@ class Tokens(Routes):
     def __init__(self, door: Door, inbox: Inbox) -> None:
         super().__init__(door)
         self.inbox = inbox
+        self._one = asyncio.Lock()  # of a form that is sent twice at once, each is answered
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
@@ -59,16 +62,25 @@ class Tokens(Routes):
         return _never_kept(answer)
 
     async def use_link(self, call: Call) -> Response:
-        """Use a link up: a new token, shown now or never."""
+        """Use a link up: a new token, shown now or never; to the same form sent again, the same."""
         found = self._link(call)
         async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
-            given = text(form, FORM)
+            given, once = text(form, FORM), _once(form)
         if not self.door.formed(call.visitor, call.request, given):
             return self.door.refused(call.visitor, 403, "The form had become old: open the link again.")
-        if found is None:
-            return self._no_link(call)
-        link, grant = found
-        return await self._made(call, grant, link.key, EVERYTHING.split(), True)
+        seed = self.door.sessions.seed(given, "link", call.at("link"), once)
+        scopes = EVERYTHING.split()
+        if found is not None:
+            link, grant = found
+            return await self._made(call, grant, link.key, scopes, True, seed, given)
+        if self._again(call, seed):
+            return await self._shown(call, seed, False, given)
+        return self._no_link(call)
+
+    def _again(self, call: Call, seed: bytes) -> bool:
+        """Whether the link in the address was used up by this very form."""
+        link = Token.read(call.at("link"))
+        return link is not None and self.door.sessions.replaced_by(link.id) == self._id(seed)
 
     async def token_form(self, call: Call) -> Response:
         """The form by which somebody makes a token with the one that they signed in with."""
@@ -86,9 +98,10 @@ class Tokens(Routes):
         )
 
     async def make_token(self, call: Call) -> Response:
-        """Make a token with the one that asks."""
+        """Make a token with the one that asks; the same form sent again makes no other."""
         async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
             given, said, kept = text(form, FORM), text(form, "scopes"), text(form, "keep")
+            once = _once(form)
         grant = call.visitor.grant
         if grant is None or not self.door.formed(call.visitor, call.request, given):
             return self.door.refused(
@@ -97,54 +110,65 @@ class Tokens(Routes):
         scopes = said.split() or list(grant.scopes)
         if not set(scopes) <= set(grant.scopes):
             return self.door.refused(call.visitor, 403, "A token gives no more than it has.")
-        return await self._made(call, grant, call.visitor.key, scopes, not kept)
+        seed = self.door.sessions.seed(given, "token", grant.token, once, *scopes, kept)
+        return await self._made(call, grant, call.visitor.key, scopes, not kept, seed, given)
 
-    async def _made(self, call: Call, grant: Grant, key: str, scopes: list[str], replaces: bool) -> Response:
-        """Ask work for a token, with the key of the one that asks; the token, and what became of it."""
+    async def _made(
+        self, call: Call, grant: Grant, key: str, scopes: list[str], replaces: bool, seed: bytes, given: str
+    ) -> Response:
+        """Ask work for the token of a seed, with the key of the one that asks; the token, and what became of it."""
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import JSONResponse
 
-        token, now = Token.new(), stamp(SystemClock().now())
+        token, now = Token.drawn(seed), self.door.now()
         data = {"token": token.id, "key": token.key, "scopes": scopes, "replaces": replaces}
-        asked = Request.new("token", grant.account, grant.token, grant.team, now, data)
+        id = self._id(seed)
+        asked = Request(id, "token", grant.account, grant.token, grant.team, now, data)
         try:
-            await run_in_threadpool(self.inbox.put, asked, key)
+            async with self._one:  # work notes the same token once
+                await run_in_threadpool(self.inbox.put, asked, key)
         except (Refused, OSError):
             return self.door.refused(call.visitor, 507, "It could not be kept. Try again later.")
         if replaces:
-            self.door.sessions.replace(grant.token, asked.id)
+            self.door.sessions.replace(grant.token, id)
         self.door.note("token asked for", call.request, call.visitor, by=grant.token, new=token.id)
-        program = call.visitor.grant is not None and call.visitor.session is None
-        answer = None if program else await self.door.awaited(asked.id)
-        if program:
-            facts = {"request": asked.id, "token": str(token), "scopes": scopes}
+        if call.visitor.grant is not None and call.visitor.session is None:
+            facts = {"request": id, "token": str(token), "scopes": scopes}
             return JSONResponse(facts, 202, {"Cache-Control": "no-store"})
+        return await self._shown(call, seed, replaces and key == call.visitor.key, given)
+
+    async def _shown(self, call: Call, seed: bytes, replaces: bool, given: str) -> Response:
+        """The page with the token of a seed, which was asked for; ``replaces``: the one that the visitor has."""
+        answer = await self.door.awaited(self._id(seed))
         if answer is not None and not answer["accepted"]:
             why = f"{str(answer.get('what', '')).capitalize()}. {str(answer.get('fix', '')).capitalize()}."
             return self.door.refused(call.visitor, 403, why)
         visitor = self.door.visitor(call.request)  # signed out, where the token was replaced
-        given = "" if visitor.grant else self.door.form_before()
+        if visitor.grant is None and call.visitor.session is not None:
+            given = self.door.form_before()
         done = page(
             "token_made",
             visitor,
             call.published,
             title="Your token",
-            token=str(token),
+            token=str(Token.drawn(seed)),
             noted=answer is not None,
-            replaces=replaces and key == call.visitor.key,
-            given=given,
+            replaces=replaces,
+            given="" if visitor.grant else given,
             field=FORM,
         )
-        if given:
+        if visitor.grant is None:
             self.door.keep(done, self.door.before, given, None)
         return _never_kept(done)
+
+    def _id(self, seed: bytes) -> str:
+        """The id of the request for the token of a seed."""
+        return self.door.sessions.named("request", seed)
 
     def _link(self, call: Call) -> tuple[Token, Grant] | None:
         """The link in the address and what it is for; None when it opens nothing any more."""
         link = Token.read(call.at("link"))
-        found = (
-            None if link is None else Access.read(call.published.root).link(link, stamp(SystemClock().now()))
-        )
+        found = None if link is None else Access.read(call.published.root).link(link, self.door.now())
         gone = found is not None and self.door.is_replaced(found.token)
         return None if link is None or found is None or gone else (link, found)
 
@@ -159,3 +183,8 @@ def _never_kept(answer: Response) -> Response:
     """An answer with a secret: no cache has it, and no other page is told where it stood."""
     answer.headers["Cache-Control"] = "no-store"
     return answer
+
+
+def _once(form: FormData) -> str:
+    """What a form has of its own, so that it is known when it comes again; without it, every one is new."""
+    return text(form, "once") or secrets.token_hex(16)

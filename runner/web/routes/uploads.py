@@ -13,11 +13,10 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
-from runner.model.clock import SystemClock, stamp
 from runner.web.door import Door
-from runner.web.routes.api import ROOT
+from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes
-from runner.web.rules import EVERYBODY, TEAM, Call, Rule
+from runner.web.rules import EVERYBODY, TEAM, Call, Operation, Rule
 from runner.web.uploads import SHA256, Full, Upload, Uploads, checksum
 
 if TYPE_CHECKING:
@@ -25,6 +24,39 @@ if TYPE_CHECKING:
 
 VERSION = "1.0.0"
 MEDIA = "application/offset+octet-stream"
+_VERSION = {"Tus-Resumable": f"The version of the protocol: {VERSION}."}
+_EXPIRES = {"Upload-Expires": "When it goes, unless more is sent."}
+_OFFSET = {"Upload-Offset": "Bytes that are there."}
+_OFFERED = Operation(
+    status=204,
+    tells=_VERSION
+    | {
+        "Tus-Version": "Versions of the protocol that are spoken.",
+        "Tus-Extension": "What of its extensions is offered.",
+        "Tus-Checksum-Algorithm": "By what checksums may be.",
+        "Tus-Max-Size": "Bytes that an upload may have.",
+    },
+)
+_CREATE = Operation(
+    status=201,
+    sends=_VERSION
+    | {
+        "Upload-Length": "Bytes that are to come.",
+        "Upload-Metadata": "Pairs of a name and a value in base64, with commas between; sha256 is the SHA-256 (hex) of the whole.",
+    },
+    tells=_VERSION | _EXPIRES | {"Location": "Where it is."},
+    also=("412",),
+)
+_HEAD = Operation(tells=_VERSION | _EXPIRES | _OFFSET | {"Upload-Length": "Bytes of the whole."})
+_APPEND = Operation(
+    status=204,
+    sends=_VERSION | {"Upload-Offset": "Where the content begins: the bytes that are there."},
+    may_send={"Upload-Checksum": "sha256 or sha1, a blank, and the digest of the content in base64."},
+    tells=_VERSION | _EXPIRES | _OFFSET,
+    media=MEDIA,
+    also=("409", "412", "415", "423", "460"),
+)
+_REMOVE = Operation(status=204, tells=_VERSION, also=("423",))
 _BLOCK = 1024 * 1024  # bytes that are written at once
 
 
@@ -39,12 +71,12 @@ class Uploading(Routes):
         """The routes of this class, each with its rule."""
         all_, one = f"{ROOT}/uploads", f"{ROOT}/uploads/{{id}}"
         return (
-            Rule("OPTIONS", all_, self.options, EVERYBODY),
-            Rule("GET", all_, self.list, TEAM, "hand-in"),
-            Rule("POST", all_, self.create, TEAM, "hand-in"),
-            Rule("HEAD", one, self.head, TEAM, "hand-in"),
-            Rule("PATCH", one, self.append, TEAM, "hand-in", most=None),
-            Rule("DELETE", one, self.remove, TEAM, "hand-in"),
+            Rule("OPTIONS", all_, self.options, EVERYBODY, operation=_OFFERED),
+            Rule("GET", all_, self.list, TEAM, "hand-in", operation=Operation("api-upload", paged=True)),
+            Rule("POST", all_, self.create, TEAM, "hand-in", operation=_CREATE),
+            Rule("HEAD", one, self.head, TEAM, "hand-in", operation=_HEAD),
+            Rule("PATCH", one, self.append, TEAM, "hand-in", operation=_APPEND, most=None),
+            Rule("DELETE", one, self.remove, TEAM, "hand-in", operation=_REMOVE),
         )
 
     async def options(self, call: Call) -> Response:
@@ -55,14 +87,12 @@ class Uploading(Routes):
 
     async def list(self, call: Call) -> Response:
         """The uploads of the team: what a program looks at to go on with one that another began."""
-        from starlette.responses import JSONResponse
-
         team = str(call.visitor.team)
         found = [
             {"id": one.id, "sha256": one.sha256, "size": one.size, "offset": self.uploads.offset(one)}
             for one in self.uploads.of(team)
         ]
-        return JSONResponse({"items": found}, headers={"Cache-Control": "no-store"})
+        return json_answer(call, {"items": found, "next": None})
 
     async def create(self, call: Call) -> Response:
         """Begin an upload."""
@@ -74,13 +104,13 @@ class Uploading(Routes):
             why = "Upload-Length says how many bytes are to come, sha256 in Upload-Metadata their SHA-256 (hex, in base64)."
             return self.door.refused(call.visitor, 400, why)
         try:
-            made = self.uploads.create(str(call.visitor.team), int(length), sha256, _now())
+            made = self.uploads.create(str(call.visitor.team), int(length), sha256, self.door.now())
         except Full as full:
             return self.door.refused(call.visitor, full.status, str(full))
         except OSError:
             return self.door.refused(call.visitor, 507, "The disk of the server refused it. Try again later.")
         if made.size == 0:
-            self.uploads.finish(made, _now())
+            self.uploads.finish(made, self.door.now())
         return _empty(201, Location=f"{ROOT}/uploads/{made.id}", **self._times(made))
 
     async def head(self, call: Call) -> Response:
@@ -110,6 +140,7 @@ class Uploading(Routes):
                     return self.door.refused(
                         call.visitor, 409, "It is at another offset: ask for that with HEAD."
                     )
+                self.uploads.keep_free(int(call.request.headers.get("content-length", "0")))
                 return await self._taken(call, found)
             except OSError:
                 return self.door.refused(
@@ -144,7 +175,7 @@ class Uploading(Routes):
             await run_in_threadpool(self.uploads.cut, upload, began)
             return _empty(460)
         whole = self.uploads.offset(upload) == upload.size and upload.arrival is None
-        if whole and await run_in_threadpool(self.uploads.finish, upload, _now()) is None:
+        if whole and await run_in_threadpool(self.uploads.finish, upload, self.door.now()) is None:
             return _empty(460)
         return _empty(204, **{"Upload-Offset": str(self.uploads.offset(upload))}, **self._times(upload))
 
@@ -166,6 +197,7 @@ class Uploading(Routes):
                     if digest is not None:
                         digest.update(part)  # type: ignore[attr-defined]
                     if len(block) >= _BLOCK:
+                        self.uploads.keep_free(len(block))
                         await run_in_threadpool(file.write, bytes(block))
                         block.clear()
             finally:  # a cut, too: what came is not sent again
@@ -202,10 +234,6 @@ def _metadata(text: str) -> dict[str, str]:
         except (binascii.Error, UnicodeDecodeError):
             continue
     return found
-
-
-def _now() -> str:
-    return stamp(SystemClock().now())
 
 
 def _empty(status: int, **headers: str) -> Response:

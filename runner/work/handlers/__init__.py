@@ -7,6 +7,8 @@ and :data:`runner.exchange.inbox.KINDS`, and a schema ``inbox-<kind>`` of its ``
 from collections.abc import Mapping
 
 from runner.work.handlers.identity import sign_in
+from runner.work.handlers.notices import choose_notices
+from runner.work.handlers.organise import change_team, rerun, review_run, withdraw_any
 from runner.work.handlers.own import choose_own, withdraw_own
 from runner.work.handlers.propose import propose
 from runner.work.handlers.register import register
@@ -20,8 +22,13 @@ HANDLERS: Mapping[str, Handler] = {
     "software": Handler("hand-in", hand_in_software, slow=True),
     "withdraw": Handler("hand-in", withdraw_own),
     "choose": Handler("hand-in", choose_own),
+    "notices": Handler("hand-in", choose_notices),
     "token": Handler(None, make_token),
     "identity": Handler(None, sign_in, strangers=True),
     "register": Handler(None, register, strangers=True),
     "propose": Handler("manage", propose),
+    "review": Handler("manage", review_run),
+    "rerun": Handler("manage", rerun),
+    "team": Handler("manage", change_team),
+    "withdraw-any": Handler("manage", withdraw_any),
 }

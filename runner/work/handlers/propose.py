@@ -17,5 +17,5 @@ def propose(wish: Wish) -> dict[str, Any]:
         raise RunnerError("E103", "only organisers propose", fix="ask an organiser")
     if problems := schemas.validate(dict(wish.data), "inbox-propose"):
         raise RunnerError("E101", "the request is not what it should be", problems=problems)
-    desk = Desk(Managing(wish.config, wish.store, wish.accounts), wish.tasks)
-    return {"proposal": desk.checked(wish.data)}
+    with wish.as_told() as store:
+        return {"proposal": Desk(Managing(wish.config, store, wish.accounts), wish.tasks).checked(wish.data)}

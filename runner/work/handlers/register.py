@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import schemas
 from runner.model.calendar import Registering, calendar
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
-from runner.model.names import check_name
+from runner.model.names import check_name, contact_problem
 from runner.tasks.files import terms_of
+from runner.views.text import plural
 from runner.work.handlers.wish import Wish
 from runner.work.managing import Managing
 from runner.work.people import check_said
-from runner.work.registrations import Registration
+from runner.work.registrations import DAY, Registration
 
 
 def register(wish: Wish) -> dict[str, Any]:
@@ -28,11 +30,17 @@ def register(wish: Wish) -> dict[str, Any]:
     if office.accounts.has(wish.account.id) and not waits:  # as before
         return {"pending": False}
     asked, rules = _asked(wish)
-    office.wait(asked)
     if rules.approve == "organiser":
+        office.wait(asked)
         return {"pending": True}
+    last = office.accounts.registrations.last_day(asked.task, wish.clock.now())
+    if len(last) >= rules.per_day and not waits:
+        again = stamp(datetime.fromisoformat(last[-rules.per_day]) + DAY)
+        what = f"{plural(rules.per_day, 'team')} registered for this task within 24 hours, and no more are let in"
+        raise RunnerError("E210", what, fix=f"come again after {again}")
+    office.wait(asked)
     try:
-        office.admit(asked)
+        office.admit(asked, at_once=True)
     except RunnerError as error:
         if error.code not in ("E101", "E208", "E215"):
             raise
@@ -64,6 +72,10 @@ def _asked(wish: Wish) -> tuple[Registration, Registering]:
         raise RunnerError("E208", "that is no name for a team", fix=error.fix) from None
     told = {key: d.get(key, "") for key in ("contact", "affiliation", "purpose")}
     members = tuple(d.get("members", ()))
+    if told["contact"] and (problem := contact_problem(told["contact"])):
+        raise RunnerError(
+            "E201", f"the contact {problem}", fix="write a mail address at which somebody answers"
+        )
     check_said(told["contact"], told["affiliation"], members)
     account, token = wish.account.id, wish.token
     asked = Registration(

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import schemas
+from runner.exchange.handing_in import Takes, check_fields
 from runner.model.errors import RunnerError
-from runner.model.names import check_name
 from runner.model.run import run_id
 from runner.submissions.bundle import Bundle
 from runner.work.checks import Upload
@@ -25,11 +24,14 @@ def hand_in_run_file(wish: Wish) -> dict[str, Any]:
     from runner.submissions.register import register_all
 
     data, team = wish.data, wish.account.team
-    if problems := schemas.validate(dict(data), "inbox-run-file"):
-        raise RunnerError("E201", "the form was not filled in as it should be", problems=problems)
+    if (task := wish.tasks.get(str(data.get("task")))) is not None:
+        takes = Takes.of(task)
+        takes.check("run files")
+        check_fields("run-file", data, [*takes.run_file_problems(data)])
+    else:
+        check_fields("run-file", data)
     if wish.payload is None or team is None:
         raise RunnerError("E201", "no file was sent", fix="choose a run file")
-    check_name("software", data["software"])
     folder = wish.scratch / "submissions" / team / data["software"]
     folder.mkdir(parents=True)
     file = "run.txt.gz" if data["file"].endswith(".gz") else "run.txt"

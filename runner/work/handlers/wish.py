@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from runner.model.task import Task
 from runner.records.store.connect import Store
 from runner.work.accounts import Account, Accounts
 from runner.work.checks import Checks
+from runner.work.news import Told
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Wish:
     """A request as its handler gets it: rights and proof were checked, nothing else was. ``clock`` stands at its arrival;
     ``scratch`` is an empty folder that goes when the handler returns, ``payload`` a private copy of what was sent, ``sha256`` its
     digest. ``token`` is the id of the one that signed it, ``request`` its own. ``checks`` looks at run files (None: they are taken as they are),
-    ``engine`` gives the one that takes images in."""
+    ``engine`` gives the one that takes images in, ``told`` says what became of runs on hidden data (None: all of it is told)."""
 
     config: Config
     store: Store
@@ -38,6 +40,11 @@ class Wish:
     sha256: str | None = None
     checks: Checks | None = None
     engine: Callable[[], Engine] | None = None
+    told: Told | None = None
+
+    def as_told(self) -> AbstractContextManager[Store]:
+        """The store as the web tells it, for questions only: an answer shall not say earlier how a run on hidden data ended."""
+        return nullcontext(self.store) if self.told is None else self.told.store(self.store, self.tasks)
 
 
 class NotGood(RunnerError):

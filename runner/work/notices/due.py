@@ -1,8 +1,9 @@
-"""What there is to tell, made of nothing but what was published to a team: no notice says more, or earlier, than its pages."""
+"""What there is to tell, made of nothing but what was published to a team: no notice says more, or earlier, than its pages. And that
+somebody let a team in, which its page says too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from runner.exchange.published import Published, View
 
 OPEN = ("pending", "running", "withdrawn")
 HELD = "held"
+ADMITTED = "admitted"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,13 @@ def notices(published: Published, teams: Sequence[str], now: datetime, hours: fl
         yield from _runs(view, team)
         for one in view.below("standing/"):
             yield from _deadlines(view.data(one), team, now, timedelta(hours=hours))
+
+
+def let_in(found: Iterable[tuple[str, str, str]]) -> Iterator[Notice]:
+    """The same of accounts that somebody let in: account, team, task."""
+    for account, team, task in found:
+        words = f"{task}: the registration of {team} was approved"
+        yield Notice(f"{ADMITTED}:{account}:{task}", ADMITTED, team, words, f"/tasks/{task}")
 
 
 def _runs(view: View, team: str) -> Iterator[Notice]:

@@ -8,15 +8,17 @@ they can be erased.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from runner.model.clock import stamp
-from runner.work.notices.due import Notice
+from runner.work.notices.due import ADMITTED, Notice
 
 FILE = "notices.sqlite"
 PAUSES = tuple(timedelta(minutes=m) for m in (1, 5, 30, 120))  # after a try that failed; then it is given up
+_NEW_TOO = ("deadline", ADMITTED)  # of these those are told who were named only now
 _TABLES = """
 CREATE TABLE IF NOT EXISTS receivers (id TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS notices (receiver TEXT NOT NULL, key TEXT NOT NULL, about TEXT NOT NULL, team TEXT NOT NULL,
@@ -32,17 +34,24 @@ class Outbox:
         path = home / FILE
         path.touch(0o600)
         self._db = sqlite3.connect(path, timeout=30)
+        self._db.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
         self._db.executescript(_TABLES)
         with self._db:  # whoever was at it was killed
             self._db.execute("UPDATE notices SET state = 'unknown' WHERE state = 'trying'")
 
-    def add(self, receiver: str, found: Iterable[Notice], now: datetime) -> None:
-        """Have notices sent that this receiver was not told. One who is new is not told what happened before."""
+    def add(
+        self, receiver: str, found: Iterable[Notice], now: datetime, wanted: Collection[str] | None = None
+    ) -> None:
+        """Have notices sent that this receiver was not told, of what is ``wanted`` (None: all). Nobody is told what happened before they
+        were named, or wanted it; of a deadline they are, and that they were let in."""
         with self._db:
             query = "INSERT OR IGNORE INTO receivers VALUES (?)"
             new = self._db.execute(query, (receiver,)).rowcount == 1
             for one in found:
-                state = "before" if new and one.about != "deadline" else "waiting"
+                wants = wanted is None or one.about in wanted
+                if one.about in _NEW_TOO and not wants:
+                    continue
+                state = "waiting" if wants and (one.about in _NEW_TOO or not new) else "before"
                 row = (receiver, one.key, one.about, one.team, one.text, one.path, state, stamp(now))
                 query = "INSERT OR IGNORE INTO notices VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)"
                 self._db.execute(query, row)
@@ -80,6 +89,13 @@ class Outbox:
             self._db.execute(query, (tries + 1, stamp(now + PAUSES[tries]), receiver, key))
         return True
 
+    def forget(self, team: str) -> None:
+        """Forget what a team was told, and that it was."""
+        with self._db:
+            receiver = f"mail:team:{team}"
+            self._db.execute("DELETE FROM notices WHERE receiver = ? OR team = ?", (receiver, team))
+            self._db.execute("DELETE FROM receivers WHERE id = ?", (receiver,))
+
     def close(self) -> None:
         """Close the database."""
         self._db.close()
@@ -88,3 +104,10 @@ class Outbox:
         self._db.execute(
             "UPDATE notices SET state = ? WHERE receiver = ? AND key = ?", (state, receiver, key)
         )
+
+
+def forget_team(home: Path, team: str) -> None:
+    """Forget what a team was told, where anybody was told anything."""
+    if (home / FILE).exists():
+        with closing(Outbox(home)) as outbox:
+            outbox.forget(team)

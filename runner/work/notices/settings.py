@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from runner.model.errors import RunnerError
+from runner.work.notices.due import ADMITTED
 
 FILE = "notices.yaml"
-ABOUT = ("done", "held", "deadline")
+CHOSEN = ("done", "held", "deadline")  # of these a team says itself which it wants
+ABOUT = (*CHOSEN, ADMITTED)
 
 
 @dataclass(frozen=True)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import schemas
 from runner.exchange.published import Published
 from runner.model.clock import Clock
 from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
+from runner.model.names import contact_problem
 from runner.work.accounts import Accounts, open_accounts
-from runner.work.notices.due import Notice, notices
+from runner.work.notices.due import ADMITTED, Notice, let_in, notices
 from runner.work.notices.outbox import Outbox
 from runner.work.notices.sending import NotSent, Unknown, call, identity, mail
-from runner.work.notices.settings import Settings, load
+from runner.work.notices.settings import CHOSEN, Settings, load
+from runner.work.registrations import DAY
 
 PACE = 5.0  # seconds between two looks
 MOST = 20  # notices that are sent at a time
-ADDRESS = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,190}")
 
 
 class Telling:
@@ -66,6 +67,7 @@ class Telling:
     def _collect(self, settings: Settings, outbox: Outbox, accounts: Accounts) -> None:
         now, teams = self.clock.now(), accounts.teams()
         found = list(notices(Published(self.config.published), teams, now, settings.deadline_hours))
+        found += let_in(accounts.registrations.let_in(now - DAY))
         for hook in settings.hooks:
             of = [one for one in found if one.about in hook.about and hook.team in (None, one.team)]
             outbox.add(f"hook:{hook.id}", of, now)
@@ -74,7 +76,9 @@ class Telling:
             if settings.mail.organisers:
                 outbox.add("mail:organisers", wanted, now)
             for team in teams if settings.mail.teams else ():
-                outbox.add(f"mail:team:{team}", [one for one in wanted if one.team == team], now)
+                told = _wanted(settings, accounts, team)
+                own = [one for one in wanted if one.team == team]
+                outbox.add(f"mail:team:{team}", own, now, told)
 
     def _send(
         self, settings: Settings, outbox: Outbox, accounts: Accounts, receiver: str, notice: Notice
@@ -88,7 +92,7 @@ class Telling:
                     return outbox.drop(receiver, notice.key)
                 call(hook, notice, id, url)
             else:
-                to = _addresses(settings, accounts, receiver)
+                to = _addresses(settings, accounts, receiver, notice.about)
                 if settings.mail is None or not to:
                     return outbox.drop(receiver, notice.key)
                 mail(settings.mail, ", ".join(to), notice, id, url)
@@ -105,14 +109,46 @@ class Telling:
         return None
 
 
-def _addresses(settings: Settings, accounts: Accounts, receiver: str) -> list[str]:
-    """Where mail for a receiver goes now; nowhere for a team that is quiet, closed, or has no address."""
+def of_team(settings: Settings | None, accounts: Accounts, team: str) -> dict[str, Any]:
+    """What a team is told by mail (schemas/notices-of-team.schema.json): what the organiser sends, of that what the team wants, where to."""
+    mail = None if settings is None or not settings.mail or not settings.mail.teams else settings.mail
+    sent = () if mail is None or (settings and team in settings.quiet) else mail.about
+    may = [one for one in sent if one in CHOSEN]
+    account = accounts.of_team(team).id
+    wants, contact = accounts.people.wants(account), accounts.people.of(account).contact.strip()
+    name, _, host = contact.partition("@")
+    return {
+        "may": may,
+        "about": [one for one in may if wants is None or one in wants],
+        "to": f"{name[:1]}…@{host}" if not contact_problem(contact) else "",
+    }
+
+
+def _wanted(settings: Settings, accounts: Accounts, team: str) -> list[str]:
+    """What a team gets: what it chose, and that it was let in, before which it could choose nothing, unless it wants no mail at all."""
+    found: list[str] = of_team(settings, accounts, team)["about"]
+    off = team in settings.quiet or accounts.people.wants(accounts.of_team(team).id) == ()
+    sent = settings.mail is not None and settings.mail.teams and ADMITTED in settings.mail.about
+    return [*found, ADMITTED] if sent and not off else found
+
+
+def of_teams(config: Config, accounts: Accounts) -> dict[str, Any]:
+    """The same for each team that has an account; nobody is told anything where notices.yaml cannot be used."""
+    try:
+        settings = load(config.root)
+    except RunnerError:  # said by who tells
+        settings = None
+    return {team: of_team(settings, accounts, team) for team in accounts.teams()}
+
+
+def _addresses(settings: Settings, accounts: Accounts, receiver: str, about: str) -> list[str]:
+    """Where mail for a receiver goes now; nowhere for a team that is quiet, does not want it, is closed, or has no address."""
     if settings.mail is None:
         return []
     if receiver == "mail:organisers":
         return list(settings.mail.organisers)
     team = receiver.removeprefix("mail:team:")
-    if not settings.mail.teams or team in settings.quiet or team not in accounts.teams():
+    if team not in accounts.teams() or about not in _wanted(settings, accounts, team):
         return []
     contact = accounts.people.of(accounts.of_team(team).id).contact.strip()
-    return [contact] if ADDRESS.fullmatch(contact) else []
+    return [] if contact_problem(contact) else [contact]

@@ -94,7 +94,9 @@ def test_how_far_it_is_fits_and_says_what_is_left(many: Plan) -> None:
         "98/147 done · 96 scored, 2 invalid · 2 min left · 1 running: "
         "evaluate team-with-a-long-name-098.dense-retrieval.00000062.test"
     )
-    assert len(tally.line(80)) == 80 and tally.line(80).startswith("████████░░░░ 98/147 done · 96 scored")
+    assert len(tally.line(80)) == 80 and tally.line(80).startswith(
+        "████████░░░░ 98/147 done · ✓ 96 scored, ✗ 2 invalid"
+    )
     for moment in events[197:]:
         tally.take(moment)
     assert tally.line() == "147/147 done · 144 scored, 3 invalid · took 5 min"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import select
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from runner.cli.serving import address, check_address, check_installed
+from runner.cli.serving import PAGE, TWO_USERS, address, check_address, check_installed
 from runner.model.errors import RunnerError
 from tests.worlds.mini import Project, call
 
@@ -47,3 +54,66 @@ def test_a_port_that_is_taken_is_said(project: Project, tmp_path: Path) -> None:
         bind = f"127.0.0.1:{taken.getsockname()[1]}"
         said = call(project, "front", "--bind", bind, "--exchange", str(tmp_path / "web"), expect=3)
     assert "E306" in said.err and bind in said.err
+
+
+def test_the_page_that_serve_names_is_there() -> None:
+    assert f"## {TWO_USERS}\n" in (Path(__file__).parents[3] / PAGE).read_text()
+
+
+LEADER = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.executable, sys.argv[1:])"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda serve, terminal: os.write(terminal, b"\x03"),  # as who sits there types them: Ctrl-C, Ctrl-\
+        lambda serve, terminal: os.write(terminal, b"\x1c"),
+        lambda serve, terminal: serve.send_signal(signal.SIGTERM),
+        lambda serve, terminal: (serve.send_signal(signal.SIGHUP), serve.send_signal(signal.SIGTERM)),
+    ],
+    ids=["Ctrl-C", "Ctrl-backslash", "SIGTERM", "SIGHUP and SIGTERM"],
+)
+def test_the_front_has_no_terminal_and_ends_with_serve(
+    project: Project, end: Callable[[subprocess.Popen[bytes], int], object]
+) -> None:
+    terminal, its = pty.openpty()
+    command = [
+        *(sys.executable, "-m", "runner", "serve"),
+        "--bind",
+        "127.0.0.1:0",
+        "--url",
+        "http://127.0.0.1:1",
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-c", LEADER, *command],
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        start_new_session=True,
+        env=project.environment(),
+    ) as serve:
+        try:
+            os.close(its)
+            _read_until(terminal, b"ready ")
+            children = Path(f"/proc/{serve.pid}/task/{serve.pid}/children").read_text().split()
+            [front] = [one for one in children if b"\0front\0" in Path(f"/proc/{one}/cmdline").read_bytes()]
+            assert len(children) == 2
+            assert os.readlink(f"/proc/{front}/fd/0") == os.devnull
+            session, tty = Path(f"/proc/{front}/stat").read_text().rpartition(")")[2].split()[3:5]
+            assert (session, tty) == (front, "0")
+            end(serve, terminal)
+            _read_until(terminal, b"ending work and front")
+            assert serve.wait(60) == 0
+            assert not [one for one in children if Path(f"/proc/{one}").exists()]
+        finally:
+            serve.kill()
+            os.close(terminal)
+
+
+def _read_until(terminal: int, wanted: bytes) -> None:
+    said, last = b"", time.monotonic() + 60
+    while wanted not in said:
+        ready = select.select([terminal], [], [], max(0, last - time.monotonic()))[0]
+        assert ready, said
+        said += os.read(terminal, 4096)

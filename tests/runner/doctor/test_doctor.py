@@ -107,6 +107,20 @@ def test_no_engine_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert status(checks, "container engine") == "FAIL"
 
 
+@pytest.mark.parametrize("missing", ["altair", "vl_convert", ""])
+def test_pages_that_will_have_no_plots_are_named(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(tmp_path / "home")
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)  # as where it is not installed
+    assert home.plots_checks(config) == [], "nothing is published from here"
+    config.published.mkdir(parents=True)
+    (check,) = home.plots_checks(config)
+    assert check.status == ("CAUTION" if missing else "PASS")
+    assert not missing or (missing in check.detail and "proctor-ir[plots]" in check.fix)
+
+
 @pytest.mark.parametrize("how", ["plugin", "program", ""])
 def test_compose_that_is_not_there_is_named(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runner.exchange.access import Token
-from runner.exchange.inbox import Inbox, Refused, Request, answer, answered
+from runner.exchange.inbox import Inbox, Ready, Refused, Request, answer, answered
 
 TOKEN = Token.new()
 WHEN = "2026-05-01T12:00:00Z"
@@ -230,3 +230,37 @@ def test_an_answer_is_there_once_it_is_written(tmp_path: Path) -> None:
     assert found is not None and found["accepted"] is True
     with pytest.raises(ValueError, match="id"):
         answered(tmp_path, "../current")
+
+
+@pytest.mark.parametrize("fails", [1, 2])
+@pytest.mark.parametrize("ready", [False, True])
+def test_what_is_said_to_be_refused_is_not_there(tmp_path: Path, fails: int, ready: bool) -> None:
+    """The disk refuses at the last steps, before or behind the renaming."""
+    inbox, calls = Inbox(tmp_path / "inbox", lambda folder: failing(folder)), [0]
+
+    def failing(folder: Path) -> None:
+        calls[0] += 1
+        if calls[0] == fails:
+            raise OSError("refused")
+
+    (tmp_path / "file").write_bytes(b"x")
+    payload = Ready(tmp_path / "file", hashlib.sha256(b"x").hexdigest(), 1) if ready else io.BytesIO(b"x")
+    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {})
+    with pytest.raises(OSError, match="refused"):
+        inbox.put(request, TOKEN.key, payload)
+    assert list(inbox.root.iterdir()) == [] and (tmp_path / "file").read_bytes() == b"x"
+    assert inbox.put(request, TOKEN.key, payload if ready else io.BytesIO(b"x")).size == 1
+    assert [one for _, one in inbox.waiting()] == [request.id]
+
+
+def test_what_work_has_taken_was_put_there(tmp_path: Path) -> None:
+    """The disk refuses when work has decided it already: the answer is not that it was refused."""
+
+    def failing(folder: Path) -> None:
+        for name, _ in inbox.waiting():
+            inbox.remove(name)
+            raise OSError("refused")
+
+    inbox = Inbox(tmp_path / "inbox", failing)
+    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {})
+    assert inbox.put(request, TOKEN.key, io.BytesIO(b"x")).id == request.id

@@ -11,6 +11,7 @@ from runner.engines.docker.engine import DockerEngine
 from runner.engines.fake import FakeEngine, Mounts
 from runner.execution.machine import Machine
 from runner.execution.trials.handed_in import Form, check_handed_in
+from runner.execution.trials.uploads import check_form
 from runner.model.container import Exit, ImageRef
 from runner.model.errors import PlatformError
 from runner.tasks.load import load_tasks
@@ -61,6 +62,19 @@ def test_of_hidden_inputs_nothing_is_asked(project: Project, machine: Machine) -
     assert not broken.valid and [one["line"] for one in broken.findings] == [1]
 
 
+def test_the_organiser_learns_what_hidden_inputs_say_of_a_file(project: Project, machine: Machine) -> None:
+    task = load_tasks(project.config)[0]["mini"]
+    file = project.home.parent / "my.txt"
+    for of, good in (("test", True), ("nowhere", False)):
+        file.write_text(run_text(of, "x"))
+        found = check_form(machine, task, task.datasets["test"], "default", file)
+        assert (found.how, found.good) == ("checked", good) and ("nowhere-1" in found.text) != good
+
+
+def test_a_name_is_no_option(project: Project, machine: Machine) -> None:
+    assert check(project, machine, run_text("dev", "x").encode(), name="--help") == Form("inputs")
+
+
 def scripted(project: Project, script: object) -> tuple[Machine, FakeEngine]:
     project.write_task(uploads=True)
     engine = FakeEngine({EVALUATOR: script})  # type: ignore[dict-item]
@@ -72,6 +86,17 @@ def test_neither_truths_nor_hidden_inputs_are_in_the_container(project: Project)
     for dataset, shown in (("dev", {"/in", "/inputs"}), ("test", {"/in"})):
         check(project, machine, b"x", dataset)
         assert {mount.target for mount in engine.started[-1].mounts} == shown
+    engine.close()
+
+
+def test_where_files_of_strangers_are_looked_at_is_a_container(project: Project) -> None:
+    machine, engine = scripted(project, lying('{"findings": {"kept": []}}'))
+    task = load_tasks(project.config)[0]["mini"]
+    file = project.home.parent / "my.txt"
+    file.write_text("no run at all")
+    found = check_form(machine, task, task.datasets["dev"], "default", file)
+    assert (found.how, found.good) == ("checked", True), "the container's word is all there is"
+    assert [spec.command[:2] for spec in engine.started if spec.command] == [("evaluator", "check")]
     engine.close()
 
 

@@ -20,7 +20,7 @@ from runner.execution.workflows import interactive, servers
 from runner.model.container import ImageRef
 from runner.model.limits import MIB, Limits
 from runner.model.outcome import AttemptFacts, derive
-from runner.model.service import Service
+from runner.model.sidecars import Service
 from schemas.debates import digest_of_lines
 from tests.worlds import interactive_jobs as jobs
 from tests.worlds.openai_server import OpenAIServer

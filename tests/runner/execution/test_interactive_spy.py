@@ -12,7 +12,7 @@ from runner.engines.docker.engine import DockerEngine
 from runner.execution.workflows import interactive
 from runner.model.container import ImageRef
 from runner.model.limits import MIB, Limits
-from runner.model.service import Service
+from runner.model.sidecars import Service
 from tests.worlds import interactive_jobs as jobs
 from tests.worlds.openai_server import OpenAIServer
 

@@ -18,7 +18,7 @@ from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB, Limits
 from runner.model.outcome import AttemptFacts, derive
-from runner.model.service import Service
+from runner.model.sidecars import Service
 from runner.records.archive import RunArchive
 from schemas.details import Detail
 from tests.worlds import interactive_jobs as jobs

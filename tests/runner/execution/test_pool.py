@@ -199,6 +199,22 @@ def test_a_machine_that_is_too_small_says_so(project: Project) -> None:
     world.close()
 
 
+def test_what_cannot_begin_says_for_what_it_waits(project: Project) -> None:
+    """Only runs that wait for one another are said to do so; others wait for one that is too large, directly or not."""
+    project.write_task("large", limits={"memory": "8GiB"})
+    world = World(project, info=replace(FAKE, memory=4 * GIB))
+    big = world.hand_in("alpha", "big", task="large")
+    second, third, fourth, fifth = (world.hand_in("alpha", f"s{n}") for n in range(4))
+    needs = {second: (big,), third: (second,), fourth: (fifth,), fifth: (fourth,)}
+    todo = plan(world.desk(), Selection())
+    world.work(replace(todo, work=tuple(replace(one, needs=needs.get(one.run.id, ())) for one in todo.work)))
+    said = {m.run.id: m.text for m in world.told if m.kind == "blocked"}
+    assert "less memory" in said.pop(big)
+    assert said.pop(second) == f"it takes {big} as input, which is not begun" and second in said.pop(third)
+    assert set(said) == {fourth, fifth} and all("wait for it" in one for one in said.values())
+    world.close()
+
+
 def _broken(times: int) -> list[BaseException]:
     return [PlatformError("the disk is full", why="No space left.") for _ in range(times)]
 

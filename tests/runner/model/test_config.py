@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.model.config import BASES, Person, load
+from runner.model.config import BASES, REGISTRIES, Person, load
 from runner.model.errors import RunnerError
 from tests.worlds.definitions import told
 from tests.worlds.mini import Project, Said
@@ -51,12 +51,13 @@ def test_the_environment_goes_before_the_file(root: Path, tmp_path: Path) -> Non
     (root / "proctor.yaml").write_text(WHOLE)
     env = {
         "RUNNER_ROOT": str(root), "RUNNER_HOME": str(tmp_path / "h"), "RUNNER_TRUTHS": str(tmp_path / "t"), "RUNNER_BASE": "auto",
-        "RUNNER_ENGINE_FOR": "public", "RUNNER_BASES": "a, b", "DOCKER_HOST": "tcp://x:1", "RUNNER_DATABASE": "sqlite:////x",
+        "RUNNER_ENGINE_FOR": "public", "RUNNER_BASES": "a, b", "RUNNER_REGISTRIES": "lab:5000", "DOCKER_HOST": "tcp://x:1", "RUNNER_DATABASE": "sqlite:////x",
     }  # fmt: skip
     found = load(env, tmp_path)
     assert (found.root, found.home, found.truths) == (root, tmp_path / "h", tmp_path / "t")
     assert (found.engine, found.database_url) == ("tcp://x:1", "sqlite:////x")
     assert (found.base_image, found.engine_for, found.bases) == ("auto", "public", (*BASES, "a", "b"))
+    assert found.registries == (*REGISTRIES, "lab:5000")
     origins = dict(found.origins)
     assert origins["root"] == "RUNNER_ROOT"
     assert origins["truths"] == "RUNNER_TRUTHS, which goes before proctor.yaml:3"
@@ -128,6 +129,7 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
             "engine_for",
             "bases",
             "news",
+            "registries",
         )
     }
     assert "secret" not in said.all

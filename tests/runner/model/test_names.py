@@ -18,6 +18,7 @@ from runner.model.names import (
     check_apart,
     check_display,
     check_name,
+    contact_problem,
     display_problem,
     look_alike,
 )
@@ -233,3 +234,51 @@ def test_the_display_name_of_another_team_is_refused(text: str) -> None:
     # One that only looks like it is taken: the name stands beside it on every board.
     check_display("team", "x", "Wеbis", others)  # with a Cyrillic letter
     check_display("software", "x", text)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ada@example.org",
+        "o'brien+task@mail.example.co.uk",
+        "ada@xn--bcher-kva.example",
+        "ada@example.xn--p1ai",
+        "ada@xn--80akhbyknj4f.XN--P1AI",
+        f"{'a' * 64}@example.org",
+        "a_b@1-2.example",
+    ],
+)
+def test_mail_addresses_are_taken(address: str) -> None:
+    assert contact_problem(address) == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        *((one, "not every mail server takes") for one in ("ädä@example.org", "ada@bücher.example", "ada@пример.рф")),
+        *(
+            (one, "is no mail address")
+            for one in (
+                "nobody",
+                "ada@localhost",
+                "ada@127.0.0.1",
+                "ada@example.xn--",
+                "ada@example.c0m",
+                "ada@-a.example",
+                "ada@a-.example",
+                "ada@a..example",
+                ".ada@example.org",
+                "a..b@example.org",
+                "ada@bob@example.org",
+                "ada@example.org,bob@example.org",
+                "Ada <ada@example.org>",
+                '"ada"@example.org',
+                "ada@example.org.",
+                f"{'a' * 65}@example.org",
+                f"ada@{'a' * 64}.example",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_addresses_that_no_mail_reaches_are_refused(address: str, says: str) -> None:
+    assert says in contact_problem(address)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from runner.model.outcome import TRIES, AttemptFacts, EvaluationFacts, derive
@@ -49,6 +51,38 @@ def test_the_participants_verdicts_fail_cost_and_are_listed(verdict: str) -> Non
     assert outcome.next == TABLE[verdict].next
 
 
+OF_ORGANISERS = re.compile(r"runner (evaluate|reevaluate|show|review|work)|--force")
+
+
+@pytest.mark.parametrize(
+    "attempts",
+    [
+        [],
+        [attempt("ok")],
+        [attempt("ok", BROKEN)],
+        [attempt("ok", BROKEN, BROKEN, BROKEN)],
+        [attempt("ok", VALID, BROKEN)],
+        [attempt("ok", INVALID, BROKEN)],
+        *([attempt(verdict)] for verdict in TABLE),
+        [attempt("platform-error", number=n) for n in range(1, TRIES + 1)],
+    ],
+)
+def test_teams_are_told_of_no_command_that_only_organisers_can_give(attempts: list[AttemptFacts]) -> None:
+    for more in (
+        {},
+        {"running": True},
+        {"cancelled_seq": 99},
+        {"restarted_seq": 99},
+        {"withdrawn": "2026-05-01"},
+    ):
+        outcome = derive(attempts, **more)  # type: ignore[arg-type]
+        for log in (False, True):
+            assert not OF_ORGANISERS.search(outcome.next_for(organiser=False, log=log)), outcome
+        assert outcome.next_for(organiser=True, log=True) or outcome.name in ("scored", "withdrawn")
+    for row in TABLE.values():
+        assert not OF_ORGANISERS.search(row.next + row.with_log)
+
+
 def test_what_failed_by_the_teams_own_fault_is_known_also_of_what_it_withdrew() -> None:
     """A quota may forgive such failures (`failures`), and nothing else."""
     own = {
@@ -77,13 +111,24 @@ def test_platform_errors_are_tried_again_twice_then_held_and_never_cost() -> Non
         assert summary(*broken[:n]) == ("held", False, False, True, "platform", "nothing")
 
 
+def test_what_failed_through_us_is_neither_disputed_nor_what_an_evaluator_could_not_do() -> None:
+    ours = [[attempt("platform-error", number=n) for n in range(1, 4)], [attempt("killed-outside")]]
+    assert all(derive(one).name == "held" and derive(one).failed_through_us for one in ours)
+    final = EvaluationFacts(1, "error", final=True)
+    others = [[attempt("disputed")], [attempt("ok", final)]]
+    assert all(derive(one).name == "held" and not derive(one).failed_through_us for one in others)
+    assert not any(
+        derive([attempt(verdict)]).failed_through_us for verdict in ("ok", "time-limit", "platform-error")
+    )
+
+
 def test_a_disputed_run_is_held_at_once_and_never_tried_again_by_itself() -> None:
     held = ("held", False, False, True, "none", "nothing")
     assert summary(attempt("disputed")) == held
     outcome = derive([attempt("disputed")])
     assert outcome.verdict == "disputed" and outcome.reason == "disputed: detail of disputed"
     assert "a server of ours that the software can reach" in outcome.says.lower()
-    assert "runner evaluate --force" in outcome.next
+    assert "runner evaluate --force" in outcome.organiser
     # Neither a failure of ours nor a cancelled attempt after it opens it again; the organiser's new try does.
     for later in ("platform-error", "cancelled"):
         assert summary(attempt("disputed"), attempt(later, number=2)) == held

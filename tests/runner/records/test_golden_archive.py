@@ -7,6 +7,7 @@ of it: every run as the organiser sees it, and the leaderboard in every format.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,16 @@ def said(home: Path, audience: Audience) -> dict[str, Any]:
                 view["inside"]["folder"] = view["inside"]["folder"].replace(str(home.parent), "")
             found[run.id] = view
         table = build(store, task, None, ORGANISER if audience is ORGANISER else PUBLIC)
-        found |= {f"board {name}": export(table, name) for name in sorted(FORMATS)}
+        found |= {
+            f"board {name}": export(table, name) for name in sorted(FORMATS) if name != "tsv"
+        }  # which is younger
+    # How a page looks is nothing that an archive says.
+    found["board html"] = re.sub(
+        r'<(style|script|svg)\b.*?</\1>|<meta http-equiv[^>]*>| stacked(?=")| data-head="[^"]*"',
+        "",
+        found["board html"],
+        flags=re.DOTALL,
+    )
     return found
 
 

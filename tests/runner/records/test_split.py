@@ -70,11 +70,25 @@ def test_the_value_of_a_part_is_the_mean_over_its_topics(scores: dict[str, float
         if not values:
             assert found is None
             continue
-        assert found is not None and found.topics == len(values) and found.covered is None
+        assert found is not None and found.topics == found.covered == len(values)
         assert found.value == math.fsum(values) / len(values) and found.measure == "nDCG"
         if len(values) > 1:
             assert found.low is not None and found.high is not None
             assert found.low <= found.value <= found.high
+
+
+def test_how_many_were_answered_is_known_where_the_evaluation_names_the_others() -> None:
+    scores = dict.fromkeys(TOPICS[:40], 0.5)
+    public = part("public").topics("test", scores)
+    missing = {*list(public)[:3], *[t for t in scores if t not in public][:5]}
+    total = MeasureValue(0.5, 40, 32)
+    for name, absent in (("public", 3), ("private", 5)):
+        found = part(name).mean("test", total, scores, missing)
+        assert found is not None and found.covered == found.topics - absent
+        before = part(name).mean("test", total, scores)  # archives of before name none
+        assert before is not None and before.covered is None
+        all_of_them = part(name).mean("test", MeasureValue(0.5, 40, 40), scores)
+        assert all_of_them is not None and all_of_them.covered == all_of_them.topics
 
 
 def test_a_value_that_is_no_mean_over_topics_has_no_part() -> None:

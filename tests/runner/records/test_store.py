@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.model.task import Cell, Quota, Task
 from runner.records.store import charges, connect, queries, results, run_detail, tables
+from runner.records.store.database import make_engine
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import FORMATS, export
 from runner.views.leaderboard.rounds import board, freeze
@@ -394,3 +396,20 @@ def test_scores_by_facet_are_in_the_archive_alone(tmp_path: Path) -> None:
     assert len(rows) == 4
     assert run_detail.detail(world.store, attempt.run_id).topics == scores
     assert len(list(evaluation.scores())) == 4 + 9
+
+
+def test_a_new_store_is_opened_by_several_at_once(tmp_path: Path) -> None:
+    """One of them used to be told that the database is locked: turning the write-ahead log on does not wait."""
+    for n in range(20):
+        engines = [make_engine(f"sqlite:///{tmp_path}/{n}.sqlite") for _ in range(8)]
+        together = threading.Barrier(len(engines))
+
+        def opened(engine: sa.Engine, together: threading.Barrier = together) -> object:
+            together.wait()
+            with engine.connect() as connection:
+                return connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+
+        with ThreadPoolExecutor(len(engines)) as pool:
+            assert list(pool.map(opened, engines)) == ["wal"] * len(engines)
+        for engine in engines:
+            engine.dispose()

@@ -42,9 +42,9 @@ def test_predictions_for_a_blinded_dataset(task: Task, tmp_path: Path) -> None:
     assert caught.value.code == "E102" and "explicit" in caught.value.why
 
 
-def test_an_upload_is_checked(task: Task, tmp_path: Path) -> None:
+def test_an_upload_of_ones_own_is_checked(task: Task, tmp_path: Path) -> None:
     file, dataset = predictions(task, tmp_path / "p.jsonl", "baseline"), task.datasets["test-1"]
-    good = uploads.check_form(task, dataset, "baseline", file)
+    good = uploads.check_own_form(task, dataset, "baseline", file)
     assert (good.how, good.good) == ("checked", True)
-    bad = uploads.check_form(task, dataset, "explicit", file)
+    bad = uploads.check_own_form(task, dataset, "explicit", file)
     assert (bad.how, bad.good) == ("checked", False) and "F109" in bad.text

@@ -180,14 +180,28 @@ def test_a_description_is_text_and_never_a_formula(project: Project, cli: Call, 
         assert not any(cell.lstrip('"').startswith("=") for cell in row.split(","))
 
 
-def test_a_dry_run_and_a_check_take_nothing(project: Project, cli: Call, folder: Path, take: Call) -> None:
+def test_a_dry_run_takes_nothing(cli: Call, take: Call) -> None:
     said = take("alpha,x,a.txt,test,,", options=("--dry-run", "--json"))
     assert said.json[0]["state"] == "would be registered" and _registered(cli) == []
+
+
+def test_a_check_takes_nothing(live: Project, folder: Path, take: Call) -> None:
     (folder / "b.txt").write_text("dev-1 Q0 doc-01\n")
     said = take("alpha,x,a.txt,test,,", "alpha,y,b.txt,dev,,", expect=2, options=("--check",))
     assert "2/2 done · 1 fine, 1 not valid" in said.err
-    assert "runs.csv:3: b.txt is not a valid run" in said.err and "runs.csv:2" not in said.err
-    assert f"runner check {folder}/b.txt --task mini --dataset dev" in said.err
+    assert "runs.csv:3: b.txt:1: F" in said.err and "runs.csv:2" not in said.err
+
+
+def test_files_of_strangers_are_checked_in_a_container_or_not_at_all(
+    project: Project, cli: Call, folder: Path
+) -> None:
+    """Where no engine answers, they are not read by a process of the organiser's instead."""
+    project.docker_host = "unix:///nowhere.sock"
+    (folder / "runs.csv").write_text(f"{HEADER}\nalpha,x,a.txt,test,,\n")
+    table = ("register", "--table", str(folder / "runs.csv"), "--task", "mini")
+    assert "E301" in cli(*table, "--check", expect=3).err
+    assert cli("runs", "--json").json == []
+    cli(*table)  # which needs none
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from typing import Any, cast
 import pytest
 
 from runner.model.task import Ranking, Task
+from runner.tasks.load import load_tasks
 from runner.tasks.tables import doubts
+from tests.worlds.mini import TASK, Project
 
 
 def task(folder: Path, kind: str, judge: Any, **measures: str) -> Task:
@@ -18,7 +20,7 @@ def task(folder: Path, kind: str, judge: Any, **measures: str) -> Task:
     made = SimpleNamespace(
         kind=kind,
         options={} if judge is None else {"judge": judge},
-        datasets={"test": SimpleNamespace(id="test", truths=folder)},
+        datasets={"test": SimpleNamespace(id="test", truths=folder, public_topics=None)},
         measures={name: SimpleNamespace(measure=text) for name, text in measures.items()},
         tables={
             f"by-{name}": SimpleNamespace(id=f"by-{name}", rank_by=Ranking((name,))) for name in measures
@@ -62,3 +64,27 @@ def test_debates_whose_judge_is_not_asked_about_echoes(tmp_path: Path) -> None:
     assert one.startswith("table by-score") and "canaries is 0" in one
     assert doubts(task(tmp_path, "debate", {"model": "m"}, **measures)) == []
     assert doubts(task(tmp_path, "debate", None, **measures)) == []
+
+
+@pytest.mark.parametrize(
+    ("share", "topics", "says"),
+    [
+        ("30%", 50, ""),
+        ("10%", 50, ""),
+        ("90%", 50, ""),
+        ("8%", 50, "about 4 of its 50 topics are public (chance decides): a mean over so few tells how single hidden topics"),
+        ("1%", 40, "about 0 of its 40 topics are public"),
+        ("95%", 40, "about 2 of its 40 topics are private (chance decides): a mean over so few decides by hardly any"),
+    ],
+)  # fmt: skip
+def test_a_tiny_part_of_split_topics(share: str, topics: int, says: str, project: Project) -> None:
+    test = {**TASK["datasets"][1], "scores": "public", "public_topics": share}
+    project.write_task(datasets=[TASK["datasets"][0], test])
+    lines = (json.dumps({"qid": f"t{n}", "query": "x"}) for n in range(topics))
+    file = project.private / "mini/test/inputs/queries.jsonl"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    task = load_tasks(project.config)[0]["mini"]
+    found = doubts(task)
+    assert [says in one for one in found] == ([True] if says else [])
+    file.unlink()
+    assert doubts(task) == [], "it is elsewhere"

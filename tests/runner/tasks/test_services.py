@@ -17,8 +17,8 @@ from runner.execution.schedule import needs_of
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB, Limits
-from runner.model.service import Interaction
 from runner.model.sidecars import SIDECARS as SPECS
+from runner.model.sidecars import Interaction
 from runner.model.task import Task
 from runner.submissions.bundle import Bundle, bundle_digest, describe
 from runner.submissions.load import load_submission

@@ -95,6 +95,7 @@ DEV = {"id": "dev", "visibility": "public"}
         ({"tables": [{"id": "m", "cells": [{"dataset": "test"}], "rank_by": "app"}]}, 'there is no measure "app". Fix: Did you mean "ap"?'),
         ({"tables": [TABLE | {"rank_by": {"median_rank": ["ap", "app"]}}]}, 'there is no measure "app". Fix: Did you mean "ap"?'),
         ({"tables": [TABLE | {"rank_by": {}}]}, '"rank_by"'),
+        ({"tables": [TABLE | {"id": "plots", "rank_by": "ap"}]}, 'no table may be called "plots": that is the address of another page of the task. Fix: choose another name'),
         ({"tables": [TABLE | {"rank_by": "ap", "pick": {"best": "tset"}}]}, 'there is no dataset "tset"'),
         ({"tables": [TABLE | {"rank_by": "ap", "pick": {"best": "test"}}]}, '"test" is blinded'),
         ({"tables": [TABLE | {"rank_by": "ap", "pick": {"latest": "dev"}}]}, '"latest"'),

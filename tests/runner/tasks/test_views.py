@@ -25,7 +25,7 @@ from runner.tasks import load as tasks
 from runner.tasks.check_data import task_problems
 from runner.tasks.data_files import files_digest, folder_files
 from runner.tasks.files import inputs_digest, part, topics_of, view_addresses, view_files, view_sights
-from runner.tasks.views import Shown
+from runner.tasks.views import Shown, topic_texts
 from tests.worlds.definitions import project, told, write_task
 
 CORPUS = [
@@ -413,3 +413,24 @@ def test_first_cases_that_a_scenario_cannot_have_fail_the_check(config: Config) 
     task = with_view(config, **changes)
     (problem,) = task_problems(task, config)
     assert "sees no topics in queries.jsonl" in problem.what
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            '{"id": "q1", "query": "who  flies", "narrative": "…"}\n{"id": "q2", "title": "why"}\n',
+            "who flies",
+        ),
+        ("q1\twho flies\nq2\twhy\n", "who flies"),
+        (
+            "<topics><topic number='q1'><title>who flies</title><desc>long</desc></topic></topics>",
+            "who flies",
+        ),
+        ("<top>\n<num> Number: q1\n<title> who flies\n<desc> Description:\nlong\n</top>\n", "who flies"),
+        ('{"id": "q1", "number": 3}\n', ""),
+    ],
+)
+def test_what_a_topic_says_is_its_first_text(tmp_path: Path, text: str, wanted: str) -> None:
+    (tmp_path / "topics").write_text(text)
+    assert topic_texts(tmp_path / "topics")["q1"] == wanted

@@ -28,6 +28,10 @@ OTHERS = ("team:beta", "public")
 
 @pytest.fixture
 def at(tmp_path: Path) -> At:
+    return _at(tmp_path, LOG)
+
+
+def _at(tmp_path: Path, log: bytes) -> At:
     records.write_project(tmp_path)
     folder = tmp_path / "tasks/toy/datasets"
     hidden, shown = folder / "test", folder / "dev"
@@ -39,7 +43,7 @@ def at(tmp_path: Path) -> At:
         stream.write("A strange banana submarine was seen.\n")
     world = records.World.make(tmp_path)
     submission = world.register("alpha", "x")
-    world.attempt(submission, verdict="run-error", log=LOG)
+    world.attempt(submission, verdict="run-error", log=log)
     world.scored("beta", "y")
     return At(tmp_path, world)
 
@@ -91,6 +95,15 @@ def test_what_hidden_files_hold_is_masked_and_what_public_ones_hold_is_not(at: A
     assert f"     3  KeyError: 'title' in load_topics\n     4  \\x1b[31mthe {MASK}" in give(
         at, "3-4", "--dry-run"
     )
+
+
+def test_what_hidden_files_hold_is_masked_across_the_border_of_two_excerpts(tmp_path: Path) -> None:
+    """Words that are harmless each are a hidden text in their row: half of it in one excerpt, half in the next."""
+    at = _at(tmp_path, b"before it\nwe saw malaria\nprophylaxis in\nchildren of old\n")
+    for line in ("1", "2", "3", "4"):
+        give(at, line)
+    shown = at.run("logs", at.run_of("alpha"), "--as", "team:alpha").out
+    assert shown.splitlines() == ["before it", f"we saw {MASK}", MASK, f"{MASK} of old"]
 
 
 def test_a_dry_run_shows_it_and_gives_nothing(at: At) -> None:

@@ -25,9 +25,22 @@ def test_what_is_put_in_is_escaped_and_what_is_missing_is_an_error() -> None:
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("runner/**/*.html")), ids=lambda path: path.name)
 def test_templates_take_nothing_as_markup_but_what_is_ours(path: Path) -> None:
-    """Style sheets and scripts of ours, sections that templates of kinds have made, and pieces of pages that work published."""
+    """Style sheets and scripts of ours, sections that templates of kinds have made, drawings, and pieces of pages that work published."""
     text = path.read_text("utf-8")
-    assert text.count("|safe") == sum(map(text.count, ("asset(", "{{ section|safe }}", "{{ piece|safe }}")))
+    assert text.count("|safe") == sum(
+        map(
+            text.count,
+            (
+                "asset(",
+                "{{ section|safe }}",
+                "{{ piece|safe }}",
+                "{{ svg|safe }}",
+                "{{ plot|safe ",
+                "{{ one.html|safe }}",
+                "{{ about|safe }}",
+            ),
+        )
+    )
     assert "autoescape" not in text and "|tojson" not in text and " on" + "click" not in text
     if path.parent == ROOT / "runner/web/templates":  # the front has no views
         assert web.environment().get_template(path.name).name == path.name

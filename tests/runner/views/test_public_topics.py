@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.measures.records.base import PerRecord
+from evaluator.measures.records.named import known
 from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
 from runner.model.errors import RunnerError
 from runner.records.deadlines import draw_keys
 from runner.records.split import Split
 from runner.tasks.load import load_task
 from runner.views.audience import ORGANISER
+from schemas.measures import mean_of_topics
 from tests.worlds.definitions import project, write_task
 from tests.worlds.looking import ALPHA, EVERYBODY, PUBLIC, Views
 
@@ -206,6 +209,49 @@ def test_a_date_opens_the_private_topics_by_an_event(tmp_path: Path) -> None:
     assert views.publish_due("2026-02-01T12:00:00+00:00") == ["test"]
     assert datetime.fromisoformat("2026-02-01T12:00:00+00:00") == views.world.clock.at
     assert ranks(views, PUBLIC)[0] == "beta"
+
+
+def test_how_many_topics_were_answered_is_over_the_same_part(tmp_path: Path) -> None:
+    views = views_of(tmp_path)
+    submission = views.world.register("gamma", "x")
+    missing = {*PUBLIC_TOPICS[:2], *private_topics()[:7]}
+    values = {topic: 0.0 if topic in missing else 0.5 for topic in TOPICS}
+    attempt = views.world.attempt(submission)
+    views.world.evaluation(attempt, {"ndcg": values, "rr": values}, unanswered=missing)
+    sizes = {"public": len(PUBLIC_TOPICS), "private": len(private_topics()), "all": len(TOPICS)}
+    absent = {"public": 2, "private": 7, "all": 9}
+
+    def answered(audience: str, *more: str) -> tuple[int, int]:
+        board = json.loads(views.command("leaderboard", "toy", "--json", "--as", audience, *more))
+        (row,) = [row for row in board["rows"] if row["team"] == "gamma"]
+        return row["covered"], row["topics"]
+
+    for name, size in sizes.items():
+        assert answered("organiser", "--topics", name) == (size - absent[name], size)
+    for audience in (PUBLIC, ALPHA, "team:gamma"):
+        assert answered(audience) == (sizes["public"] - 2, sizes["public"])
+    shown = views.command("show", f"{submission}.test", "--as", "team:gamma")
+    assert f"{sizes['public'] - 2} of {sizes['public']}" in shown and f"of {len(TOPICS)}" not in shown
+
+
+@pytest.mark.parametrize(
+    ("measure", "fine"),
+    [
+        ("Accuracy(x)", True),
+        ("Number(x, range=[0, 1], rule=mean)", True),
+        ("F1(x)", False),
+        ("Accuracy(x, macro=g)", False),
+        ("Number(x, range=[0, 1], rule=median)", False),
+    ],
+)
+def test_of_records_what_is_a_mean_over_them_can_be_split(measure: str, fine: bool) -> None:
+    assert mean_of_topics("records", measure) is fine
+
+
+def test_every_measure_of_records_says_rightly_whether_it_is_a_mean() -> None:
+    for name, one in known().items():
+        is_mean = issubclass(one, PerRecord) and one.rules[0] == "mean"
+        assert mean_of_topics("records", f"{name}(x)") is is_mean, name
 
 
 def test_the_task_says_it_in_plain_words(tmp_path: Path) -> None:

@@ -18,13 +18,15 @@ from runner.cli.main import load_commands
 from runner.kinds.debate import presenter as debating
 from runner.kinds.report import presenter as reporting
 from runner.model.errors import RunnerError
+from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, Audience, may_take
 from runner.views.export import export_run
 from runner.views.logs import log_lines, sidecar_logs
-from runner.views.pages import asset, policy
-from runner.views.redact import RunView, redact_run
+from runner.views.pages import policy
+from runner.views.redact import RunView, received, redact_run
 from runner.views.show.contents import Inside
 from runner.views.show.page import STYLE, page
+from runner.views.show.presentation import resources
 from tests.worlds import records
 from tests.worlds.definitions import definition
 from tests.worlds.records import World
@@ -82,7 +84,14 @@ def test_a_page_is_well_formed_and_holds_nothing_that_acts(
 ) -> None:
     text = make(tmp_path)
     read = Read(text)
-    assert not read.tags & {"script", "img", "iframe", "object", "embed", "link", "form", "base", "svg"}
+    assert not read.tags & {"script", "img", "iframe", "object", "embed", "link", "form", "base"}
+    assert not read.tags & {
+        "use",
+        "image",
+        "animate",
+        "set",
+        "foreignobject",
+    }  # of drawings only bars of ours
     assert not [name for name, _ in read.attributes if name.startswith("on") or name == "style"]
     links = [value or "" for name, value in read.attributes if name in ("href", "src")]
     assert links and all(re.fullmatch(r"#[a-z0-9]+", link) for link in links)
@@ -182,32 +191,6 @@ def test_a_page_of_many_debates_ends_and_says_where(tmp_path: Path, monkeypatch:
     )
 
 
-def test_words_on_every_ground_can_be_read() -> None:
-    light, dark = (
-        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+);", block))
-        for block in re.findall(r":root \{([^}]+)\}", asset(STYLE))
-    )
-    assert light.keys() == dark.keys()
-
-    def luminance(colour: str) -> float:
-        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
-        parts = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    for colours in (light, dark):
-        for front, grounds in {
-            "text": ("ground", "soft", "user", "bad-ground"),
-            "muted": ("ground", "soft", "user"),
-            "link": ("ground",),
-            "good": ("ground", "good-ground", "soft"),
-            "bad": ("ground", "bad-ground", "soft"),
-        }.items():
-            for ground in grounds:
-                high, low = sorted((luminance(colours[front]), luminance(colours[ground])), reverse=True)
-                assert (high + 0.05) / (low + 0.05) >= 4.5, (front, ground, colours[front])
-
-
 def test_a_blinded_page_for_a_team_has_steps_only(tmp_path: Path) -> None:
     text = debates_page(tmp_path, "test", ALPHA)
     assert "zebra" not in text and "timeout" not in text and "are not shown to team:alpha" in text
@@ -216,8 +199,6 @@ def test_a_blinded_page_for_a_team_has_steps_only(tmp_path: Path) -> None:
 
 
 def test_any_run_has_a_plain_page(tmp_path: Path) -> None:
-    from runner.records.store import run_detail
-
     world = World.make(tmp_path)
     for verdict in ("ok", "memory-limit"):
         attempt = world.attempt(world.register("alpha", verdict), verdict=verdict, log=HOSTILE.encode())
@@ -351,3 +332,78 @@ def test_a_run_is_released_and_closed_on_the_command_line(cli: Callable[..., Res
         ("run-closed", "organiser"),
     ]
     assert events[-2]["data"]["reason"] == "a\\x1b[31mlook" and events[-2]["data"]["attempt"] == 1
+
+
+def test_a_run_says_first_what_became_of_it_and_last_how_to_do_it_again(tmp_path: Path) -> None:
+    """What is inside it stands before the scores, these in the task's order with what they tell; resources over their limits."""
+    text = debates_page(tmp_path)
+    order = ["The run is valid", ">Debates<", ">Scores<", ">Resources<", ">To do it again<", ">Files<"]
+    places = [text.find(words) for words in order]
+    assert -1 not in places and places == sorted(places), places
+    assert "runner verify " in text and "runner export " in text
+    other = debates_page(tmp_path / "team", audience=ALPHA)
+    assert "runner verify" not in other, "who has no data directory cannot"
+    assert "runner try --team alpha --software x" in Read(other).text, "what its team can do itself"
+    assert ">To do it again<" in other
+
+
+def test_resources_stand_over_their_limits_and_names_of_files_stay_words(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    attempt = world.attempt(world.register("alpha", "x"))
+    found = run_detail.detail(world.store, attempt.run_id)
+    data = dict(redact_run(found, ORGANISER, records.task().datasets["dev"]))
+    data["output"] = {
+        "file": "x",
+        "files": [{"name": HOSTILE, "size": 7, "sha256": "e" * 64}],
+        "refused": [],
+        "bytes": 7,
+        "full": False,
+    }
+    data["limits"] = {"wall_clock": 60.0, "memory": 2**30, "output": 4}
+    data["resources"] = {
+        "wall_seconds": 30.0,
+        "cpu_seconds": 20.0,
+        "memory_peak": 2**29,
+        "memory_source": "exact",
+    }
+    view = received(
+        {**data, "command": HOSTILE, "run_tag": HOSTILE, "image": HOSTILE, "description": HOSTILE}, "alpha"
+    )
+    used = {one.name: (one.value, one.limit, one.words) for one in resources(view)}
+    assert used["time"] == (30.0, 60.0, "30.0 s of 1 min") and used["memory"] == (
+        2**29,
+        2**30,
+        "512 MiB of 1 GiB",
+    )
+    assert used["output"] == (7, 4, "7 B of 4 B") and used["processor"] == (20.0, None, "20.0 s")
+    text = page(view)
+    read = Read(text)
+    assert 'width="50.0"' in text and 'class="bar over"' in text and "e" * 64 in read.text
+    assert "<script>document.title='pwned'</script>" in read.text and not read.tags & {
+        "script",
+        "img",
+        "style",
+    } - {"style"}
+    steps = {"time": "under 1 min", "memory": "under 256 MiB", "size": "under 64 KiB"}
+    coarse = received(
+        {**data, "steps": steps, "output": None, "resources": dict.fromkeys(data["resources"])}, "alpha"
+    )
+    assert [one.words for one in resources(coarse)] == [
+        "under 1 min of 1 min",
+        "under 256 MiB of 1 GiB",
+        "within 4 B",
+    ]
+    for verdict, time in (
+        ("ok", "within 30 s"),
+        ("memory-limit", "within 30 s"),
+        ("time-limit", "all of 30 s"),
+    ):
+        ended = {
+            **data,
+            "limits": {"wall_clock": 30.0},
+            "verdict": {"name": verdict, "says": "", "detail": ""},
+        }
+        ended |= {"steps": steps, "output": None, "resources": dict.fromkeys(data["resources"])}
+        assert resources(received(ended, "alpha"))[0].words == time
+    assert 'class="bar' not in page(coarse)
+    assert resources(received({**data, "how": "uploaded"}, "alpha")) == []

@@ -16,7 +16,7 @@ from runner.cli.main import load_commands
 from runner.model.task import Measure
 from runner.records.store import run_detail
 from runner.records.store.queries import submissions
-from runner.views.audience import ORGANISER, PUBLIC, Audience, medians_open
+from runner.views.audience import ORGANISER, PUBLIC, Audience, bests_open, medians_open
 from runner.views.redact import redact_run
 from runner.views.show.page import page
 from runner.views.show.topics import Medians, measure_names, topics_of
@@ -59,20 +59,22 @@ def test_the_worst_and_the_best_on_the_terminal(world: World, show: Show) -> Non
     told = show("alpha")
     assert section(told.stdout) == [
         "9 topics by nDCG@10, the worst and the best; --topics shows all:",
-        "topic  nDCG@10  median of 2",
-        "t0      0.1000       0.2000",
-        "t1      0.1500       0.2500",
-        "t2      0.2000       0.3000",
-        "…            …            …",
-        "t6      0.4000       0.5000",
-        "t7      0.4500       0.5500",
-        "t8      0.5000       0.6000",
+        "topic  nDCG@10  median of 2    best",
+        "t0      0.1000       0.2000  0.3000",
+        "t1      0.1500       0.2500  0.3500",
+        "t2      0.2000       0.3000  0.4000",
+        "…            …            …       …",
+        "t6      0.4000       0.5000  0.6000",
+        "t7      0.4500       0.5500  0.6500",
+        "t8      0.5000       0.6000  0.7000",
     ]
     every = section(show("alpha", "--topics").stdout)
     assert every[0] == "9 topics by nDCG@10:" and len(every) == 11
-    assert every[1].split() == ["topic", "nDCG@10", "median", "of", "2", "RR"]
+    assert every[1].split() == ["topic", "nDCG@10", "median", "of", "2", "best", "RR"]
     data = json.loads(show("alpha", "--json").stdout)
-    assert data["topic_medians"] == {"measure": "ndcg", "runs": 2, "topics": pytest.approx(scores(0.2))}
+    medians, best = data["topic_medians"], data["topic_medians"].pop("best")
+    assert medians == {"measure": "ndcg", "runs": 2, "topics": pytest.approx(scores(0.2))}
+    assert best == pytest.approx(scores(0.3))
     assert list(data["scores"]) == ["ndcg", "rr"]
 
 
@@ -129,7 +131,7 @@ def test_who_sees_them(world: World, show: Show) -> None:
         target = world.config.root / "run.html"
         show(run, "--as", audience, "--html", str(target))
         text = target.read_text("utf-8")
-        assert ("<h2>Topics</h2>" in text) is seen and (">t8<" in text) is seen
+        assert (">Topics</h2>" in text) is seen and (">t8<" in text) is seen
         assert "<b>" not in text and "\x1b" not in told.stdout + text
         data = json.loads(show(run, "--as", audience, "--json").stdout)
         assert bool(data["topic_scores"]) is seen and (data["topic_medians"] is not None) is (
@@ -153,11 +155,30 @@ def test_the_median_is_of_other_teams_and_only_of_many(world: World, show: Show)
     world.scored("zeta", "y", scores=scores(0.4), datasets=("dev",))
     found = medians("team:alpha")
     assert found["runs"] == 5 and found["topics"]["t0"] == pytest.approx(0.22)  # neither of its own two
+    assert found["best"] == {}, "the best is one run's own value"
     assert medians("organiser")["topics"]["t0"] == pytest.approx(0.21)
+    assert medians("organiser")["best"]["t0"] == pytest.approx(0.4)
     assert "median of 5" in show(f"{own}.dev", "--as", "team:alpha").stdout
     for n in range(5):  # one team makes half of the board: its values would be the median
         world.scored("zeta", f"more{n}", scores=scores(0.4), datasets=("dev",))
     assert medians("team:alpha") is None
+
+
+def test_extra_teams_without_scores_do_not_bring_out_the_one_that_has_some(world: World, show: Show) -> None:
+    own = world.scored("alpha", "x", scores=scores(), datasets=("dev",))
+    for team in ("extra", "odd", "third", "idle"):
+        world.scored(team, "y", scores=dict.fromkeys(scores(), 0.0), datasets=("dev",))
+    world.scored(
+        "beta", "y", scores={topic: value + 0.0123 for topic, value in scores().items()}, datasets=("dev",)
+    )
+    target = world.config.root / "run.html"
+    for audience, seen in (("team:alpha", False), ("organiser", True)):
+        told = show(f"{own}.dev", "--as", audience, "--topics").stdout
+        data = show(f"{own}.dev", "--as", audience, "--json").stdout
+        show(f"{own}.dev", "--as", audience, "--html", str(target))
+        assert "median of" in told and json.loads(data)["topic_medians"]["runs"] >= 5
+        for text in (told, data, target.read_text("utf-8")):
+            assert ("0.1123" in text and "0.5123" in text) is seen, (audience, text)
 
 
 def test_whose_medians_are_open() -> None:
@@ -165,7 +186,31 @@ def test_whose_medians_are_open() -> None:
     teams = list("abcde")
     assert medians_open(ORGANISER, test, []) and medians_open(ALPHA, dev, teams)
     assert not medians_open(ALPHA, test, teams) and not medians_open(PUBLIC, test, teams)
+    assert bests_open(ORGANISER) and not bests_open(ALPHA) and not bests_open(PUBLIC)
     assert not medians_open(ALPHA, dev, teams[:4]) and not medians_open(ALPHA, dev, [*teams, *"aaaa"])
+
+
+def test_the_page_draws_each_topic_beside_the_median_and_for_the_organiser_the_best(
+    world: World, show: Show
+) -> None:
+    own = world.scored("alpha", "x", scores=scores(), datasets=("dev",))
+    for n, team in enumerate(("beta", "gamma", "delta", "epsilon", "zeta")):
+        world.scored(team, "y", scores=scores(0.2 + n / 10), datasets=("dev",))
+    target = world.config.root / "run.html"
+    marks = {}
+    for audience in ("team:alpha", "organiser"):
+        show(f"{own}.dev", "--as", audience, "--html", str(target))
+        found = target.read_text("utf-8")
+        found = found[found.index("<body") :]
+        marks[audience] = [
+            found.count(f'class="{one}"') // 2 for one in ("whiskers", "dot", "against", "best")
+        ]
+        assert "the median dashed" in found
+        assert ("the best as a triangle" in found) is (audience == "organiser")
+        # t0 of the run is the least of all that is drawn, its best of all the highest
+        assert 'class="dot" cx="4.0"' in found
+    of_each = [7, 7, 7]  # of six topics and of all nine, by two
+    assert marks == {"team:alpha": [*of_each, 0], "organiser": [*of_each, 7]}
 
 
 def test_the_page_has_all_topics_within_what_can_be_opened(tmp_path: Path) -> None:
@@ -177,7 +222,7 @@ def test_the_page_has_all_topics_within_what_can_be_opened(tmp_path: Path) -> No
     assert "By nDCG@10, the worst first" in text and "median of 3" in text
     assert "<summary>All 2,500 topics and 2 measures</summary>" in text
     assert "2,000 of 2,500 topics" in text and text.count("<tr") < 2020
-    assert "<h2>Topics</h2>" not in page(view)
+    assert ">Topics</h2>" not in page(view)
 
 
 def test_the_pages_hint(tmp_path: Path) -> None:

@@ -31,6 +31,21 @@ def test_closed_scores_are_in_no_view(tmp_path: Path, scores: str) -> None:
         assert "E103" in text
 
 
+def test_values_in_resamples_are_seen_like_values_by_topic(tmp_path: Path) -> None:
+    """Of a blinded dataset by the organiser alone, also once the scores are published."""
+    views = Views(tmp_path, "team")
+    canary, world = 0.123456789, views.world
+    found = {"value": 0.5, "topics": 30, "covered": 30, "interval": [0.4, 0.6]}
+    sampled = found | {"resamples": {"drawn": "d" * 64, "values": [canary] * 200}}
+    submission = world.register("alpha", "f1")
+    world.evaluation(world.attempt(submission), more={"measures": {"ndcg": sampled, "rr": sampled}})
+    views.runs.append(f"{submission}.test")
+    for _ in ("closed", "published"):
+        assert str(canary) in views.all(str(ORGANISER)), "it would be seen"
+        assert not any(str(canary) in views.all(audience) for audience in EVERYBODY)
+        views.command("publish", "toy", "test")
+
+
 def test_a_team_whose_own_scores_are_open_is_told_where_they_are(tmp_path: Path) -> None:
     views = Views(tmp_path, "team")
     assert "runner show RUN" in views.command("leaderboard", "toy", "--as", ALPHA)
@@ -142,3 +157,16 @@ def test_rules_that_contradict_each_other_are_refused(
         load_task(config, "toy")
     assert refused.value.code == "E401"
     assert says in "".join(problem.what for problem in refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("more", "until"), [({"publish_at": DUE}, "1 February 2026, 12:00 UTC"), ({}, "the organiser opens them")]
+)
+def test_the_page_of_a_run_says_until_when_its_scores_are_closed(
+    tmp_path: Path, more: dict[str, str], until: str
+) -> None:
+    views = Views(tmp_path, "organiser", **more)
+    for audience, closed in ((ALPHA, True), ("organiser", False)):
+        file = tmp_path / f"{closed}.html"
+        views.command("show", views.runs[0], "--as", audience, "--html", str(file))
+        assert (f"The scores on test are closed until {until}." in file.read_text()) is closed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -46,7 +48,8 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     write_project(made.config.root)
     definition = made.config.root / "tasks" / records.TASK / "task.yaml"
     rounds = [{"id": "final", "title": "The end", "at": "2026-01-05 23:59 UTC"}]
-    definition.write_text(json.dumps({**json.loads(definition.read_text()), "rounds": rounds}))
+    more = {"rounds": rounds, "uploads": True}
+    definition.write_text(json.dumps({**json.loads(definition.read_text()), **more}))
     for team in ("baselines", *TEAMS):
         made.scored(team, "y", mean=0.6, topics=5, datasets=("dev", "test"))
     submission = made.register("alpha", "x")
@@ -75,10 +78,17 @@ def hand_in(client: httpx2.Client, **more: str) -> httpx2.Response:
     return client.post(f"/api/v1/tasks/{records.TASK}/run-files", data=data, files=files)
 
 
+def begin(client: httpx2.Client, content: bytes) -> httpx2.Response:
+    digest = base64.b64encode(hashlib.sha256(content).hexdigest().encode()).decode()
+    headers = {"Upload-Length": str(len(content)), "Upload-Metadata": f"sha256 {digest}"}
+    return client.post("/api/v1/uploads", headers={"Tus-Resumable": "1.0.0", **headers})
+
+
 def check(said: httpx2.Response, operation: dict[str, Any], whole: dict[str, Any]) -> None:
     """The answer is one that its operation has."""
     told = operation["responses"].get(str(said.status_code))
     assert told is not None, (said.status_code, said.text)
+    assert {name.lower() for name in told.get("headers", ())} <= {*said.headers}
     content = told.get("content")
     if content is None:
         assert said.content == b""
@@ -97,10 +107,12 @@ def test_the_description_is_openapi(tmp_path: Path) -> None:
     assert "/api/v1/tasks/{task}/run-files" in made["paths"]
 
 
-def test_every_route_of_the_api_is_described(tmp_path: Path) -> None:
-    found = {r.path for r in described(tmp_path) if r.path.startswith("/api/") and r.operation is None}
-    tus = {"/api/v1/uploads", "/api/v1/uploads/{id}"}  # a protocol that is described elsewhere
-    assert found == {"/api/v1/openapi.json", *tus}, "a route of the API says what it gives"
+def test_the_routes_that_exist_are_those_that_are_described(tmp_path: Path) -> None:
+    rules = described(tmp_path)
+    there = {(r.method.lower(), r.path) for r in rules if r.path.startswith("/api/")}
+    told = {(method, path) for path, one in document(rules)["paths"].items() for method in one}
+    assert there - told == {("get", "/api/v1/openapi.json")}, "a route of the API says what it gives"
+    assert told - there == set(), "what is described is there"
 
 
 def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) -> None:
@@ -109,6 +121,7 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
         assert whole == json.loads(json.dumps(document(described(tmp_path))))
         mine = hand_in(team).json()["request"]
         runs = [one["run"] for one in team.get("/api/v1/runs").json()["items"]]
+        upload = begin(team, b"five!").headers["location"].rpartition("/")[2]
     done = {"team": "alpha", "kind": "run-file", "accepted": True, "arrival": "x", "sha256": None}
     answer(front.exchange / "published", mine, done)
     parts = {
@@ -117,7 +130,7 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
         "round": ["final"],
         "run": runs,
         "submission": [runs[0].rpartition(".")[0]],
-        "id": [mine, "e" * 32],
+        "id": [mine, "e" * 32, upload],
     }
     good: set[str] = set()
     for role in (None, *front.tokens):
@@ -131,17 +144,64 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
                     for method, operation in operations.items():
                         said = (
                             client.request(method, where)
-                            if method != "post" or names[-1] != "task"
+                            if method != "post" or names[-1:] != ["task"]
                             else hand_in(client)
                         )
                         check(said, operation, whole)
                         if said.is_success:
                             good.add(path)
-                        if said.status_code == 200:
+                        if said.status_code == 200 and method == "get":
                             again = client.get(where, headers={"if-none-match": said.headers["etag"]})
                             check(again, operation, whole)
                             assert again.status_code == 304 and again.headers["etag"] == said.headers["etag"]
     assert good == set(whole["paths"])
+
+
+def test_an_upload_is_sent_by_what_is_described_of_it(front: Front, tmp_path: Path) -> None:
+    whole = document(described(tmp_path))
+    all_, one = (whole["paths"][f"/api/v1/uploads{rest}"] for rest in ("", "/{id}"))
+    sent = {p["name"] for p in one["patch"]["parameters"] if p["in"] == "header" and p["required"]}
+    assert sent == {"Tus-Resumable", "Upload-Offset"}
+    [media] = one["patch"]["requestBody"]["content"]
+    assert one["head"]["parameters"][0]["description"] == "Id of the upload."
+    part = {"Tus-Resumable": "1.0.0", "Content-Type": media}
+    with front.client("team") as team:
+        made = begin(team, b"five!")
+        where = made.headers["location"]
+        answers = [
+            (team.options("/api/v1/uploads"), all_["options"], 204),
+            (made, all_["post"], 201),
+            (begin(team, b""), all_["post"], 201),
+            (team.post("/api/v1/uploads", headers={"Tus-Resumable": "1.0.0"}), all_["post"], 400),
+            (team.head(where), one["head"], 200),
+            (team.patch(where, content=b"x", headers={"Tus-Resumable": "1.0.0"}), one["patch"], 415),
+            (team.patch(where, content=b"x", headers={**part, "Upload-Offset": "3"}), one["patch"], 409),
+            (team.patch(where, content=b"x" * 9, headers={**part, "Upload-Offset": "0"}), one["patch"], 413),
+            (team.patch(where, content=b"five!", headers={**part, "Upload-Offset": "0"}), one["patch"], 204),
+            (team.delete(where), one["delete"], 204),
+        ]
+        where = begin(team, b"five!").headers["location"]
+        other = team.patch(where, content=b"seven", headers={**part, "Upload-Offset": "0"})
+        for said, operation, status in (*answers, (other, one["patch"], 460)):
+            assert said.status_code == status, said.text
+            check(said, operation, whole)
+
+
+def test_a_refusal_is_read_by_who_still_sends_and_the_connection_goes_on(front: Front) -> None:
+    """The front does not read a body that it refuses by its head: neither side may wait for the other then."""
+    part = {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
+    large = b"x" * 99_000  # more than the server takes in before it asks for it
+    with front.client("team") as team:
+        where = begin(team, large).headers["location"]
+        for headers, status in (
+            ({**part, "Upload-Offset": "7"}, 409),
+            ({**part, "Content-Type": "x/y"}, 415),
+        ):
+            said = team.patch(where, content=large, headers=headers)
+            assert said.status_code == status and said.json()["why"]
+            assert team.head(where).headers["upload-offset"] == "0"
+        said = team.patch(where, content=large, headers={**part, "Upload-Offset": "0"})
+        assert said.status_code == 204
 
 
 def test_frozen_rounds_are_there_as_they_were_frozen(front: Front) -> None:
@@ -180,11 +240,12 @@ def test_problems_say_what_why_and_what_helps(front: Front) -> None:
             (client.get("/api/v1/tasks", headers={"authorization": "Bearer nonsense"}), 401, "E105"),
             (client.get("/api/v1/tasks", headers={"host": "evil.example"}), 400, "E101"),
             (team.post("/api/v1/tasks/toy/run-files", content=b"x" * 100_001), 413, "E101"),
-            (team.post("/api/v1/tasks/toy/run-files", data={"software": "x"}), 400, "E101"),
+            (team.post("/api/v1/tasks/toy/run-files", data={"software": "x"}), 400, "E201"),
         ):
             assert (said.status_code, said.json()["code"]) == (status, code), said.text
             assert said.headers["content-type"] == "application/problem+json"
-            assert set(said.json()) == {"title", "status", "code", "what", "why", "fix"}
+            more = {"problems"} & {*said.json()}
+            assert {*said.json()} == {"title", "status", "code", "what", "why", "fix"} | more
         assert client.get("/api/v1/me").headers["www-authenticate"] == "Bearer"
         run = team.get("/api/v1/runs").json()["items"][0]["run"]
         assert other.get(f"/api/v1/runs/{run}").content == other.get("/api/v1/runs/none").content

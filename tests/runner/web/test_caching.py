@@ -8,8 +8,9 @@ import pytest
 
 from runner.exchange.published import Publisher
 from runner.web.caching import Compressed
+from runner.web.vega import script
 from tests.runner.web import test_routes
-from tests.runner.web.test_routes import TABLE, Front, task
+from tests.runner.web.test_routes import PLOT, TABLE, Front, task
 
 front = test_routes.front
 BOARD = "/tasks/mini/open"
@@ -80,6 +81,23 @@ def test_a_tag_changes_with_all_that_is_shown(board: Front) -> None:
         (board.exchange / "published/alive.json").unlink()
         late = client.get(BOARD, headers={"if-none-match": before})
         assert late.status_code == 200 and "Nothing evaluates runs" in late.text
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_of_a_plot_nobody_keeps_what_was_withdrawn(front: Front, ending: str) -> None:
+    """Names and scores are in it: whoever has it asks again each time, and the script alone is kept for good."""
+    to, path = Publisher(front.exchange / "published"), f"/plots/{PLOT}.{ending}"
+    drawn = to.object(path[1:].partition(".")[0], "plot", "plot", {"vega": {"of": "open"}, "csv": "open"})
+    to.publish({"public": [*task(to, front.style), drawn]})
+    with front.client() as client:
+        said = client.get(path)
+        assert said.status_code == 200 and said.headers["cache-control"] == "no-cache"
+        known = {"if-none-match": said.headers["etag"]}
+        again = client.get(path, headers=known)
+        assert (again.status_code, again.headers["cache-control"]) == (304, "no-cache")
+        assert "immutable" in client.get(f"/vega/{script()[0]}.js").headers["cache-control"]
+        to.publish({"public": task(to, front.style)})
+        assert client.get(path, headers=known).status_code == 404
 
 
 def test_an_answer_to_a_program_is_not_for_caches_in_between(board: Front) -> None:

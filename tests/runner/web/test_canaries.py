@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -113,6 +114,10 @@ class Site:
                             {"headers": {"accept-encoding": "identity", "if-none-match": '"x"'}},
                             {"params": {"limit": "1", "q": "canary"}},
                         ]
+                    if path.endswith("/compare"):
+                        ways += [
+                            {"params": {"runs": ",".join(two)}} for two in permutations(self.names["run"], 2)
+                        ]
                     for way in ways:
                         with client.stream(method, where, **way) as said:
                             kind = said.headers.get("content-type", "")
@@ -168,7 +173,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     )
     Publisher(project.config.published).alive()
     names = {
-        "task": ["mini"], "table": ["main"], "table:path": ["main", "none"], "round": ["first"],
+        "task": ["mini"], "table": ["main"], "table:path": ["main", "none"], "team": ["alpha", "beta"], "software": [software, "one"],
+        "file:path": [f"tasks/mini/main.{end}" for end in ("txt", "json", "csv", "tsv", "md", "tex", "html", "ir_measures", "tot", "jsonl")], "round": ["first"],
+        "row": [f"{team}.{software}" for team in ("alpha", "beta")],
         "run": [*runs, *(run.replace(".test", ".dev") for run in runs)],
         "submission": [run.removesuffix(".test") for run in runs],
         "id": ["d" * 32], "name:path": ["access.json"], "entry": [f"0000000001-{'d' * 32}"], "file": ["payload"],

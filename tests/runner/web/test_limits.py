@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -14,9 +16,10 @@ import pytest
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox
 from runner.exchange.published import Publisher
-from runner.web.limits import STRANGERS, WRONG, Limits, Rate, address
-from runner.web.routes.handing_in import MOST_WAITING
+from runner.web.limits import STRANGERS, WRONG, Limits, Rate, Waiting, address
+from tests.e2e.test_server import until
 from tests.runner.web.test_routes import Front, form_of, grant, served, task
+from tests.worlds.site import serving
 
 
 class Seconds:
@@ -135,8 +138,64 @@ def test_a_team_whose_hand_ins_wait_leaves_room_for_others(front: Front) -> None
         return client.post("/tasks/mini/hand-in", data=data, files=files).status_code
 
     with front.client("team") as team, front.client("other") as other:
-        assert {hand_in(team) for _ in range(MOST_WAITING)} == {202}
+        assert {hand_in(team) for _ in range(Waiting().requests)} == {202}
         assert (hand_in(team), hand_in(other)) == (429, 202)
         inbox = Inbox(front.exchange / "inbox")
-        assert len(inbox.waiting()) == MOST_WAITING + 1
+        assert len(inbox.waiting()) == Waiting().requests + 1
         assert inbox.remove(inbox.waiting()[0][0]) and hand_in(team) == 202
+
+
+def test_files_that_wait_have_so_many_bytes_of_a_team(front: Front, tmp_path: Path) -> None:
+    few = Waiting(size=1000)
+    with serving(front.exchange, tmp_path / "few", waiting=few) as url:
+        small = Front(front.exchange, url, front.tokens, front.style)
+        with small.client("team") as team, small.client("other") as other:
+
+            def hand_in(client: httpx2.Client, size: int) -> httpx2.Response:
+                data, files = {"software": "one"}, {"file": ("run.txt", b"x" * size)}
+                return client.post("/api/v1/tasks/mini/run-files", data=data, files=files)
+
+            assert [hand_in(team, 600).status_code for _ in range(2)] == [202, 202], "the second goes over"
+            said = hand_in(team, 1)
+            assert said.status_code == 429 and "1.17 KiB" in said.json()["why"], said.text
+            told = {one["id"]: (one["used"], one["most"]) for one in bounds_of(team)}
+            assert (told["waiting"], told["waiting-bytes"]) == ((2, 100), (1200, 1000))
+            with small.browser() as browser:
+                assert "1.17 KiB of 1,000 B" in browser.get("/team").text
+            assert bounds_of(other)[1]["used"] == 0, "of each team its own"
+            assert said.headers["retry-after"] and hand_in(other, 1).status_code == 202
+            inbox = Inbox(front.exchange / "inbox")
+            assert inbox.remove(inbox.waiting()[0][0]) and hand_in(team, 1).status_code == 202
+
+
+def test_only_so_many_files_of_a_team_are_on_their_way(front: Front, tmp_path: Path) -> None:
+    """Forms that were begun and not ended: the next is refused, other teams are not, and who ends one may send another."""
+    with serving(front.exchange, tmp_path / "few", waiting=Waiting(forms=2)) as url:
+        one = Front(front.exchange, url, front.tokens, front.style)
+        begun = [begin(url, one.tokens["team"]) for _ in range(2)]
+        data, files = {"software": "one"}, {"file": ("run.txt", b"x")}
+        path = "/api/v1/tasks/mini/run-files"
+        with one.client("team") as team, one.client("other") as other:
+            until(lambda: team.post(path, data=data, files=files).status_code == 429)
+            said = team.post(path, data=data, files=files)
+            assert "2 files" in said.json()["why"] and said.headers["retry-after"]
+            assert {one["id"]: (one["used"], one["most"]) for one in bounds_of(team)}["forms"] == (2, 2)
+            assert other.post(path, data=data, files=files).status_code == 202
+            for line in begun:
+                line.close()
+            until(lambda: team.post(path, data=data, files=files).status_code == 202)
+
+
+def bounds_of(client: httpx2.Client) -> list[dict[str, Any]]:
+    """What the API tells a team of its bounds."""
+    return list(client.get("/api/v1/bounds").json()["bounds"])
+
+
+def begin(url: str, token: Token) -> socket.socket:
+    """A form that does not end."""
+    at = urlsplit(url)
+    line = socket.create_connection((str(at.hostname), at.port or 80))
+    head = f"POST /api/v1/tasks/mini/run-files HTTP/1.1\r\nHost: {at.netloc}\r\nAuthorization: Bearer {token}\r\n"
+    head += "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 5000\r\n\r\n--b\r\n"
+    line.sendall(head.encode())
+    return line

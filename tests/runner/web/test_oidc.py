@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import threading
@@ -17,14 +18,16 @@ from joserfc.jwk import RSAKey
 
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
-from runner.exchange.oidc import FILE, TIMEOUT, Asked, Unreachable, nonce_of
+from runner.exchange.oidc import FILE, TIMEOUT, Asked, NotBelieved, Unreachable, nonce_of
 from runner.exchange.oidc import Provider as Named
 from runner.exchange.published import Publisher
 from runner.model.clock import SystemClock, stamp
 from runner.records.store.connect import open_store
 from runner.work.accounts import open_accounts
+from runner.work.identities import Identity
 from runner.work.managing import managing
 from runner.work.requests import Requests
+from tests.runner.test_api_remote import answering
 from tests.runner.web.test_routes import task
 from tests.worlds.mini import Project, call
 from tests.worlds.provider import CLIENT, SECRET, Provider, providing
@@ -127,6 +130,22 @@ def test_an_identity_is_one_accounts_and_goes_with_it(site: Site) -> None:
     assert b"ada-1" not in (site.project.home / "accounts.sqlite").read_bytes()
     with site.client() as client:
         assert site.sign_in(client).status_code == 403
+
+
+def test_who_was_tied_to_an_account_that_was_closed_is_not_let_in_when_it_is_open_again(site: Site) -> None:
+    assert "nobody at a provider" in call(site.project, "team", "close", "alpha").err
+    call(site.project, "team", "reopen", "alpha")
+    with site.client() as client:
+        assert site.sign_in(client).status_code == 403 and not site.is_in(client)
+        with managing(site.project.config) as office:
+            assert [one.type for one in office.store.log].count("account-untied") == 1
+            alpha = office.accounts.of_team("alpha")
+            office.accounts.close(alpha)  # as before closing untied anybody, or killed half-way
+            office.accounts.identities.tie(alpha.id, Identity(site.provider.url, "subject", "ada-1"))
+            assert office.reopen(office.accounts.of_team("alpha"))
+        assert site.sign_in(client).status_code == 403
+        call(site.project, "account", "tie", "alpha", "--subject", "ada-1")
+        assert site.sign_in(client).status_code == 303, "tied anew"
 
 
 NOW = int(time.time())
@@ -247,3 +266,13 @@ def test_a_provider_that_does_not_answer_is_not_waited_for_again_at_once() -> No
             with pytest.raises(Unreachable):
                 asked.metadata()
         assert time.monotonic() - begun < 2 * TIMEOUT + 5
+
+
+def test_what_is_nested_without_end_is_not_believed() -> None:
+    """A provider's answer, and a statement, which a stranger may have written."""
+    deep = b"[" * 40_000
+    with answering(lambda _: (200, {}, deep)) as url, pytest.raises(NotBelieved):
+        Asked(Named(url, CLIENT)).metadata()
+    statement = base64.urlsafe_b64encode(b'{"alg":' + deep).decode().rstrip("=") + ".e30.e30"
+    with pytest.raises(NotBelieved):
+        Asked(Named("http://127.0.0.1:9", CLIENT)).claims(statement, "x", SystemClock().now())

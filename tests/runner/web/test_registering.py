@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
@@ -24,7 +26,7 @@ from runner.work.accounts import open_accounts
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.runner.web.test_routes import form_of
-from tests.runner.web.test_tokens import SHOWN
+from tests.runner.web.test_tokens import SHOWN, seeds_of
 from tests.worlds.mini import Project, call
 from tests.worlds.site import serving
 
@@ -123,7 +125,7 @@ def test_a_team_registers_and_is_in_once_the_organiser_lets_it(site: Site) -> No
         SAID["contact"],
         ["Ada Lovelace", "Grace Hopper"],
     )
-    assert "1 team waits to be let in" in call(site.project, "requests", "list").err
+    assert "the team alpha registers for mini" in call(site.project, "requests", "list").out
     address = said.text.split('href="/registrations/')[1].split('"')[0]
     call(site.project, "team", "approve", "alpha")
     assert opens(site, token)
@@ -151,6 +153,66 @@ def test_who_is_not_let_in_is_told_and_forgotten(site: Site) -> None:
     assert not opens(site, token)
     left = (site.project.home / "accounts.sqlite").read_bytes()
     assert b"Lovelace" not in left and b"ada@" not in left
+
+
+def fields(client: httpx2.Client, **changes: str) -> dict[str, str]:
+    page = client.get("/tasks/mini/register").text
+    [once] = re.findall('name="once" value="([0-9a-f]{32})"', page)
+    return {"form-token": form_of(page), "once": once, **SAID, **changes}
+
+
+@pytest.mark.parametrize("approve", ["organiser", "at-once"])
+def test_a_form_that_is_sent_again_is_the_same_registration(site: Site, approve: str) -> None:
+    """A page loaded anew, a button pressed twice, an answer lost on its way: one account, one token, one count of the limit."""
+    site.open(approve)
+    with site.client() as client:
+        data = fields(client)
+        with ThreadPoolExecutor(4) as pool:
+            both = list(pool.map(lambda _: client.post("/tasks/mini/register", data=data), range(4)))
+        for _ in range(int(REGISTERING.burst) + 2):
+            both.append(client.post("/tasks/mini/register", data=data))
+        assert {said.status_code for said in both} == {200}, [said.text for said in both]
+        assert len({token for said in both for token in SHOWN.findall(said.text)}) == 1
+        waiting = call(site.project, "team", "waiting", "--json").json
+        assert len([*waiting, *site.teams()]) == 1
+        if approve == "at-once":
+            signing = {"form-token": form_of(both[-1].text), "token": SHOWN.findall(both[-1].text)[0]}
+            assert client.post("/sign-in", data=signing).status_code == 303
+    with site.client() as other:
+        assert other.post("/tasks/mini/register", data=data).status_code == 403, "the form was another's"
+
+
+def test_no_id_tells_of_the_seed_that_the_token_is_drawn_from(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = seeds_of(monkeypatch)
+    with site.client() as client:
+        data = fields(client)
+        both = [client.post("/tasks/mini/register", data=data) for _ in range(2)]
+    [one] = call(site.project, "team", "waiting", "--json").json
+    [id] = {said.text.split('href="/registrations/')[1].split('"')[0] for said in both}
+    [token] = {token for said in both for token in SHOWN.findall(said.text)}
+    [seed] = set(seeds)
+    assert str(Token.drawn(seed)) == token and re.fullmatch("a-[0-9a-f]{16}", one["account"])
+    ids = [id, one["account"].removeprefix("a-"), Token.drawn(seed).id]
+    assert not [shared for shared in ids for n in range(len(shared) - 7) if shared[n : n + 8] in seed.hex()]
+    assert not [known for known in ids for other in ids if known != other and known[:12] in other]
+
+
+def test_what_was_filled_in_stays_in_a_form_that_is_refused(site: Site) -> None:
+    with site.client() as client:
+        said = client.post(
+            "/tasks/mini/register",
+            data=fields(client, team="not a name", contact="nobody", members="Ada\nx\x1bx"),
+        )
+    assert said.status_code == 400
+    for why in ("no name for a team", "The contact is no mail address", "The members holds the character"):
+        assert why in said.text, said.text
+    assert (
+        'value="yes" required checked' in said.text and "not a name" in said.text and "research" in said.text
+    )
+    old = site.register(terms="0" * 64)
+    assert "changed meanwhile" in old.text and "required checked" not in old.text, "these nobody has read"
 
 
 def test_at_once_means_at_once(site: Site) -> None:
@@ -186,6 +248,7 @@ def test_nobody_learns_who_takes_part_without_being_on_a_board(site: Site, appro
                 .split("<main")[1]
                 .split('role="')[1]
                 .split("</p>")[0]
+                .split("</ul>")[0]
                 .split("/registrations/")[0]
                 .split()
             )
@@ -225,7 +288,7 @@ def test_what_is_missing_or_hostile_is_told_and_only_words(site: Site) -> None:
     ):
         said = site.register(**changes)
         assert said.status_code == 400 and why in said.text, (changes, said.text)
-        assert "<script" not in said.text.replace('<script src="/site.js" defer></script>', "")
+        assert "<script" not in re.sub(r'<script src="/(site|look).js" defer></script>', "", said.text)
     assert call(site.project, "team", "waiting", "--json").json == []
     with site.client() as client:
         assert client.post("/tasks/mini/register", data=SAID).status_code == 403, "not from our page"
@@ -255,7 +318,84 @@ def test_registering_has_its_dates_and_a_task_without_it_has_no_page(site: Site)
 def test_registrations_are_counted_by_address(site: Site) -> None:
     codes = [site.register(team=f"team-{n}").status_code for n in range(int(REGISTERING.burst) + 2)]
     assert codes[-1] == 429 and codes[0] == 200
+    last = site.register(team="one-more")
+    assert "try again in" in last.text and 'value="one-more"' in last.text and last.headers["retry-after"]
     assert len(call(site.project, "team", "waiting", "--json").json) >= REGISTERING.burst
+
+
+def test_whoever_comes_after_so_many_in_a_day_is_told_when_to_come_again(project: Project) -> None:
+    """Nobody waits for ever for an answer; far beyond the bound nothing is kept, so that strangers fill no disk."""
+    project.write_task(registration={"asks": {"contact": "optional"}})
+    inbox, asked = Inbox(project.config.inbox), []
+    with (
+        open_store(project.config) as store,
+        open_accounts(project.config, clock=FixedClock(NOW)) as accounts,
+    ):
+        requests = Requests(project.config, store, accounts, lambda _: None, FixedClock(NOW), strangers=2)
+        for n in range(3 + 10 * 2):
+            token = Token.new()
+            data = {"task": "mini", "team": f"team-{n}", "key": token.key}
+            one = Request.new("register", f"a-{n:016x}", token.id, None, stamp(NOW), data)
+            asked.append(inbox.put(one, token.key))
+        for _ in range(2):
+            requests.round(load_tasks(project.config)[0])
+        assert [one.team for one in accounts.registrations.waiting()] == ["team-0", "team-1"]
+    answers = [answered(project.config.published, one.id) for one in asked]
+    assert [one and one["accepted"] for one in answers] == [True, True, *[False] * 20, None]
+    assert answers[2] is not None and "come again after 2031-05-02T12:00:0" in answers[2]["fix"]
+    assert inbox.waiting() == []
+
+
+def test_so_many_teams_a_day_are_let_in_at_once(project: Project) -> None:
+    project.write_task(registration={"asks": {"contact": "optional"}, "approve": "at-once", "per_day": 2})
+    tasks = load_tasks(project.config)[0]
+    said = []
+    for n, hours in enumerate((0, 1, 23, 24.0003, 24.9, 25.01)):
+        at, token = NOW + timedelta(hours=hours), Token.new()
+        data = {"task": "mini", "team": f"team-{n}", "key": token.key}
+        one = Request.new("register", f"a-{n:016x}", token.id, None, stamp(at), data)
+        Inbox(project.config.inbox).put(one, token.key)
+        with (
+            open_store(project.config) as store,
+            open_accounts(project.config, clock=FixedClock(at)) as accounts,
+        ):
+            Requests(project.config, store, accounts, lambda _: None, FixedClock(at)).round(tasks)
+            shown = accounts.registrations.shown(tasks.values(), at)
+        said.append(answered(project.config.published, one.id) or {})
+        assert shown["at_once"] == [{"task": "mini", "teams": min(n + 1, 2), "of": 2}]
+    assert [one["accepted"] for one in said] == [True, True, False, True, False, True]
+    assert (said[2]["code"], said[2]["fix"]) == ("E210", "come again after 2031-05-02T12:00:00Z")
+    shown = " ".join(call(project, "task", "show", "mini").out.split())
+    assert "teams are in at once, at most 2 in 24 hours" in shown
+
+
+def test_registrations_are_decided_by_both_words_and_ids_go_before_names(site: Site) -> None:
+    """A team may call itself like the id of another's registration, or like the number of a proposal."""
+    site.register(team="alpha")
+    [alpha] = call(site.project, "requests", "list", "--json").json
+    assert (alpha["kind"], alpha["team"]) == ("registration", "alpha")
+    site.register(team=alpha["account"])
+    site.register(team="17")
+    shown = call(site.project, "requests", "show", alpha["account"]).out
+    assert "The team alpha registered for mini" in shown and SAID["contact"] in shown
+    assert "nothing was done" in call(site.project, "requests", "approve", alpha["account"], expect=2).err
+    assert "alpha is in" in call(site.project, "requests", "approve", alpha["account"], "--yes").out
+    assert "no proposal" in call(site.project, "requests", "approve", "17", "--yes", expect=2).err.lower()
+    [like, _] = call(site.project, "team", "waiting", "--json").json
+    assert like["team"] == alpha["account"]
+    call(site.project, "requests", "reject", like["account"], "--reason", "that is no name")
+    call(site.project, "team", "approve", "17")
+    assert [one["team"] for one in site.teams()] == ["alpha", "17"]
+    assert call(site.project, "requests", "list", "--json").json == []
+    assert "nobody waits" in call(site.project, "requests", "list").err
+
+
+def test_an_account_is_meant_by_its_id_before_a_team_that_is_called_so(project: Project) -> None:
+    first = call(project, "account", "add", "organiser", "--json").json["account"]
+    call(project, "team", "add", first)
+    call(project, "account", "close", first)
+    closed = {one["role"]: one["closed"] for one in call(project, "account", "list", "--json").json}
+    assert closed["organiser"] and closed["team"] is None
 
 
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from runner.web.uploads import Bounds, Full, Uploads
 from tests.runner.web.test_routes import Front, grant
 from tests.worlds.proxy import Proxy, proxy
 from tests.worlds.site import serving
+from tests.worlds.small_disk import small_disk
 
 CONTENT = os.urandom(3_000_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -208,3 +210,36 @@ def test_who_sends_faster_than_the_server_takes_waits_as_it_says(client: Client)
     there: list[int] = []
     upload(client, io.BytesIO(content), len(content), digest, there.append, lambda _: None, chunk=1)
     assert there[-1] == len(content)
+
+
+def test_what_is_on_its_way_is_counted_and_leaves_room(tmp_path: Path) -> None:
+    """Each upload alone would fit; all that was announced would not. What others write meanwhile is seen before each part."""
+    free = shutil.disk_usage(tmp_path).free
+    uploads = Uploads(tmp_path / "uploads", Bounds(each=free, team=free, free=free // 2))
+    first = uploads.create("alpha", free // 4, DIGEST, "")
+    with pytest.raises(Full) as error:
+        uploads.create("beta", free // 3, DIGEST, "")
+    assert error.value.status == 507
+    uploads.remove(first)
+    uploads.create("beta", free // 3, DIGEST, "")
+    uploads.keep_free(free // 4)
+    with pytest.raises(OSError, match="space"):
+        uploads.keep_free(free)
+
+
+def test_a_part_that_would_take_what_stays_free_is_refused(front: Front) -> None:
+    """An upload that was begun while there was room; the disk fills up then."""
+    with front.client("team") as team:
+        where = begin(team)
+        assert patch(team, where, CONTENT[:1000], 0).status_code == 204
+        none = front.exchange / "inbox/.uploads"
+        with small_disk(front.exchange / "small", 1) as disk:  # its free bytes are below what has to stay
+            moved = disk.path / "uploads"
+            shutil.copytree(none, moved)
+            shutil.rmtree(none)
+            none.symlink_to(moved)
+            said = patch(team, where, CONTENT[1000:], 1000)
+            assert said.status_code == 507 and team.head(where).headers["upload-offset"] == "1000"
+            none.unlink()
+            shutil.copytree(moved, none)
+        assert patch(team, where, CONTENT[1000:], 1000).status_code == 204

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,20 +16,43 @@ import pytest
 from runner.exchange.access import Access, Grant, Role, Token, verifier
 from runner.exchange.inbox import Inbox, answer
 from runner.exchange.link import Key
+from runner.exchange.look import ahead, date
 from runner.exchange.published import Object, Published, Publisher
 from runner.exchange.receipts import Signer, examine
 from runner.exchange.security import SecurityLog
+from runner.tasks.tables import ADDRESSES
 from runner.web.door import HEADERS, Door
-from runner.web.pages import ahead, date
 from runner.web.routes import rules
 from runner.web.server import hosts_of
 from runner.web.sessions import Sessions
+from runner.web.vega import script
 from tests.worlds.site import serving
 
 FORM = re.compile(r'name="form-token" value="([^"]+)"')
 ROLES: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
 STYLE = b"p { color: red }"
 REQUEST = "d" * 32
+ROW = {
+    **{
+        "rank": 1,
+        "team": "alpha",
+        "software": "one",
+        "tag": "secret tag",
+        "method": "automatic",
+        "baseline": False,
+    },
+    **{"scores": {"ndcg": {"mean": 0.5, "interval": [0.4, 0.6]}}, "registered": "2031-05-01T12:00:00Z"},
+    **{
+        "description": "secret words",
+        "submission": "alpha.one.x",
+        "runs": ["alpha.one.x.dev", "alpha.one.x.test"],
+    },
+}
+BOARD = {
+    **{"rows": [ROW], "rank_by": "ndcg", "measures": [{"id": "ndcg", "measure": "nDCG@10"}], "round": None},
+    **{"heading": "", "table": "main"},
+}
+PLOT = "b" * 64
 LEFT = {
     **{"left": 3, "limit": 5, "used": 2, "open": 0, "per_day": None, "today": 0, "next_free": ""},
     **{"deadline": None, "closes": {}, "paused": {}, "datasets": {}},
@@ -45,18 +69,26 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     # method, path: public, team, organiser, assistant, assessor, another team
     ("GET", "/"): (200, 200, 200, 200, 200, 200),
     ("GET", "/tasks/{task}"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/tasks/{task}/calendar.ics"): (200, 200, 200, 200, 200, 200),
     ("GET", "/tasks/{task}/hand-in"): ("in", 200, 403, 403, 403, 200),
     ("POST", "/tasks/{task}/hand-in"): (401, 202, 403, 403, 403, 202),
     ("GET", "/tasks/{task}/{table:path}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/tasks/{task}/against/{row}/{table:path}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/tasks/{task}/compare"): ("in", 200, 200, 200, 200, 200),
     ("GET", "/runs/{run}"): ("in", 200, 404, 404, 404, 404),
     ("GET", "/runs/{run}/log"): ("in", 200, 404, 404, 404, 404),
+    ("GET", "/runs/{run}/ir-metadata.yml"): ("in", 200, 404, 404, 404, 404),
     ("POST", "/submissions/{submission}/withdraw"): (401, 202, 403, 403, 403, 202),
     ("POST", "/submissions/{submission}/choose"): (401, 202, 403, 403, 403, 202),
+    ("POST", "/notices"): (401, 202, 403, 403, 403, 202),
+    ("GET", "/api/v1/notices"): (401, 404, 403, 403, 403, 404),
+    ("POST", "/api/v1/notices"): (401, 202, 403, 403, 403, 202),
     ("GET", "/api/v1/runs/{run}/log"): (401, 200, 404, 404, 404, 404),
     ("POST", "/api/v1/submissions/{submission}/withdraw"): (401, 202, 403, 403, 403, 202),
     ("POST", "/api/v1/submissions/{submission}/choose"): (401, 202, 403, 403, 403, 202),
     ("POST", "/api/v1/tasks/{task}/softwares"): (401, 400, 403, 403, 403, 400),
     ("GET", "/api/v1/parts"): (401, 200, 403, 403, 403, 404),
+    ("GET", "/api/v1/bounds"): (401, 200, 403, 403, 403, 200),
     ("OPTIONS", "/api/v1/uploads"): (204, 204, 204, 204, 204, 204),
     ("GET", "/api/v1/uploads"): (401, 200, 403, 403, 403, 200),
     ("POST", "/api/v1/uploads"): (401, 412, 403, 403, 403, 412),
@@ -64,8 +96,8 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("PATCH", "/api/v1/uploads/{id}"): (401, 404, 403, 403, 403, 404),
     ("DELETE", "/api/v1/uploads/{id}"): (401, 404, 403, 403, 403, 404),
     ("GET", "/team"): ("in", 200, 403, 403, 403, 200),
-    ("GET", "/requests/{id}"): ("in", 200, 403, 403, 403, 404),
-    ("GET", "/requests/{id}/receipt"): ("in", 200, 403, 403, 403, 404),
+    ("GET", "/requests/{id}"): ("in", 308, 308, 308, 403, 308),  # programs are sent to the API
+    ("GET", "/requests/{id}/receipt"): ("in", 200, 404, 404, 403, 404),
     ("GET", "/keys"): (200, 200, 200, 200, 200, 200),
     ("GET", "/api/v1"): (200, 200, 200, 200, 200, 200),
     ("GET", "/api/v1/openapi.json"): (200, 200, 200, 200, 200, 200),
@@ -79,12 +111,16 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/api/v1/runs"): (200, 200, 200, 200, 200, 200),
     ("GET", "/api/v1/runs/{run}"): (401, 200, 404, 404, 404, 404),
     ("GET", "/api/v1/requests"): (401, 200, 403, 403, 403, 200),
-    ("GET", "/api/v1/requests/{id}"): (401, 200, 403, 403, 403, 404),
+    ("GET", "/api/v1/requests/{id}"): (401, 200, 404, 404, 403, 404),
     ("GET", "/sign-in"): (200, 200, 200, 200, 200, 200),
     ("POST", "/sign-in"): (403, 403, 403, 403, 403, 403),
     ("POST", "/sign-out"): (401, 303, 303, 303, 303, 303),
     ("GET", "/console"): ("in", 403, 200, 200, 403, 403),
     ("POST", "/console/propose"): (401, 403, 202, 403, 403, 403),
+    ("POST", "/console/team"): (401, 403, 202, 403, 403, 403),
+    ("POST", "/console/withdraw"): (401, 403, 202, 403, 403, 403),
+    ("POST", "/runs/{run}/review"): (401, 403, 202, 202, 403, 403),
+    ("POST", "/runs/{run}/rerun"): (401, 403, 202, 202, 403, 403),
     ("GET", "/live"): (404, 404, 404, 404, 404, 404),  # of no page; of pages see test_live.py
     ("GET", "/site.js"): (200, 200, 200, 200, 200, 200),
     ("GET", "/link/{link}"): (200, 200, 200, 200, 200, 200),
@@ -94,9 +130,21 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/registrations/{id}"): (404, 404, 404, 404, 404, 404),  # of others' requests
     ("GET", "/token"): ("in", 200, 200, 200, 200, 200),
     ("POST", "/token"): (401, 202, 202, 202, 202, 202),
+    ("GET", "/feed.atom"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/robots.txt"): (200, 200, 200, 200, 200, 200),
     ("GET", "/favicon.ico"): (204, 204, 204, 204, 204, 204),
     ("GET", "/site.css"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/look.js"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/board.js"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/tasks/{task}/softwares/{team}/{software}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/downloads/{file:path}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/style"): (200, 200, 200, 200, 200, 200),
     ("GET", "/hand-in.js"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/tasks/{task}/plots"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/plots/{digest}.json"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/plots/{digest}.csv"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/plots/{digest}.{form}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/vega/{digest}.js"): (200, 200, 200, 200, 200, 200),
     ("GET", "/styles/{digest}.css"): (200, 200, 200, 200, 200, 200),
     ("GET", "/exchange/hello"): (
         200,
@@ -112,6 +160,8 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/exchange/inbox"): (404, 404, 404, 404, 404, 404),
     ("GET", "/exchange/inbox/{entry}/{file}"): (404, 404, 404, 404, 404, 404),
     ("POST", "/exchange/inbox/{entry}/done"): (404, 404, 404, 404, 404, 404),
+    ("GET", "/badges/{task}/{table}.svg"): (404, 404, 404, 404, 404, 404),  # only of what is everybody's
+    ("GET", "/badges/{task}/{table}/{team}/{software}.svg"): (404, 404, 404, 404, 404, 404),
     ("GET", "/healthz"): (200, 200, 200, 200, 200, 200),
 }
 
@@ -167,6 +217,7 @@ def task(to: Publisher, style: str) -> list[Object]:
         to.object("registration/mini", "registration", "Mini", REGISTRATION),
         to.object("tasks", "tasks", "Tasks", [data]),
         to.object("tasks/mini", "task", "Mini", {**data, **more}, "<pre>Mini</pre>", style),
+        to.object("calendar/mini", "calendar", "Mini", {}, "BEGIN:VCALENDAR", style),
         Object(f"styles/{style}", "style", "", to.keep(b"{}"), None, style),
     ]
 
@@ -181,18 +232,51 @@ def fronts(root: Path) -> Iterator[Front]:
     exchange = root / "exchange"
     to = Publisher(exchange / "published")
     style = to.keep(STYLE)
-    board = to.object("tasks/mini/main", "board", "Mini", {}, "<h1>secret board</h1>", style)
-    frozen = to.object("tasks/mini/rounds/first/main", "board", "Mini", {}, "<h1>secret round</h1>", style)
+    board = to.object("tasks/mini/main", "board", "Mini", BOARD, "<h1>secret board</h1>", style)
+    no_test = {"significance": None, "notes": ["secret note"], "comparisons": [None for _ in BOARD["rows"]]}
+    names = [f"{row['team']}/{row['software']}" for row in BOARD["rows"]]
+    each = {"fields": [], "against": [{"name": name, **no_test} for name in names]}
+    tests = to.object("against/tasks/mini/main", "tests", "Mini", each)
+    file = Object(
+        "downloads/tasks/mini/main.csv", "download", "main.csv", to.keep(b"{}"), to.keep(b"secret file")
+    )
+    frozen = to.object(
+        "tasks/mini/rounds/first/main",
+        "board",
+        "Mini",
+        {**BOARD, "round": {"title": "First"}},
+        "<h1>secret round</h1>",
+        style,
+    )
     left = to.object("standing/mini", "standing", "Mini", {"task": "mini", "title": "Mini", "team": LEFT})
     run = to.object("runs/alpha.one.x.dev", "run", "run", {}, "<main>secret run</main>", style)
     log = to.object("logs/alpha.one.x.dev", "log", "log", {"stdout": ["secret words"], "stderr": ["1"]})
+    metadata = to.object("metadata/alpha.one.x.dev", "metadata", "metadata", {"yaml": "tag: secret\n"})
     parts = to.object("parts", "parts", "Parts", {"sha256": ["secret digest"]})
     runs = to.object("runs", "runs", "Runs", [])
+    plots = to.object("plots-of/mini", "plots", "Mini: plots", [], "<h1>secret plots</h1>")
+    files = {"svg": b64encode(b"<svg>secret</svg>").decode()}
+    specified = {"vega": {"of": "secret"}, "files": files}
+    drawn = to.object(f"plots/{PLOT}", "plot", "plot", {**specified, "csv": "secret figure"})
     everybody = task(to, style)
     to.publish(
         {
             "public": everybody,
-            "team:alpha": [*everybody, board, frozen, left, run, log, runs, parts],
+            "team:alpha": [
+                *everybody,
+                board,
+                tests,
+                file,
+                frozen,
+                left,
+                run,
+                log,
+                metadata,
+                runs,
+                parts,
+                plots,
+                drawn,
+            ],
             "team:beta": [*everybody, runs],
             "organiser": everybody,
             "assistant": everybody,
@@ -245,17 +329,27 @@ def test_every_route_has_its_line_in_the_table(front: Front, tmp_path: Path) -> 
     assert found == set(TABLE), "a route and its line go together"
 
 
+def test_no_table_may_have_the_address_of_another_page() -> None:
+    beside = {path.removeprefix("/tasks/{task}/") for _, path in TABLE if path.startswith("/tasks/{task}/")}
+    assert {word for word in beside if not {"/", "{"} & {*word}} == ADDRESSES
+
+
 @pytest.mark.parametrize(("method", "path"), TABLE, ids=" ".join)
 def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str) -> None:
     parts = {
         "task": "mini",
         "table:path": "main",
+        "file:path": "tasks/mini/main.csv",
+        "team": "alpha",
+        "software": "one",
+        "row": "alpha.one",
         "table": "main",
         "round": "first",
         "run": "alpha.one.x.dev",
         "submission": "alpha.one.x",
         "id": REQUEST,
-        "digest": front.style,
+        "digest": {"plots": PLOT, "vega": script()[0]}.get(path.split("/")[1], front.style),
+        "form": "svg",
         "name:path": "access.json",
         "entry": f"0000000001-{REQUEST}",
         "file": "payload",
@@ -285,7 +379,7 @@ def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str
 def test_what_is_not_there_and_what_is_not_theirs_is_one_answer(front: Front) -> None:
     with front.client("other") as client:
         texts = {client.get(f"/runs/{name}").text for name in ("alpha.one.x.dev", "nobody.x.y.dev")}
-        texts |= {client.get(f"/requests/{one}").text for one in (REQUEST, "e" * 32, "x")}
+        texts |= {client.get(f"/requests/{one}/receipt").text for one in (REQUEST, "e" * 32, "x")}
         texts |= {
             client.get(f"/tasks/{one}").text for one in ("mini/main", "mini/none", "none", "mini/../tasks")
         }
@@ -373,12 +467,15 @@ def test_names_and_texts_of_strangers_are_only_words(front: Front) -> None:
     evil = '"><script>alert(1)</script>'
     with front.browser() as team:
         form = form_of(team.get("/tasks/mini/hand-in").text)
-        data = {"form-token": form, "software": evil, "description": evil}
-        said = team.post("/tasks/mini/hand-in", data=data, files={"file": (f"../{evil}.txt", b"x")})
+        data = {"form-token": form, "software": evil, "description": evil, "dataset": evil}
+        files = {"file": (f"../{evil}.txt", b"x")}
+        wrong = team.post("/tasks/mini/hand-in", data=data, files=files)
+        assert wrong.status_code == 400 and "<script>" not in wrong.text and "&lt;script&gt;" in wrong.text
+        said = team.post("/tasks/mini/hand-in", data=data | {"software": "x", "dataset": "dev"}, files=files)
         assert team.get(said.headers["location"]).headers["refresh"] == "2", "it looks again without a script"
         pages = [team.get(said.headers["location"]).text, team.get("/team").text]
         pages += [team.get(f"/tasks/{evil}").text, team.get("/sign-in", params={"next": evil}).text]
-    assert all("<script>" not in text for text in pages) and "&lt;script&gt;" in pages[0]
+    assert all("<script>" not in text for text in pages)
     [(name, _)] = Inbox(front.exchange / "inbox").waiting()
     taken = Inbox(front.exchange / "inbox").take(name, front.exchange / "mine")
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", taken.request.data["file"])
@@ -402,6 +499,16 @@ def test_what_a_browser_has_already_is_not_sent_again(front: Front) -> None:
         assert client.get(f"/styles/{front.style}.css").content == STYLE
 
 
+def test_whoever_has_signed_in_is_not_asked_to_where_there_is_no_page(front: Front) -> None:
+    with front.browser() as team, front.client() as stranger:
+        for path in ("/none", "/none/at/all", "/tasks/none", "/tasks/mini/hand-in/none"):
+            mine, other = team.get(path), stranger.get(path)
+            assert mine.status_code == other.status_code == 404
+            assert "Sign out" in mine.text and "/sign-in" not in mine.text and "Team alpha" in mine.text
+            assert "/sign-in" in other.text
+        assert team.put("/none").status_code in (403, 404, 405)
+
+
 def test_times_are_said_with_their_zone_and_how_far_they_are() -> None:
     now = "2031-05-01T12:00:00Z"
     assert date("2031-05-03T09:05:00Z") == "3 May 2031, 09:05 UTC"
@@ -413,6 +520,9 @@ def test_times_are_said_with_their_zone_and_how_far_they_are() -> None:
         ("2031-05-01T12:00:59Z", "in less than a minute"),
         ("2031-05-01T11:59:01Z", "less than a minute ago"),
         ("2031-04-29T12:00:00Z", "2 days ago"),
+        ("2031-08-09T11:59:59Z", "in 99 days"),
+        ("2031-08-09T12:00:00Z", ""),  # the date itself says more
+        ("2016-08-09T12:00:00Z", ""),
     ):
         assert ahead(at, now) == words
 
@@ -443,20 +553,21 @@ def test_what_arrives_is_signed_at_once_for_programs_and_for_people(front: Front
         data, file = {"software": "one", "dataset": "dev"}, {"file": ("run.txt", b"1 Q0 d 1 1 x\n")}
         taken = client.post("/tasks/mini/hand-in", data=data, files=file).json()
         keys = client.get("/keys").json()
-        again = client.get(taken["at"]).json()["receipt"]
-        as_file = client.get(f"{taken['at']}/receipt")
+        arrival = client.get(taken["at"]).json()["receipt"]
+        as_file = client.get(f"/requests/{taken['request']}/receipt")
     assert examine(taken["receipt"], [keys["front"]]) == [] and keys["work"] is None
     said = taken["receipt"]["arrival"]["statement"]
     assert (said["request"], said["sha256"], said["size"]) == (taken["request"], taken["sha256"], 13)
     assert (said["server"], said["team"], said["task"]) == (front.url, "alpha", "mini")
     assert said["began"] <= said["arrived"] == taken["arrival"]
-    assert taken["receipt"] == again == as_file.json()
+    assert taken["receipt"] == as_file.json() and arrival == as_file.json()["arrival"]
     assert (
         as_file.headers["content-disposition"].startswith("attachment")
         and "no-store" in as_file.headers["cache-control"]
     )
     with front.browser() as team:
-        assert "signed receipt" in team.get(taken["at"]).text
-        assert team.get(f"{taken['at']}/receipt").json() == again
+        page = f"/requests/{taken['request']}"
+        assert "signed receipt" in team.get(page).text
+        assert team.get(f"{page}/receipt").json() == as_file.json()
     with front.client("other") as client:
-        assert client.get(f"{taken['at']}/receipt").status_code == 404
+        assert client.get(f"{page}/receipt").status_code == 404

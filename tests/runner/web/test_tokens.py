@@ -17,6 +17,7 @@ from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox
 from runner.exchange.published import Publisher
 from runner.records.store.connect import open_store
+from runner.web.sessions import Sessions
 from runner.work.accounts import open_accounts
 from runner.work.managing import managing
 from runner.work.requests import Requests
@@ -100,6 +101,19 @@ def use(client: httpx2.Client, link: str) -> httpx2.Response:
     return client.post(link, data={"form-token": form_of(client.get(link).text)})
 
 
+def seeds_of(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The seeds that fronts of this process make from now on."""
+    made: list[bytes] = []
+    before = Sessions.seed
+
+    def seed(sessions: Sessions, form: str, *said: str) -> bytes:
+        made.append(before(sessions, form, *said))
+        return made[-1]
+
+    monkeypatch.setattr(Sessions, "seed", seed)
+    return made
+
+
 def test_looking_at_a_link_uses_nothing_up_and_its_button_does(site: Site) -> None:
     link = site.link()
     with site.work(), site.client() as scanner, site.client() as person:
@@ -115,6 +129,40 @@ def test_looking_at_a_link_uses_nothing_up_and_its_button_does(site: Site) -> No
         assert signed.status_code == 303 and person.get("/team").status_code == 200
         for client in (scanner, person):
             assert client.get(link).status_code == 404 and "used before" in client.get(link).text
+
+
+def all_of(client: httpx2.Client, page: str) -> dict[str, str]:
+    shown = client.get(page).text
+    return {"form-token": form_of(shown), "once": shown.split('name="once" value="')[1].split('"')[0]}
+
+
+def test_a_form_that_is_sent_again_makes_no_other_token(site: Site) -> None:
+    link = site.link()
+    with site.work(), site.client() as person, site.client() as other:
+        data = all_of(person, link)
+        shown = [SHOWN.findall(person.post(link, data=data).text)[0] for _ in range(3)]
+        assert len(set(shown)) == 1 and site.opens(shown[0])
+        assert other.post(link, data=data).status_code == 403, "the form was another's"
+        assert person.post(link, data={**data, "once": "0" * 32}).status_code == 404, "another form"
+        with site.signed_in(str(site.team)) as signed:
+            data = {**all_of(signed, "/token"), "scopes": "read", "keep": "yes"}
+            shown = [SHOWN.findall(signed.post("/token", data=data).text)[0] for _ in range(3)]
+            assert len(set(shown)) == 1 and site.opens(shown[0])
+    assert [len(tokens) for tokens in site.accounts()] == [3]
+
+
+def test_no_id_of_a_request_tells_of_the_seed_of_its_token(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds, link = seeds_of(monkeypatch), site.link()
+    with site.client() as person:
+        use(person, link)
+        with site.signed_in(str(site.team)) as signed:
+            data = {**all_of(signed, "/token"), "scopes": "read", "keep": "yes"}
+            assert [signed.post("/token", data=data).status_code for _ in range(2)] == [200, 200]
+    ids = {id for _, id in Inbox(site.project.config.inbox).waiting()}
+    assert len(ids) == len(set(seeds)) == 2 and all(len(id) == 32 for id in ids)
+    assert not [id for id in ids for seed in seeds for n in range(25) if id[n : n + 8] in seed.hex()]
 
 
 def test_a_link_is_used_up_once_also_when_the_front_has_forgotten_everything(site: Site) -> None:

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from runner.exchange.access import Access, Token
+from runner.exchange.inbox import Inbox, Request, answered
 from runner.exchange.receipts import KEY, Signer
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.records.backup import backup, restore
+from runner.records.store.connect import open_store
 from runner.work.accounts import VERSION, open_accounts, publish_access
+from runner.work.requests import Requests
 from tests.worlds.mini import Project, call
 
 
@@ -107,6 +110,36 @@ def test_databases_of_before_get_the_tables_that_they_lack(project: Project) -> 
             accounts.people.put(account.id, contact="ada@example.org")
             assert account.tokens == ("0123456789ab",)
             assert accounts.access().grants["0123456789ab"].expires is None
+
+
+@pytest.mark.parametrize(
+    ("arrival", "code"),
+    [("2031-05-01T23:59:59Z", "E102"), ("2031-05-02T00:00:00Z", "E102"), ("2031-05-02T00:00:01Z", "E103")],
+)
+def test_what_came_in_time_counts_also_when_work_was_down_until_later(
+    project: Project, arrival: str, code: str
+) -> None:
+    """A sign-in at a provider lasts until midnight here: what was asked for before is looked at an hour later."""
+    start, token, made = datetime(2031, 5, 1, 12, tzinfo=UTC), Token.new(), Token.new()
+    with open_accounts(project.config, clock=FixedClock(start)) as accounts:
+        account, _ = accounts.add("team", "alpha")
+        accounts.lend(account, token.id, token.key, timedelta(hours=12))
+    more = {"token": made.id, "key": made.key, "scopes": ["read"], "replaces": False}
+    asked = [
+        Request.new(kind, account.id, token.id, "alpha", arrival, data)
+        for kind, data in (("withdraw", {"submission": "alpha.x.0"}), ("token", more))
+    ]
+    for one in asked:
+        Inbox(project.config.inbox).put(one, token.key)
+    later = FixedClock(start + timedelta(hours=13))
+    with open_store(project.config) as store, open_accounts(project.config, clock=later) as accounts:
+        Requests(project.config, store, accounts, lambda _: None, later).round({})
+        accounts.take_back(account)
+        with refused("E103"):
+            accounts.check(account, token.id, "read", start)  # taken away is taken away
+    found = [answered(project.config.published, one.id) or {} for one in asked]
+    assert found[0]["code"] == code
+    assert found[1].get("code") == (None if code == "E102" else "E103")
 
 
 def test_what_was_lent_gives_no_token_that_stays(project: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from runner.exchange.published import Published, Publisher
 from runner.model.errors import PlatformError
 from runner.records.review import comment_run, decide
+from runner.work.accounts import open_accounts
 from runner.work.publishing import Desk
-from tests.runner.execution.test_pool import World, good
+from runner.work.registrations import Registration
+from tests.runner.execution.test_pool import EVALUATOR, World, good
 from tests.worlds.mini import Project, call
 
 CANARIES = [f"canary-{n}-7719" for n in range(8)]
@@ -48,6 +51,20 @@ def console(seen: Published, audience: str = "organiser") -> Any:
     return view.data(found)
 
 
+def test_registrations_stand_there_without_what_people_said(world: World) -> None:
+    said = Registration(
+        "a-" + "5" * 16, "0" * 32, "0" * 12, "0" * 64, "2031-05-01T12:00:00Z", "mini", "gamma", *CANARIES[3:5]
+    )
+    with open_accounts(world.project.config) as accounts:
+        accounts.registrations.put(said)
+        shown = accounts.registrations.shown(world.tasks.values(), datetime(2031, 5, 1, 12, tzinfo=UTC))
+    to = Publisher(world.project.config.published)
+    Desk(world.store, world.tasks, to, pytest.fail, registrations=shown).publish(["alpha"])
+    found = console(Published(world.project.config.published))["registrations"]
+    assert [(one["team"], one["account"]) for one in found["waiting"]] == [("gamma", said.account)]
+    assert not any(canary in str(found) for canary in CANARIES)
+
+
 def test_it_says_what_needs_somebody_and_what_to_do(world: World) -> None:
     bad = world.hand_in("alpha", "bad")
     world.work()
@@ -59,7 +76,9 @@ def test_it_says_what_needs_somebody_and_what_to_do(world: World) -> None:
     assert {one["run"]: one["state"] for one in shown["review"]["runs"]} == {bad: "waits", run: "waits"}
     assert shown["review"]["runs"][0]["look"] == f"runner review {bad} --approve"
     assert [one["run"] for one in shown["queue"]["runs"]] == [waits] and shown["queue"]["waiting"] == 1
-    assert shown["teams"] == [{"team": "alpha", "runs": 2}, {"team": "gamma", "runs": 0}]
+    none = dict.fromkeys(("runs", "queue", "held", "scored", "failed"), 0)
+    some = {**none, "runs": 2, "queue": 1, "scored": 1, "account": "open"}
+    assert shown["teams"] == [{**some, "team": "alpha"}, {**none, "team": "gamma", "account": "open"}]
     assert 0 <= shown["disk"]["free_gib"] <= shown["disk"]["of_gib"]
     decide(world.store, world.tasks, run, "approved", "", "organiser")
     decide(world.store, world.tasks, bad, "flagged", "why not", "organiser")
@@ -77,8 +96,17 @@ def test_a_held_run_says_why_and_which_command_helps(project: Project) -> None:
         world.work()
     [held] = console(published(world))["held"]["runs"]
     assert held["run"] == run and "waits for the organiser" in held["says"] and CANARIES[1] not in str(held)
-    assert "evaluate --force" in held["next"] and held["look"] == f"runner show {run}"
+    assert "evaluate --force" in held["next"] and held["look"] == f"runner show {run}" and held["again"]
     world.close()
+
+
+def test_another_execution_is_offered_only_where_it_would_be_done(world: World) -> None:
+    world.engine.script[EVALUATOR] = lambda mounts, out: None
+    world.hand_in("alpha")
+    for _ in range(3):
+        world.work()
+    [held] = console(published(world))["held"]["runs"]
+    assert held["verdict"] == "ok" and not held["again"]
 
 
 def test_nothing_goes_there_that_the_front_must_not_have(world: World) -> None:

@@ -5,10 +5,12 @@ A child process is ended, as by a kill, at its n-th change of a name, file or fo
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ import pytest
 from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox, Request, answered
 from runner.exchange.published import Published, Publisher
+from runner.model.clock import SystemClock, stamp
 from runner.records.store.charges import quota
 from runner.records.store.connect import open_store, rebuild
 from runner.tasks.load import load_tasks
 from runner.work.accounts import open_accounts
+from runner.work.managing import managing
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World
@@ -32,32 +36,43 @@ KILLED = 9
 STRIDE = 3  # of the steps of a decision: each of them takes half a minute
 
 
+# Children come of a process that has no threads: one forked in the middle of a test hangs where any library had started threads.
+CLEAN = multiprocessing.get_context("forkserver")
+CLEAN.set_forkserver_preload(
+    [__name__, "jinja2", "jsonschema", "runner.kinds.adhoc.skeleton", "runner.records.store.history"]
+)
+
+
+def killed_at(step: int | None, do: Callable[[], None]) -> None:
+    """Do something in this process, which is ended before its ``step``."""
+    count = 0
+
+    def watch(event: str, arguments: Any) -> None:
+        nonlocal count
+        written = (
+            event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        )
+        if event in STEPS or written:
+            count += 1
+            if count == step:
+                os._exit(KILLED)
+
+    try:
+        sys.addaudithook(watch)
+        do()
+        os._exit(0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+
+
 def ended(do: Callable[[], None], step: int | None) -> bool:
     """Whether a child process that does something came to its end; at ``step`` it is killed before."""
-    child = os.fork()
-    if child == 0:
-        count = 0
-
-        def watch(event: str, arguments: Any) -> None:
-            nonlocal count
-            written = (
-                event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
-            )
-            if event in STEPS or written:
-                count += 1
-                if count == step:
-                    os._exit(KILLED)
-
-        try:
-            sys.addaudithook(watch)
-            do()
-            os._exit(0)
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-            os._exit(1)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, KILLED), "it failed otherwise"
-    return code == 0
+    child = CLEAN.Process(target=killed_at, args=(step, do))
+    child.start()
+    child.join()
+    assert child.exitcode in (0, KILLED), "it failed otherwise"
+    return child.exitcode == 0
 
 
 def publish(project: Project) -> None:
@@ -99,7 +114,7 @@ def test_readers_see_the_generation_before_or_the_new_one(project: Project) -> N
     found: list[bool] = []
     step, done = 1, False
     while not done:
-        done = ended(lambda: publish(project), step)
+        done = ended(partial(publish, project), step)
         seen = shown(project.config.published)
         found.append(seen != before)
         if done or seen != before:
@@ -125,8 +140,8 @@ def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> 
     shutil.copytree(project.home, kept)
     step, done = 1, False
     while not done:
-        done = ended(lambda: decide(project), step)
-        assert ended(lambda: decide(project), None)
+        done = ended(partial(decide, project), step)
+        assert ended(partial(decide, project), None)
         found = answered(project.config.published, request.id)
         assert found is not None and found["accepted"] is True and found["submission"], step
         assert Inbox(project.config.inbox).waiting() == []
@@ -140,3 +155,29 @@ def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> 
         shutil.copytree(kept, project.home)
         step += STRIDE
     assert step > 20
+
+
+@pytest.mark.timeout(300)
+def test_a_token_that_was_made_stands_in_the_log_wherever_work_is_killed(project: Project) -> None:
+    with managing(project.config) as office:
+        account, token = office.add("team", "alpha")
+    made = Token.new()
+    data = {"token": made.id, "key": made.key, "scopes": ["read"], "replaces": False}
+    request = Request.new("token", account.id, token.id, "alpha", stamp(SystemClock().now()), data)
+    Inbox(project.config.inbox).put(request, token.key)
+    kept = project.home.with_name("kept")
+    shutil.copytree(project.home, kept)
+    step, done, between = 1, False, 0
+    while not done:
+        done = ended(partial(decide, project), step)
+        with managing(project.config) as office:
+            there = office.accounts.known(account.id, made.id) is not None
+            between += there and not any(event.type == "token-added" for event in office.store.log)
+        assert ended(partial(decide, project), None)
+        with open_store(project.config) as store:
+            found = [event.data for event in store.log if event.type == "token-added"]
+        assert [(one["token"], one["by"]) for one in found] == [(made.id, token.id)], step
+        shutil.rmtree(project.home)
+        shutil.copytree(kept, project.home)
+        step += 1
+    assert between, "work was killed between the account and its event, too"

@@ -402,6 +402,35 @@ def test_a_hostile_front_gets_nothing_but_what_is_published(here: Here, tmp_path
 TURNS = 5
 
 
+def test_a_request_that_could_not_be_held_is_never_asked_for(here: Here) -> None:
+    """It is read whole once it is here, other than its payload."""
+
+    class Large(BaseHTTPRequestHandler):
+        asked: ClassVar[list[str]] = []
+
+        def answer(self) -> None:
+            type(self).asked.append(self.path)
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            said: Any = {"nonce": "x", "session": "y", "missing": []}
+            if self.path == "/exchange/inbox":
+                said = {"waiting": [{"entry": ENTRY, "files": {"request.json": 2**30, "payload": 4}}]}
+            body = json.dumps(said).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with answering(Large) as url:
+        here.link(url).round()
+    assert Large.asked[-1] == f"/exchange/inbox/{ENTRY}/done"
+    assert not any(path.endswith("request.json") for path in Large.asked)
+
+
 def test_answers_without_end_and_redirects_are_not_followed(here: Here) -> None:
     class Endless(BaseHTTPRequestHandler):
         asked: ClassVar[list[str]] = []

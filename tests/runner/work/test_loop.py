@@ -22,6 +22,7 @@ from runner.model.errors import RunnerError
 from runner.records.commit import coordinator
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.loop import Work
+from runner.work.publishing import Desk
 from tests.e2e.test_uploads_scored import run_text
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
@@ -97,6 +98,19 @@ def test_what_is_handed_in_is_run_and_its_team_sees_it(world: World) -> None:
     assert notes.problems == []
 
 
+def test_plots_are_drawn_beside_work_and_published_after_that(world: World) -> None:
+    on_dev = {"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "ndcg_10"}
+    world.project.write_task(uploads=True, tables=[on_dev])
+    token, seen = team(world), Published(world.project.config.published)
+    with at_work(world) as notes:
+        until(lambda: seen.age() is not None)
+        ask(world, token)
+        until(lambda: seen.view("public").below("plots/"))
+        board = seen.view("public").get("tasks/mini/main")
+        assert board is not None and '<figure class="plot"' in seen.view("public").text(board)
+    assert notes.problems == []
+
+
 def test_what_came_while_nobody_worked_is_done_at_the_next_start(world: World) -> None:
     token = team(world)
     request = ask(world, token)
@@ -151,3 +165,25 @@ def test_a_team_that_comes_later_is_published_to(world: World) -> None:
         until(lambda: "public" in Published(world.project.config.published).pointer())
         team(world)
         until(lambda: "team:alpha" in Published(world.project.config.published).pointer())
+
+
+def test_a_defect_in_publishing_is_told_and_deciding_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, published = team(world), Published(world.project.config.published)
+    whole = Desk.publish
+
+    def broken(*_: Any) -> bool:
+        raise ValueError("two objects have one path")
+
+    monkeypatch.setattr(Desk, "publish", broken)
+    with at_work(world) as notes:
+        until(lambda: notes.problems)
+        request = ask(world, token)
+        assert until(lambda: answered(published.root, request.id))["accepted"] is True
+        until(published.stuck)
+        monkeypatch.setattr(Desk, "publish", whole)
+        ask(world, token, "two")
+        until(lambda: outcomes(world) == ["scored", "scored"])
+        until(lambda: not published.stuck())
+    assert notes.problems == ["E308"], "once, not at each try"

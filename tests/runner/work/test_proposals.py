@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from runner.records.store.queries import published
 from runner.work.accounts import Account, open_accounts
 from runner.work.managing import Managing
 from runner.work.proposals import MOST, Desk, proposals, waiting
+from runner.work.registrations import Registration
 from runner.work.requests import Requests
-from tests.runner.execution.test_pool import World
+from tests.runner.execution.test_pool import World, good
 from tests.worlds.mini import Project, call
 
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
@@ -189,3 +191,64 @@ def test_a_run_is_released_by_approval(table: Table) -> None:
     table.desk.approve(table.desk.find(table.number()))
     types = [event.type for event in table.world.store.log]
     assert types[-2:] == ["run-released", "proposal-decided"]
+
+
+def test_lines_of_a_log_are_given_by_approval_and_the_web_learns_nothing_of_them(table: Table) -> None:
+    def talks(mounts: Any, out: Path) -> None:
+        mounts.say("one")
+        mounts.say("a line to be given")
+        good(mounts, out)
+
+    run = table.world.hand_in("alpha", script=talks)
+    table.world.work()
+    asked = {"action": "release-log", "run": run, "stream": "stdout", "lines": "2"}
+    said = table.ask(asked)
+    assert said is not None and said["accepted"]
+    assert said["proposal"] == {**asked, "attempt": 1} and "line to be given" not in str(said)
+    far = table.ask({**asked, "lines": "1-900"})
+    assert far is not None and far["accepted"], "how long the log is stays here"
+    one, other = waiting(table.world.store.log)
+    assert any("a line to be given" in line for line in table.desk.shown(one))
+    with pytest.raises(RunnerError, match="900"):
+        table.desk.approve(other)
+    table.desk.approve(one)
+    [event] = [e for e in table.world.store.log if e.type == "log-excerpt-released"]
+    assert (event.data["text"], event.data["first"]) == ("a line to be given", 2)
+    for lines in ("0", "9-3", "x", ""):
+        no = table.ask({**asked, "lines": lines})
+        assert no is not None and no["accepted"] is False
+
+
+def registered(table: Table, team: str, account: str) -> Registration:
+    one = Registration(account, "0" * 32, "0" * 12, "0" * 64, stamp(NOW), "mini", team, "ada@example.org")
+    table.managing.wait(one)
+    return one
+
+
+def test_letting_a_team_in_is_proposed_and_says_here_who_it_is(table: Table) -> None:
+    one = registered(table, "gamma", "a-" + "5" * 16)
+    other = registered(table, "delta", "a-" + "6" * 16)
+    assert (table.ask({"action": "admit", "account": "a-" + "7" * 16}) or {})["code"] == "E102"
+    assert (table.ask({"action": "admit", "account": one.account}) or {})["accepted"]
+    number, project = table.number(), table.world.project
+    assert not table.managing.accounts.has(one.account), "nothing happens before it is approved"
+    shown = call(project, "requests", "show", str(number)).out
+    assert "gamma" in shown and "ada@example.org" in shown and one.account in shown
+    said = call(project, "requests", "approve", str(number), "--yes")
+    assert "gamma is in" in said.out and table.managing.accounts.has(one.account)
+    assert (table.ask({"action": "refuse", "account": other.account, "reason": "not <b>you</b>"}) or {})[
+        "accepted"
+    ]
+    call(project, "requests", "approve", str(table.number()), "--yes")
+    assert (answered(project.config.published, other.request) or {})["why"] == "not <b>you</b>"
+    assert table.managing.accounts.registrations.waiting() == []
+    log = project.config.events.read_text()
+    assert not any(word in log for word in ("gamma", "delta", "ada@")), "events name accounts alone"
+
+
+def test_a_proposal_about_a_registration_that_was_decided_does_nothing(table: Table) -> None:
+    one = registered(table, "gamma", "a-" + "5" * 16)
+    table.ask({"action": "admit", "account": one.account})
+    call(table.world.project, "team", "reject", one.account)
+    said = call(table.world.project, "requests", "approve", str(table.number()), "--yes", expect=2)
+    assert "E102" in said.err and not table.managing.accounts.has(one.account)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import shutil
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ from runner.model.errors import RunnerError
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.work.publishing import Desk
+from runner.work.run_pages import Kept
 from tests.runner.execution.test_pool import World
+from tests.worlds import records
 from tests.worlds.mini import TASK, Project, call
 
 CANARY = "canary-5521"
@@ -68,6 +72,20 @@ def test_each_team_gets_its_own_runs_and_the_public_none(world: World) -> None:
         "the organiser's part holds what teams have"
     )
     assert seen.view("team:alpha").data(found)["run"] == mine
+
+
+def test_ir_metadata_goes_to_whoever_may_have_the_files_of_a_run(tmp_path: Path) -> None:
+    made = records.World.make(tmp_path)
+    for name in ("dev", "test"):
+        made.scored("alpha", name, scores={"1": 0.5}, datasets=(name,))
+    to = Publisher(tmp_path / "published")
+    Desk(made.store, {"toy": records.task()}, to, pytest.fail).publish(["alpha"])
+    view = Published(tmp_path / "published").view("team:alpha")
+    [found] = view.below("metadata/")
+    assert found.path.endswith(".dev") and "alpha" in view.data(found)["yaml"], "none of the blinded run"
+    pages = {one.path: view.text(one) for one in view.below("runs/")}
+    with_link = {path for path, text in pages.items() if "ir-metadata.yml" in text}
+    assert len(pages) > 1 and with_link == {found.path.replace("metadata/", "runs/")}
 
 
 def test_nothing_of_a_blinded_run_that_its_team_may_not_see_reaches_the_front(world: World) -> None:
@@ -227,3 +245,121 @@ def test_a_team_is_told_how_many_runs_are_before_its_own(world: World) -> None:
         told[team] = seen.view(f"team:{team}").data(found)
     assert told == {"alpha": {"all": 4, "own": 2, "before": 1}, "beta": {"all": 4, "own": 2, "before": 0}}
     assert seen.view("public").get("queue") is None
+
+
+def test_a_board_is_made_once_for_all_who_see_the_same(tmp_path: Path) -> None:
+    made = records.World.make(tmp_path)
+    records.write_project(made.config.root)
+    for team in ("alpha", "beta"):
+        made.scored(team, "y", datasets=("dev", "test"))
+    tasks, to = load_tasks(made.config)[0], Publisher(tmp_path / "published")
+    Desk(made.store, tasks, to, fail_of).publish(["alpha", "beta", "gamma"])
+    seen = Published(tmp_path / "published")
+    audiences = ("public", "organiser", "assistant", "team:alpha", "team:gamma")
+    assert len({seen.view(one).get("tasks/toy/main") for one in audiences}) == 1
+
+
+def test_two_tasks_of_one_title_and_the_same_rows_stop_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their plots have one name, which is their content's: it is published once, and both pages lead to it."""
+    made = records.World.make(tmp_path)
+    records.write_project(made.config.root)
+    shutil.copytree(made.config.root / "tasks/toy", made.config.root / "tasks/twin")
+    _write(made, "tasks/twin/task.yaml", '"id": "toy"', '"id": "twin"')
+    begun = made.clock.at
+    for version, name in enumerate(("toy", "twin"), 1):
+        monkeypatch.setattr(records, "TASK", name)
+        made.clock.at = begun
+        made.scored("alpha", "y", version=version, tag="y", scores={"1": 0.25, "2": 0.5})
+    Desk(made.store, load_tasks(made.config)[0], Publisher(tmp_path / "published"), fail_of).publish(
+        ["alpha"]
+    )
+    view = Published(tmp_path / "published").view("public")
+    pages = [view.get(f"plots-of/{name}") for name in ("toy", "twin")]
+    of_toy, of_twin = ({one["digest"] for one in view.data(page)} for page in pages if page is not None)
+    assert of_toy & of_twin and all(view.get(f"plots/{one}") for one in of_toy | of_twin)
+
+
+def test_made_up_names_are_apart_for_every_team(tmp_path: Path) -> None:
+    made = records.World.make(tmp_path)
+    records.write_project(made.config.root)
+    path = made.config.root / "tasks/toy/task.yaml"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "anonymous": {"until": "published"}}))
+    for team in ("alpha", "beta"):
+        made.scored(team, "y", datasets=("dev", "test"))
+    made.commit("key-drawn", task="toy", key="11" * 32)
+    Desk(made.store, load_tasks(made.config)[0], Publisher(tmp_path / "published"), fail_of).publish(
+        ["alpha", "beta"]
+    )
+    seen = Published(tmp_path / "published")
+    named = {}
+    for audience in ("public", "team:alpha", "team:beta"):
+        found = seen.view(audience).get("tasks/toy/main")
+        assert found is not None
+        text = seen.view(audience).text(found) + json.dumps(seen.view(audience).data(found))
+        named[audience] = {team for team in ("alpha", "beta") if team in text}
+    assert named == {"public": set(), "team:alpha": {"alpha"}, "team:beta": {"beta"}}
+
+
+Change = Callable[[records.World, str], object]
+CHANGES: dict[str, Change] = {
+    "nothing": lambda made, run: None,
+    "a comment": lambda made, run: made.commit(
+        "run-commented", task="toy", run=run, attempt=1, text="well done", to="team"
+    ),
+    "a review": lambda made, run: made.commit(
+        "run-reviewed", task="toy", run=run, attempt=1, state="approved", to="team", reason=""
+    ),
+    "scores are published": lambda made, run: made.commit("dataset-published", task="toy", dataset="test"),
+    "it was opened": lambda made, run: made.commit("run-released", task="toy", run=run, attempt=1, reason=""),
+    "another run": lambda made, run: made.scored("zeta", "z", datasets=("dev", "test")),
+    "it was withdrawn": lambda made, run: made.commit(
+        "submission-withdrawn", submission=run.rpartition(".")[0], reason=""
+    ),
+    "the task says something else": lambda made, run: _write(made, "tasks/toy/task.yaml", '"RR"', '"P@5"'),
+    "the data say something else": lambda made, run: _write(
+        made, "tasks/toy/datasets/dev/inputs/topics.jsonl", "qid", "number"
+    ),
+    "files of it are gone": lambda made, run: [
+        path.unlink() for path in (made.config.root / "kept/files").glob("*/*")
+    ],
+}
+
+
+def _write(made: records.World, name: str, old: str, new: str) -> None:
+    path = made.config.root / name
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_was_made_before_is_taken_only_where_nothing_changed(case: str, tmp_path: Path) -> None:
+    """Published with what was kept of the last time or anew: the same, whatever happened in between."""
+    made = records.World.make(tmp_path)
+    records.write_project(made.config.root, scores="organiser")
+    teams = [f"team-{n}" for n in range(6)]
+    for n, team in enumerate(teams):
+        made.scored(team, "y", mean=0.3 + n / 20, datasets=("dev", "test"))
+    run = f"{made.register('alpha', 'x')}.test"
+    made.evaluation(
+        made.attempt(run.rpartition(".")[0], dataset="test"), {m: {"q": 0.5} for m in records.MEASURES}
+    )
+    _write(made, "tasks/toy/datasets/dev/inputs/topics.jsonl", "", '{"qid": "1"}\n')
+    made.attempt(made.register("alpha", "bad"), dataset="dev", verdict="run-error", log=b"KeyError: x\n")
+    kept: Kept = {}
+
+    def publish(folder: str, kept: Kept) -> Published:
+        root, tasks = tmp_path / folder, load_tasks(made.config)[0]
+        Desk(made.store, tasks, Publisher(root), fail_of, kept=kept).publish(["alpha", *teams])
+        seen = Published(root)
+        for audience in seen.pointer():
+            for one in seen.view(audience).below(""):
+                assert seen.view(audience).data(one) is not None and seen.view(audience).text(one) is not None
+        return seen
+
+    before = publish("kept", kept).pointer()
+    CHANGES[case](made, run)
+    after = publish("kept", kept).pointer()
+    assert after == publish("anew", {}).pointer()
+    same = case in ("nothing", "files of it are gone")
+    assert (before == after) == same, case

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from runner.model.task import Cell
 from runner.tasks.tables import AGGREGATES
 from runner.views.leaderboard.choosing import cell_name
-from runner.views.leaderboard.comparing import CORRECTION
+from runner.views.leaderboard.comparing import CORRECTION, TEST_NAME
 from runner.views.leaderboard.rows import Column, LeaderboardTable, Row, software_of
 from runner.views.leaderboard.significance import ALPHA, flips
 from runner.views.text import memory, seconds
@@ -47,7 +47,7 @@ def p_value(row: Row) -> str:
 
 
 def mark_of(row: Row) -> str:
-    """† for significantly better than the baseline, ‡ for worse; else empty."""
+    """† for significantly better than the baseline (or the row that was chosen), ‡ for worse; else empty."""
     return row.comparison.mark if row.comparison else ""
 
 
@@ -180,12 +180,11 @@ def legend(table: LeaderboardTable) -> list[str]:
         lines.append(INTERVALS)
     if table.test is not None:
         n = max((r.comparison.topics for r in table.rows if r.comparison), default=table.topics)
-        draws = flips(n)
+        than = table.against or f"the baseline {table.baseline}"
         on = f" on {table.columns[0].measure}" if table.rank_by.figure else ""
-        how = f"{draws:,} random sign patterns" if draws else "every sign pattern"
         lines.append(
-            f"† better, ‡ worse than the baseline {table.baseline}{on}: {table.test} on paired topics "
-            f"(two-sided, {how}), {CORRECTION}-corrected, alpha = {ALPHA:g}, n = {n} topics."
+            f"† better, ‡ worse than {than}{on}: {_test(table.test, n)}, "
+            f"{CORRECTION}-corrected, alpha = {ALPHA:g}, n = {n} topics."
         )
     if any(r.memory_source == "sampled" and r.memory_peak is not None for r in table.rows):
         lines.append("≈ the memory peak was sampled, the true one may be higher.")
@@ -207,6 +206,15 @@ def legend(table: LeaderboardTable) -> list[str]:
     if rest:
         lines.append(f"Not shown: {', '.join(rest)}.")
     return lines
+
+
+def _test(name: str, topics: int) -> str:
+    """What the test of a table does, in words."""
+    if name != TEST_NAME:
+        return f"{name} (two-sided, the same resamples for all rows)"
+    draws = flips(topics)
+    how = f"{draws:,} random sign patterns" if draws else "every sign pattern"
+    return f"{name} on paired topics (two-sided, {how})"
 
 
 def explained(table: LeaderboardTable, left_out: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -12,7 +13,15 @@ from runner.tasks.tables import AGGREGATES
 from runner.views.leaderboard import rows
 from runner.views.leaderboard.comparing import CORRECTION
 from runner.views.leaderboard.judges import Judge
-from runner.views.leaderboard.rows import Combined, Comparison, Component, LeaderboardTable, Row, Value
+from runner.views.leaderboard.rows import (
+    Combined,
+    Comparison,
+    Component,
+    LeaderboardTable,
+    Row,
+    Value,
+    software_of,
+)
 from runner.views.leaderboard.significance import ALPHA
 
 SCHEMA_VERSION = 1
@@ -24,7 +33,7 @@ _NAMES = {"values": "scores"}  # what fields are called in JSON where that diffe
 
 def as_dict(table: LeaderboardTable) -> dict[str, Any]:
     """The leaderboard as JSON data (schema ``leaderboard``), with scores at full precision."""
-    test = {"test": table.test, "correction": CORRECTION, "alpha": ALPHA, "measure": table.rank_by.first}
+    test = _significance(table, table.test, table.against)
     return {
         "schema_version": SCHEMA_VERSION,
         **_fields(
@@ -37,9 +46,36 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
         "rank_by": table.rank_by.written,
         "measures": _plain(table.columns),
         **_fields(table, "baseline", "topics"),
-        "significance": None if table.test is None else test,
+        "significance": test,
         **_fields(table, "rows", "unranked", "counts", "judges", "notes"),
         **{name: dict(found) for name in ("names", "parts") if (found := getattr(table, name))},
+    }
+
+
+def _significance(table: LeaderboardTable, test: str | None, against: str | None) -> dict[str, Any] | None:
+    chosen = {"against": against} if against else {}
+    said = {"test": test, "correction": CORRECTION, "alpha": ALPHA, "measure": table.rank_by.first, **chosen}
+    return None if test is None else said
+
+
+def each_as_dict(table: LeaderboardTable) -> dict[str, Any]:
+    """What of :func:`as_dict` is another against each of the rows, in their order: by their names, as softwares or teams. Comparisons
+    are lists of ``fields``."""
+    fields = [one.name for one in dataclass_fields(Comparison)]
+    return {
+        "fields": fields,
+        "against": [
+            {
+                "name": software_of(row),
+                "significance": _significance(table, one.test, software_of(row)),
+                "notes": list(one.notes),
+                "comparisons": [
+                    _plain(found) and list(_plain(found).values())
+                    for found in map(one.comparisons.get, range(len(table.rows)))
+                ],
+            }
+            for row, one in zip(table.rows, table.each, strict=True)
+        ],
     }
 
 
@@ -83,6 +119,7 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
         ),
         counts=dict(data["counts"]),
         test=None if test is None else test["test"],
+        against=None if test is None else test.get("against"),
         notes=tuple(data["notes"]),
         round=None if data["round"] is None else rows.RoundInfo(**data["round"]),
         filters=dict(data["filters"]),

@@ -1,4 +1,4 @@
-"""A leaderboard as CSV, with cells that no spreadsheet takes for a formula."""
+"""A leaderboard as CSV and TSV, with cells that no spreadsheet takes for a formula."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from runner.model.clock import STAMP
 from runner.views.leaderboard.rows import LeaderboardTable
 
 
-def to_csv(table: LeaderboardTable) -> str:
+def to_csv(table: LeaderboardTable, separator: str = ",") -> str:
     """One line a submission, ranked ones first; scores at full precision. No cell starts a spreadsheet formula."""
     from runner.views.leaderboard import frames
 
@@ -28,8 +28,17 @@ def to_csv(table: LeaderboardTable) -> str:
         for column in table.columns
         for end in ("", "_low", "_high")
     }
-    text: str = made.drop(columns=left_out).rename(columns=own).to_csv(index=False, lineterminator="\n")
+    text: str = (
+        made.drop(columns=left_out)
+        .rename(columns=own)
+        .to_csv(sep=separator, index=False, lineterminator="\n")
+    )
     return text
+
+
+def to_tsv(table: LeaderboardTable) -> str:
+    """:func:`to_csv` with tabs between the cells."""
+    return to_csv(table, "\t")
 
 
 def no_formula(value: str) -> str:

@@ -10,7 +10,7 @@ from typing import IO
 
 from runner.views.leaderboard.formats import parts
 from runner.views.leaderboard.rows import LeaderboardTable
-from runner.views.text import OUTCOMES
+from runner.views.text import signed, style_of
 
 _GAP = 2  # spaces between the columns of a table on a terminal
 _NAME = "software"
@@ -166,7 +166,10 @@ def rich_table(table: LeaderboardTable, stream: IO[str], *, wide: bool = False) 
         for row, style in zip(shown.rows, styles, strict=True):
             cells = zip(shown.heads, row, strict=True)
             made.add_row(
-                *(Text(cell, OUTCOMES.get(cell, "") if head == "outcome" else "") for head, cell in cells),
+                *(
+                    Text(signed(cell), style_of(cell)) if head == "outcome" else Text(cell)
+                    for head, cell in cells
+                ),
                 style=style,
             )
         return made

@@ -183,6 +183,13 @@ def test_a_defect_without_a_topic_is_counted_as_the_error_that_it_is(tmp_path: P
     assert result["findings"]["defect"] == 0
 
 
+def test_the_topics_without_an_answer_are_named(tmp_path: Path) -> None:
+    result = evaluated(tmp_path, b"1 Q0 a 1 9 t\n", b"1 0 a 1\n2 0 b 1\n3 0 c 1\n")
+    lines = (tmp_path / "output" / "scores.jsonl").read_text().splitlines()
+    assert [row["topic"] for row in map(json.loads, lines) if row.get("answered") is False] == ["2", "3"]
+    assert result["measures"]["ap"]["covered"] == 1
+
+
 # --- JSON Lines --------------------------------------------------------------------------------------------
 
 ZERO = b'{"query_id": 0, "relevant_candidates": [10, 11]}\n'

@@ -113,8 +113,10 @@ def test_an_invalid_run_has_no_scores(tmp_path: Path) -> None:
 
 def test_a_query_with_a_defect_counts_as_unanswered(tmp_path: Path) -> None:
     rows = [{"query_id": 0, "relevant_candidates": [2019010, 2019010]}]
-    result, _ = evaluate(tmp_path, rows, "baseline", severities={"F112": "defect"})
+    result, scores = evaluate(tmp_path, rows, "baseline", severities={"F112": "defect"})
     assert result["status"] == "valid" and result["measures"]["ndcg"]["value"] == 0.0
+    assert result["measures"]["ndcg"]["covered"] == 0
+    assert all(row["answered"] is False for row in scores if "facets" not in row)
     result, _ = evaluate(tmp_path, rows, "baseline", options={**OPTIONS, "duplicates": "score"})
     assert result["measures"]["p4"]["value"] == 1.0
 

@@ -407,3 +407,14 @@ def test_the_command_prints_scores(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([*words, "-m", "Accuracy(label)"]) == 2
     (tmp_path / "s.json").write_text('{"$ref": "http://x"}')
     assert main(words) == 4
+
+
+def test_resamples_are_kept_of_what_is_no_mean_of_records(tmp_path: Path) -> None:
+    asked = {
+        "mean": "Accuracy(label)",
+        "macro": "Accuracy(label, macro=label)",
+        "median": "MAE(score, rule=median)",
+        "f1": "F1(label)",
+    }
+    found = evaluate(tmp_path, lines(GOOD), measures=asked, interval=True).aggregates
+    assert {name for name, one in found.items() if "resamples" in one} == {"macro", "median", "f1"}

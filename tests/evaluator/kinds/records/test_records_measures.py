@@ -99,6 +99,14 @@ def test_each_family_is_scored_with_an_interval_and_says_who_answered(tmp_path: 
     assert sink.aggregates["time"]["value"] == 5.5  # of 0 to 10, and 60 for the missing one
 
 
+def test_the_records_without_an_answer_are_named(tmp_path: Path) -> None:
+    sink = evaluate(tmp_path, {"em": "ExactMatch(answer)"}, [*RUN[:9], {"id": "9", "label": "a"}])
+    sink.write(tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    assert [row["topic"] for row in rows if row.get("answered") is False] == ["9", "10", "11"]
+    assert sink.aggregates["em"]["covered"] == 9
+
+
 def test_the_signature_of_sacrebleu_stands_beside_the_scores(tmp_path: Path) -> None:
     sink = evaluate(tmp_path, {"bleu": "BLEU(text)", "chrf": "chrF(text, words=2)"})
     assert [str(one) for one in sink.noted] == [
@@ -108,7 +116,7 @@ def test_the_signature_of_sacrebleu_stands_beside_the_scores(tmp_path: Path) -> 
 
 
 def test_clusters_make_other_intervals_and_the_same_values(tmp_path: Path) -> None:
-    measures = {"f1": "F1(label)", "rr": "IR(ranking, measure=RR, truth=grades)"}
+    measures = {"f1": "F1(label)", "time": "Number(seconds, range=[0, 60], better=lower)"}
     alone, together = evaluate(tmp_path, measures), evaluate(tmp_path, measures, clusters="document")
     none = evaluate(tmp_path, measures, clusters="document", interval=False)
     for name in measures:

@@ -19,10 +19,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
 from rouge_score.rouge_scorer import RougeScorer
+from sacrebleu.significance import PairedTest
 
 from evaluator.measures.records.base import MISSING, Columns
 from evaluator.measures.records.named import known, measure
+from evaluator.measures.records.resampling import spread
 from evaluator.measures.records.stemming import stem
+from runner.views.leaderboard.significance import bootstrap
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 some = settings(max_examples=30, deadline=None)
@@ -251,6 +254,36 @@ def test_translations(rows: Any) -> None:
         given = {names.get(k, k): str(v).lower() for k, v in options.items()}
         text = f"chrF(x{''.join(f', {k}={v}' for k, v in given.items())})"
         same(value(text, said, right), metric.corpus_score(said, references).score)
+
+
+@pytest.mark.parametrize(("text", "metric"), [("BLEU(x)", sacrebleu.BLEU()), ("chrF(x)", sacrebleu.CHRF())])
+@pytest.mark.parametrize("share", [0.02, 0.05])
+def test_resamples_give_the_paired_test_of_sacrebleu(text: str, metric: Any, share: float) -> None:
+    """It draws others, and counts one tail of what the board counts both of."""
+    dice = np.random.default_rng(3)
+    words = [f"w{n}" for n in range(40)]
+    right = [" ".join(dice.choice(words, 15)) for _ in range(150)]
+
+    def worse(one: str, share: float) -> str:
+        return " ".join(w if dice.random() > share else str(dice.choice(words)) for w in one.split())
+
+    first = [worse(one, 0.3) for one in right]
+    second = [worse(one, share) for one in first]
+    drawn = []
+    for said in (first, second):
+        of = Columns([*map(str, range(150))], {"x": said}, {"x": [[one] for one in right]})
+        resamples = spread(measure(text), of, None).resamples
+        assert resamples is not None
+        drawn.append(np.array(resamples.values, dtype=float))
+    named = [("base", first), ("mine", second)]
+    _, found = PairedTest(named, {"m": metric}, [right], test_type="bs", n_samples=1_000)()
+    theirs = next(one[1].p_value for name, one in found.items() if name != "System")
+    apart = drawn[1] - drawn[0]
+    observed = value(text, second, [[one] for one in right]) - value(text, first, [[one] for one in right])
+    one_tail = (1 + np.sum(np.abs(apart) - np.abs(apart).mean() > abs(observed))) / 1_001
+    error = 4 * np.sqrt(2 * theirs * (1 - theirs) / 1_000)
+    assert one_tail == pytest.approx(theirs, abs=error)
+    assert bootstrap(apart.tolist(), observed) == pytest.approx(2 * theirs, abs=2 * error + 0.01)
 
 
 def test_signatures_are_those_of_sacrebleu() -> None:

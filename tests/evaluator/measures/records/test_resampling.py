@@ -9,7 +9,7 @@ import pytest
 from evaluator.measures.interval import intervals
 from evaluator.measures.records.base import Columns
 from evaluator.measures.records.named import measure
-from evaluator.measures.records.resampling import interval
+from evaluator.measures.records.resampling import Spread, spread
 
 N = 60
 
@@ -22,8 +22,12 @@ def sample(n: int = N) -> Columns:
 
 
 def span(text: str, of: Columns, clusters: list[str] | None = None) -> tuple[float, float] | None:
+    return spread_of(text, of, clusters).interval
+
+
+def spread_of(text: str, of: Columns, clusters: list[str] | None = None) -> Spread:
     one = measure(text)
-    return interval(one, of, one.values(of), clusters)
+    return spread(one, of, one.values(of), clusters)
 
 
 def test_a_mean_has_the_interval_that_means_have_everywhere() -> None:
@@ -67,3 +71,28 @@ def test_there_is_none_of_one_cluster_and_of_very_many_records() -> None:
 def test_there_is_none_where_resamples_have_no_value() -> None:
     of = Columns(list("abcd"), {"x": [0.1, 0.2, 0.3, 0.9]}, {"x": ["n", "n", "n", "y"]})
     assert measure("AUC(x, positive=y)").value(of) == 1 and span("AUC(x, positive=y)", of) is None
+
+
+def test_every_run_of_a_dataset_is_drawn_alike_and_datasets_are_not() -> None:
+    of = sample()
+    other = Columns(of.keys, {"x": ["a"] * N}, of.truth)
+    mine, theirs = (spread_of("F1(x)", one).resamples for one in (of, other))
+    assert mine and theirs and mine.drawn == theirs.drawn and mine.values != theirs.values
+    elsewhere = spread_of("F1(x)", Columns([f"e{n}" for n in range(N)], of.output, of.truth)).resamples
+    clustered = spread_of("F1(x)", of, [str(n // 2) for n in range(N)]).resamples
+    assert elsewhere and clustered and len({mine.drawn, elsewhere.drawn, clustered.drawn}) == 3
+    assert elsewhere.values != mine.values, "the same records, and others drawn"
+
+
+def test_values_in_resamples_are_kept_in_order_with_ten_digits() -> None:
+    of = Columns(
+        [*map(str, range(30))],
+        {"x": [n / 7 for n in range(30)]},
+        {"x": ["y" if n > 24 else "n" for n in range(30)]},
+    )
+    found = spread_of("AUC(x, positive=y)", of).resamples
+    assert found is not None and None in found.values, "a resample of one class has no value, and its place"
+    said = found.as_dict()["values"]
+    assert len(said) == len(found.values) == 1_000
+    for one, whole in zip(said, found.values, strict=True):
+        assert (one is None) == (whole is None) and (whole is None or one == pytest.approx(whole, rel=1e-9))

@@ -55,7 +55,7 @@ def test_a_token_goes_to_its_server_alone() -> None:
         client(url) as asked,
         pytest.raises(RunnerError) as error,
     ):
-        asked.get("me")
+        asked.get("api-me", "me")
     assert error.value.code == "E312" and theirs == [] and ours[0].startswith("Bearer proctor_")
 
 
@@ -72,5 +72,5 @@ def test_a_token_goes_to_its_server_alone() -> None:
 )
 def test_what_is_no_answer_of_ours_is_said_in_words(status: int, body: bytes) -> None:
     with answering(status, {}, body) as (url, _), client(url) as asked, pytest.raises(RunnerError) as error:
-        asked.get("me")
+        asked.get("api-me", "me")
     assert error.value.code == "E312" and error.value.fix

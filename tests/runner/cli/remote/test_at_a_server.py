@@ -16,6 +16,7 @@ import pytest
 from runner.exchange.inbox import Inbox
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
+from tests.runner.web.test_routes import form_of
 from tests.worlds.mini import Project, Said, call, call_here
 
 
@@ -114,7 +115,9 @@ def test_a_team_looks_withdraws_and_chooses_from_its_own_home(
 
     request = hand_in(served, token)  # waits: a run file is checked by an engine
     assert "received" in alpha.run("status", request).out
-    assert "one for mini" in alpha.run("status", "--to", "local").out
+    asked = alpha.run("status", "--to", "local")
+    assert "one for mini" in asked.out and "hand-ins that wait to be decided: 1 of 100" in asked.err
+    assert " of 48 GiB" in asked.err
     submission = registered(served.project)
     until(lambda: alpha.run("runs", "--to", "local", "--json").json)
     assert submission in alpha.run("runs", "--to", "local").out
@@ -179,3 +182,47 @@ def test_a_server_that_is_not_one_is_told_apart(served: Served, capsys: pytest.C
     assert "https" in home.run("login", "http://task.example.org", token=token, expect=2).err
     assert "no token" in home.run("login", served.url, token="hunter2", expect=2).err
     assert "hunter2" not in home.run("login", served.url, token="hunter2", expect=2).all
+    call(served.project, "team", "add", "epsilon")
+    link = call(served.project, "team", "link", "epsilon").out.strip()
+    assert link.startswith(f"{served.url}/link/"), "where this front is"
+    for given in (link, link.rpartition("/")[2]):
+        said = home.run("login", served.url, token=given, expect=2)
+        assert "one-time link" in said.err and "in a browser" in said.err and "mistyped" not in said.err
+    assert "mistyped" in home.run("login", served.url, token=token, expect=2).err
+
+
+def test_a_team_switches_its_notices_and_the_organiser_stays_the_bound(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"url": served.url, "mail": {"host": "127.0.0.1", "from": "task@example.org", "teams": True}}
+    settings["mail"]["about"] = ["done", "held"]  # type: ignore[index]
+    (served.project.root / "notices.yaml").write_text(json.dumps(settings))
+    zeta = served.home("zeta", capsys)
+
+    def shown() -> Any:
+        return zeta.run("notices", "--json").json
+
+    call(served.project, "team", "people", "zeta", "--contact", "ada@example.org")
+    zeta.run("notices", "on", "--about", "held", "--about", "deadline", "--mail", "grace@example.org")
+    until(lambda: shown() == {"may": ["done", "held"], "about": ["held"], "to": "g…@example.org"})
+    assert call(served.project, "team", "people", "zeta", "--json").json["contact"] == "grace@example.org"
+    with httpx2.Client(base_url=served.url, trust_env=False) as browser:
+        form = form_of(browser.get("/sign-in").text)
+        browser.post("/sign-in", data={"form-token": form, "token": served_token(zeta)})
+        page = browser.get("/team").text
+        assert "Mail goes to g…@example.org" in page and 'value="held" checked' in page
+        assert 'value="done"> ' in page and 'value="deadline"' not in page and "grace" not in page
+        said = browser.post("/notices", data={"form-token": form_of(page)})
+        assert said.status_code == 303
+    until(lambda: shown()["about"] == [])
+    assert "nothing" in zeta.run("notices").out
+    zeta.run("notices", "on")
+    until(lambda: shown()["about"] == ["done", "held"])
+    assert "E101" in zeta.run("notices", "on", "--mail", "nobody", expect=2).err
+    assert "E101" in zeta.run("notices", "off", "--about", "held", expect=2).err
+    assert "E101" in zeta.run("notices", "on", "--about", "everything", expect=2).err
+    assert "grace" not in served.project.config.events.read_text()
+
+
+def served_token(home: Home) -> str:
+    return str(json.loads((home.config / "proctor/servers/local.json").read_text())["token"])

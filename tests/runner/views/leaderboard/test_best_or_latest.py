@@ -416,7 +416,7 @@ def test_outcomes_have_colours_on_terminals_only(
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = Terminal()
     print_table(uploads, stream)
-    assert re.search(r"\x1b\[33m *invalid", stream.getvalue()), stream.getvalue()[-600:]
+    assert re.search(r"\x1b\[33m✗ invalid", stream.getvalue()), stream.getvalue()[-600:]
     monkeypatch.setenv("NO_COLOR", "1")
     for quiet in (Terminal(), io.StringIO()):
         print_table(uploads, quiet)

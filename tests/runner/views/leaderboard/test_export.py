@@ -6,16 +6,19 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import schemas
+from runner.exchange.look import source
 from runner.model.errors import RunnerError
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, export, from_dict, print_table, to_prototext
+from runner.views.leaderboard.formats.page import STYLE
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
 from runner.views.redact import redact_run
@@ -56,7 +59,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> LeaderboardTable:
 def test_no_format_lets_control_characters_through(table: LeaderboardTable, format: str) -> None:
     text = export(table, format)
     assert text.endswith("\n")
-    assert [c for c in set(text) if c != "\n" and not c.isprintable()] == []
+    between = {"\n", "\t"} if format == "tsv" else {"\n"}
+    assert [c for c in set(text) - between if not c.isprintable()] == []
 
 
 def test_plain_text_has_one_line_a_row(table: LeaderboardTable) -> None:
@@ -75,6 +79,19 @@ def test_json_keeps_its_schema_and_full_precision(table: LeaderboardTable) -> No
     assert data["rows"][0]["scores"]["ndcg"]["mean"] == table.rows[0].values["ndcg"].mean
     assert data["rows"][0]["comparison"]["mark"] == "better"
     assert data["significance"]["correction"] == "Holm"
+
+
+def test_tsv_is_csv_with_tabs(table: LeaderboardTable) -> None:
+    rows = [
+        list(csv.reader(io.StringIO(export(table, form)), delimiter=by))
+        for form, by in (("csv", ","), ("tsv", "\t"))
+    ]
+    assert rows[0] == rows[1] and len(rows[0]) > 2
+
+
+def test_for_tools_around_trec_there_are_means_alone(table: LeaderboardTable) -> None:
+    for form in ("ir_measures", "tot", "jsonl"):
+        assert len(export(table, form).splitlines()) == sum(len(row.values) for row in table.rows)
 
 
 def test_csv_starts_no_formula_and_parses_back(table: LeaderboardTable) -> None:
@@ -129,7 +146,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "wbr"):
+        if tag not in ("meta", "wbr", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -160,6 +177,8 @@ def test_html_is_one_closed_page_that_fetches_nothing(table: LeaderboardTable) -
             "summary",
         ),
         *("thead", "tbody", "tr", "th", "td", "ul", "li"),
+        *("form", "label", "input", "select", "option", "button", "span", "script", "pre"),
+        *("svg", "line", "path", "circle"),
     }
     for _, attributes in page.tags:
         assert not {"src", "href", "onerror", "onclick"} & set(attributes)
@@ -261,7 +280,7 @@ def test_a_terminal_gets_whole_columns(
 
 def test_measures_have_units_and_meanings_and_boards_of_before_none(table: LeaderboardTable) -> None:
     page = export(table, "html")
-    assert '<th scope="col">nDCG@<wbr>10 <small>0 to 1</small></th>' in page
+    assert 'data-key="nDCG@10" data-measure="higher">nDCG@<wbr>10 <small>0 to 1</small></th>' in page
     assert "<li>RR: 1 / rank of the first relevant document</li>" in page
     assert page.index("nDCG@<wbr>10 <small>") < page.index("RR <small>")
     data = json.loads(export(table, "json"))
@@ -270,8 +289,25 @@ def test_measures_have_units_and_meanings_and_boards_of_before_none(table: Leade
         del measure["unit"], measure["says"]
     assert schemas.validate(data, "leaderboard") == []  # a round that was frozen before
     again = export(from_dict(data, "public"), "html")
-    assert '<th scope="col">nDCG@<wbr>10</th>' in again and "What the measures mean" not in again
+    assert 'data-measure="higher">nDCG@<wbr>10</th>' in again and "What the measures mean" not in again
 
 
 def test_html_breaks_no_names(table: LeaderboardTable) -> None:
-    assert "anywhere" not in export(table, "html")
+    assert "anywhere" not in (source(STYLE) or "") and "<wbr>" in export(table, "html")
+
+
+def test_a_column_of_steps_is_in_no_order_and_one_of_figures_is(tmp_path: Path) -> None:
+    """Of blinded data time is told in steps, whose words are no figures: such a head is no button."""
+    world = World.make(tmp_path)
+    for name in ("x", "y"):
+        world.scored("a", name)
+    task = with_scores(records.task(), "test", "public")
+    for audience, step in ((PUBLIC, True), (ORGANISER, False)):
+        made = build(world.store, task, None, audience)
+        rows = [
+            replace(row, time_step=f"under {n} min") if step else replace(row, wall_seconds=float(n))
+            for n, row in enumerate(made.rows, 1)
+        ]
+        text = export(replace(made, rows=tuple(rows)), "html")
+        assert ('data-key="time" data-unsorted' in text) is step
+        assert ('data-sort="1.0"' in text) is not step and 'data-sort=""' not in text

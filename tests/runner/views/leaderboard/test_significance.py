@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from runner.views.leaderboard.significance import EXACT_UP_TO, flips, holm, randomisation
+from runner.views.leaderboard.significance import EXACT_UP_TO, between, flips, holm, randomisation
 
 
 def sample(n: int, mean: float, seed: int = 1) -> list[float]:
@@ -88,3 +88,20 @@ def test_holm_is_monotone_and_never_below_the_raw_value() -> None:
     pairs = sorted(zip(raw, adjusted, strict=True))
     assert [a for _, a in pairs] == sorted(adjusted)
     assert all(r <= a <= 1 for r, a in pairs)
+
+
+@pytest.mark.parametrize("topics", [1, EXACT_UP_TO, 50, 501])
+def test_all_pairs_at_once_are_as_one_after_the_other(topics: int) -> None:
+    rows = [[round(x, 1) for x in sample(topics, 0.1 * n, n)] for n in range(5)] + [sample(topics, 0.2, 9)]
+    rows.append(rows[0])  # no difference at all
+    pairs = list(itertools.combinations(range(len(rows)), 2))
+    apart = [[b - a for a, b in zip(rows[i], rows[j], strict=True)] for i, j in pairs]
+    wanted = dict(zip(pairs, randomisation(apart), strict=True))
+    assert between(rows) == wanted and wanted[0, 6] == 1.0
+    more = [
+        sample(topics, 0.15, 77),
+        *rows,
+    ]  # what was known is the same in another order, and beside what is new
+    found = between(more)
+    assert {(i, j): found[i + 1, j + 1] for i, j in pairs} == wanted
+    assert found[0, 1] == randomisation([[b - a for a, b in zip(more[0], more[1], strict=True)]])[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from runner.exchange.published import Published, Publisher
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.work.accounts import open_accounts
+from runner.work.managing import Managing
 from runner.work.notices.due import notices
 from runner.work.notices.settings import load
-from runner.work.notices.telling import Telling
+from runner.work.notices.telling import Telling, of_team
 from runner.work.publishing import Desk
+from runner.work.registrations import Registration
 from tests.runner.execution.test_pool import World, good
 from tests.runner.work import test_loop as loop
 from tests.runner.work.notices.test_sending import Box, Receiver, mail_server, receiving
@@ -105,6 +108,31 @@ def test_teams_and_organisers_are_told_once_and_nothing_hidden(world: World, tol
     assert told.said == []
 
 
+def test_a_team_is_told_what_it_wants_of_what_the_organiser_sends(world: World, told: Told) -> None:
+    def want(*about: str) -> None:
+        with open_accounts(world.project.config) as accounts:
+            accounts.people.want(accounts.of_team("alpha").id, about)
+            accounts.people.want(accounts.of_team("beta").id, ["done", "held", "deadline"])
+
+    def run() -> list[str]:
+        world.hand_in("alpha", f"one-{len(runs)}")
+        runs.append(world.work())
+        publish(world)
+        return [who for who, _ in told.round() if who != "org"]
+
+    runs: list[Any] = []
+    want("held", "deadline")
+    assert run() == [], "done it does not want"
+    want()
+    assert run() == [] and [who for who, _ in told.round(NOW.replace(day=31)) if who != "org"] == []
+    want("done")
+    assert run() == ["alpha"], "only what happened since"
+    world.hand_in("beta")
+    world.work()
+    publish(world)
+    assert [who for who, _ in told.round() if who != "org"] == [], "the organiser's quiet stays"
+
+
 def test_a_held_run_is_told_to_the_organiser_and_its_team(world: World, told: Told) -> None:
     run = world.hand_in("alpha")
     world.engine.script["proctor/evaluator"] = lambda mounts, out: None  # leaves no result
@@ -113,6 +141,54 @@ def test_a_held_run_is_told_to_the_organiser_and_its_team(world: World, told: To
     assert world.outcome(run).name == "held"
     words = f"mini: {run} is held: the organiser looks at it"
     assert told.round() == [("alpha", words), ("org", words)]
+
+
+DELTA = Registration(
+    "a-" + "d" * 16, "0" * 32, "1" * 12, "2" * 64, "2041-06-01T00:00:00Z", "mini", "delta", "d@example.org"
+)
+
+
+def admit(world: World, one: Registration, now: datetime, *, at_once: bool = False) -> None:
+    with open_accounts(world.project.config, clock=FixedClock(now)) as accounts:
+        Managing(world.project.config, world.store, accounts).admit(one, at_once=at_once)
+
+
+def test_a_team_that_was_let_in_is_told_once(world: World, told: Told) -> None:
+    admit(world, DELTA, told.at)
+    words = "mini: the registration of delta was approved"
+    assert told.round() == [("d", words), ("org", words)], "also who was told nothing before"
+    assert "https://task.example.org/tasks/mini" in "".join(text for *_, text in told.box.got)
+    assert told.round() == []
+    one = replace(DELTA, account="a-" + "e" * 16, token="3" * 12, team="epsilon", contact="e@example.org")
+    admit(world, one, told.at, at_once=True)
+    assert told.round() == [], "strangers have no mail sent without a person"
+
+
+@pytest.mark.parametrize("address", ["o'brien@example.org", "ada@xn--bcher-kva.example.xn--p1ai"])
+def test_every_address_that_can_be_registered_is_written_to(world: World, told: Told, address: str) -> None:
+    admit(world, replace(DELTA, contact=address), told.at)
+    told.round()
+    assert [address] in [to for _, to, _ in told.box.got]
+
+
+def test_who_was_let_in_long_ago_is_not_told(world: World, told: Told) -> None:
+    admit(world, DELTA, told.at)
+    assert told.round(told.at + timedelta(days=1)) == []
+
+
+def test_being_let_in_is_told_as_the_organiser_and_the_team_want(world: World) -> None:
+    at = datetime(2041, 6, 1, tzinfo=UTC)
+    made = Told(world, at, quiet=["delta"])
+    publish(world)
+    admit(world, DELTA, at)
+    other = replace(DELTA, account="a-" + "e" * 16, token="3" * 12, team="epsilon", contact="e@example.org")
+    admit(world, other, at)
+    with open_accounts(world.project.config) as accounts:
+        accounts.people.want(other.account, [])
+        shown = of_team(load(world.project.root), accounts, "alpha")
+    assert {who for who, _ in made.round()} == {"org"}
+    assert shown["may"] == ["done", "held", "deadline"], "a team is let in before it can choose"
+    made.server.stop()
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ from typer.testing import CliRunner, Result
 
 from runner.cli.app import app
 from runner.cli.main import load_commands
+from runner.model.comparing.topics import effect
 from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, Audience
-from runner.views.comparison import Comparison, compare, effect, unlike
+from runner.views.comparison.topics import Comparison, compare, unlike
 from runner.views.redact import redact_run
 from tests.worlds import records
 from tests.worlds.records import World
@@ -182,6 +183,28 @@ def test_measures_without_a_value_or_without_topics(world: World) -> None:
     world.evaluation(totals, {"ndcg": SECOND}, more={"measures": figures})
     rr = made(world, f"{first}.test", totals.run_id).measures[1]
     assert (rr.first, rr.second, rr.pairs, rr.p, rr.effect) == (0.6, 0.25, (), None, None)
+
+
+def test_a_root_is_compared_as_the_figures_of_the_runs(world: World) -> None:
+    """RMSE has squared errors by record: their means are MSE, and no test of RMSE."""
+    squares = {"first": {"a": 16.0, "b": 0.0, "c": 9.0}, "second": {"a": 1.0, "b": 4.0, "c": 4.0}}
+    runs, drawn = [], []
+    for n, (name, values) in enumerate(squares.items()):
+        root = math.sqrt(sum(values.values()) / 3)
+        resamples = {"drawn": "d" * 64, "values": [root + k / 100 + n * k % 3 for k in range(200)]}
+        figure = {"value": root, "topics": 3, "covered": 3, "resamples": resamples}
+        attempt = world.attempt(world.register(name, "x"))
+        more = {"measures": {"ndcg": figure, "rr": figure}}
+        world.evaluation(attempt, {"ndcg": values, "rr": values}, more=more)
+        runs.append(attempt.run_id)
+        drawn.append({"ndcg": resamples, "rr": resamples})
+    task = records.task(direction="lower")
+    one = made(world, *runs, task, resampled=tuple(drawn)).measures[0]
+    assert (one.first, one.second) == pytest.approx((math.sqrt(25 / 3), math.sqrt(3)))
+    assert (one.wins, one.losses, one.effect) == (1, 2, None) and len(one.pairs) == 3
+    assert one.p is not None and one.test == "paired bootstrap test over 200 resamples"
+    without = made(world, *runs, task).measures[0]
+    assert without.p is None and without.first == one.first, "not the mean of what stands by topic"
 
 
 def test_another_definition_is_another_measure(world: World) -> None:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from runner.model.comparing.topics import TIE, Compared, on_topics
 from runner.model.errors import RunnerError, no_such
 from runner.model.run import Run, run_named
 from runner.model.task import Cell
-from runner.views.audience import escape, not_for
+from runner.views.audience import Audience, escape, not_for
 from runner.views.leaderboard import significance
 from runner.views.leaderboard.comparing import FEW_TOPICS, TEST_NAME
 from runner.views.leaderboard.formats.spreadsheet import no_formula
@@ -25,56 +26,13 @@ from runner.views.text import listed, plural
 
 if TYPE_CHECKING:
     from runner.model.task import Task
+    from runner.records.store.run_detail import RunDetail
 
-TIE = 1e-9  # values that differ by less are equal
 LARGEST = 10  # differences that are listed
 _MOST_NAMES = 6
+RESAMPLES, MOST_DRAWN, SEED = 10_000, 5_000_000, 20_261_121  # of intervals over topics
+Resampled = Mapping[str, Mapping[str, Any]]  # measure -> ``resamples`` of result.json
 CSV_HEADS = ("measure", "topic", "first", "second", "difference")
-
-
-@dataclass(frozen=True)
-class TopicPair:
-    """The values of both runs on one topic."""
-
-    topic: str
-    first: float
-    second: float
-
-    @property
-    def difference(self) -> float:
-        """First minus second."""
-        return self.first - self.second
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Both runs on one measure, over the topics that both have (``pairs``, the largest differences first).
-
-    ``first`` and ``second`` are means over these topics; where there are none (a figure over all answers at once) the
-    figures of the runs, and there is no test. ``wins`` are topics on which the first run is better. ``p``: Fisher's
-    randomisation test, two-sided, not corrected. ``effect``: the mean difference as a multiple of the differences'
-    standard deviation (d_z; J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, 2.3.5); None where
-    that is 0. ``only_first`` and ``only_second`` are topics that only one has.
-    """
-
-    id: str
-    measure: str
-    direction: str
-    first: float
-    second: float
-    pairs: tuple[TopicPair, ...] = ()
-    wins: int = 0
-    losses: int = 0
-    ties: int = 0
-    p: float | None = None
-    effect: float | None = None
-    only_first: tuple[str, ...] = ()
-    only_second: tuple[str, ...] = ()
-
-    @property
-    def difference(self) -> float:
-        """First minus second."""
-        return self.first - self.second
 
 
 @dataclass(frozen=True)
@@ -148,7 +106,12 @@ def _place(run: Run) -> tuple[str, Cell]:
 
 
 def compare(
-    first: RunView, second: RunView, task: Task, wanted: Sequence[str] = (), notes: Iterable[str] = ()
+    first: RunView,
+    second: RunView,
+    task: Task,
+    wanted: Sequence[str] = (),
+    notes: Iterable[str] = (),
+    resampled: tuple[Resampled, Resampled] = ({}, {}),
 ) -> Comparison:
     """Compare two runs of ``task``.
 
@@ -158,6 +121,7 @@ def compare(
         task: Their task.
         wanted: Ids of measures; empty: all that both have.
         notes: What else is to be said.
+        resampled: Values of both in resamples (:func:`resamples_of`), for who may see values by topic.
 
     Raises:
         RunnerError: E101 for runs that cannot be compared, E102 for an unknown measure and for runs without scores, E103
@@ -175,8 +139,9 @@ def compare(
     order = list(dict.fromkeys((*shown[:1], *task.measures, *sorted(known))))
     ids = list(wanted) or [name for name in order if name in known]
     left_out = {name: why for name in ids if (why := _why_not(first, second, name))}
-    made = [_compared(first, second, task, name) for name in ids if name not in left_out]
-    if not any(one.pairs for one in made):
+    made = [_compared(first, second, task, name, resampled) for name in ids if name not in left_out]
+    made = [*map(partial(_bootstrapped, resampled), _tested(made))]
+    if all(one.p is None and not one.pairs for one in made):
         raise RunnerError(
             "E101",
             "the runs have no topic in common on any measure",
@@ -188,7 +153,7 @@ def compare(
         first["run"],
         second["run"],
         (cells[0], cells[1]),
-        tuple(_tested(made)),
+        tuple(made),
         left_out,
         tuple(wanted) or tuple(name for name in shown if name in known),
         (*_notes(first, second, made), *notes),
@@ -243,47 +208,80 @@ def _why_not(first: RunView, second: RunView, name: str) -> str:
     return ""
 
 
-def _compared(first: RunView, second: RunView, task: Task, name: str) -> Compared:
+def _compared(
+    first: RunView, second: RunView, task: Task, name: str, resampled: tuple[Resampled, Resampled]
+) -> Compared:
     defined = task.measures.get(name)
     measure, direction = (defined.measure, defined.direction) if defined else (name, "higher")
     ours, theirs = (view["topic_scores"].get(name, {}) for view in (first, second))
-    pairs = [TopicPair(topic, ours[topic], theirs[topic]) for topic in ours if topic in theirs]
-    if not pairs:
-        values = (view["scores"][name]["value"] for view in (first, second))
-        return Compared(name, measure, direction, *values)
-    pairs.sort(key=lambda pair: (-abs(pair.difference), pair.topic))
-    better = [pair.difference if direction == "higher" else -pair.difference for pair in pairs]
-    wins, losses = sum(d > TIE for d in better), sum(d < -TIE for d in better)
-    return Compared(
-        name,
-        measure,
-        direction,
-        math.fsum(pair.first for pair in pairs) / len(pairs),
-        math.fsum(pair.second for pair in pairs) / len(pairs),
-        tuple(pairs),
-        wins,
-        losses,
-        len(pairs) - wins - losses,
-        only_first=tuple(sorted(set(ours) - set(theirs))),
-        only_second=tuple(sorted(set(theirs) - set(ours))),
+    values = first["scores"][name]["value"], second["scores"][name]["value"]
+    # What is resampled is no mean of values by topic.
+    means = not any(name in side for side in resampled)
+    return on_topics(name, measure, direction, ours, theirs, values, means=means)
+
+
+def resamples_of(found: RunDetail, audience: Audience) -> Resampled:
+    """The values of a run in resamples by measure, as its evaluation has them: for who may see its scores by topic. Of measures that others
+    see rounded, they are the organiser's."""
+    result = None if found.evaluation is None else found.evaluation.result()
+    given = {} if result is None else result["measures"]
+    closed = () if audience.kind == "organiser" else found.decimals
+    return {
+        name: one["resamples"] for name, one in given.items() if one.get("resamples") and name not in closed
+    }
+
+
+def _bootstrapped(resampled: tuple[Resampled, Resampled], one: Compared) -> Compared:
+    """A figure that is no mean over topics, with its test where both runs were drawn alike."""
+    ours, theirs = (side.get(one.id) for side in resampled)
+    if one.means or not ours or not theirs or ours["drawn"] != theirs["drawn"]:
+        return one
+    both = zip(ours["values"], theirs["values"], strict=True)
+    drawn = [a - b for a, b in both if a is not None and b is not None]
+    if not drawn:
+        return one
+    p = significance.bootstrap(drawn, one.difference)
+    return replace(
+        one, p=p, interval=_percentiles(drawn), test=f"paired bootstrap test over {len(drawn):,} resamples"
     )
 
 
 def _tested(made: Sequence[Compared]) -> Iterator[Compared]:
-    """The same with p-values and effects, where there are topics."""
-    differences = [[pair.difference for pair in one.pairs] for one in made]
+    """The same with p-values and effects, where they are means over topics."""
+    differences = [[pair.difference for pair in one.pairs if one.means] for one in made]
     for one, row, p in zip(made, differences, significance.randomisation(differences), strict=True):
-        yield replace(one, p=p, effect=effect(row)) if row else one
+        if row:
+            spans = effect_intervals(row)
+            one = replace(one, p=p, test=TEST_NAME, interval=spans[0], effect_interval=spans[1])
+        yield one
 
 
-def effect(differences: Sequence[float]) -> float | None:
-    """The mean of paired differences as a multiple of their standard deviation (n - 1); None where that is 0."""
-    count = len(differences)
+def effect_intervals(
+    differences: Sequence[float],
+) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """95 % intervals of the mean of paired differences, and of it as a multiple of their standard deviation; None where there are
+    fewer than two topics, or where a resample in twenty has no deviation.
+
+    Percentile bootstrap over topics (B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, ch. 13), seeded.
+    """
+    import numpy as np
+
+    data, count = np.asarray(differences, dtype=np.float64), len(differences)
     if count < 2:
-        return None
-    mean = math.fsum(differences) / count
-    deviation = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (count - 1))
-    return mean / deviation if deviation > TIE else None
+        return None, None
+    times = max(500, min(RESAMPLES, MOST_DRAWN // count))
+    drawn = data[np.random.default_rng(SEED).integers(0, count, (times, count))]
+    means, deviations = drawn.mean(axis=1), drawn.std(axis=1, ddof=1)
+    fine = deviations > TIE
+    usual = fine.sum() >= 0.95 * times
+    return _percentiles(means), _percentiles(means[fine] / deviations[fine]) if usual else None
+
+
+def _percentiles(values: Any) -> tuple[float, float]:
+    import numpy as np
+
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def _notes(first: RunView, second: RunView, made: Sequence[Compared]) -> Iterator[str]:
@@ -296,5 +294,5 @@ def _notes(first: RunView, second: RunView, made: Sequence[Compared]) -> Iterato
         if missing:
             yield f"{plural(len(missing), 'topic')} of the {whose} run only, left out: {listed(missing, _MOST_NAMES)}."
     most = max(len(one.pairs) for one in made)
-    if most < FEW_TOPICS:
+    if 0 < most < FEW_TOPICS:
         yield f"Only {plural(most, 'topic')}: differences this few topics can show are large ones."

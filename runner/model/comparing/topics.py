@@ -1,0 +1,135 @@
+"""Two runs topic by topic on one measure, as pure figures: means, wins, losses, ties, effect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+TIE = 1e-9  # values that differ by less are equal
+
+
+@dataclass(frozen=True)
+class TopicPair:
+    """The values of both runs on one topic."""
+
+    topic: str
+    first: float
+    second: float
+
+    @property
+    def difference(self) -> float:
+        """First minus second."""
+        return self.first - self.second
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both runs on one measure, over the topics that both have (``pairs``, the largest differences first).
+
+    ``first`` and ``second`` are means over these topics; where there are none, or where a figure is no mean of its values by topic
+    (RMSE, a median), the figures of the runs (``means`` is false). ``wins`` are topics on which the first run is better. ``p`` is two-sided, not corrected, by ``test`` (None: not
+    tested). ``effect``: the mean difference as a multiple of the differences'
+    standard deviation (d_z; J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, 2.3.5); None where
+    that is 0. ``interval`` and ``effect_interval``: 95 % intervals of the difference and of the effect, by percentile bootstrap over
+    the topics. ``only_first`` and ``only_second`` are topics that only one has.
+    """
+
+    id: str
+    measure: str
+    direction: str
+    first: float
+    second: float
+    pairs: tuple[TopicPair, ...] = ()
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+    p: float | None = None
+    effect: float | None = None
+    interval: tuple[float, float] | None = None
+    effect_interval: tuple[float, float] | None = None
+    test: str = ""
+    only_first: tuple[str, ...] = ()
+    only_second: tuple[str, ...] = ()
+    means: bool = True
+
+    @property
+    def difference(self) -> float:
+        """First minus second."""
+        return self.first - self.second
+
+
+def is_mean(figure: float, values: Mapping[str, float]) -> bool:
+    """Whether a figure is the mean of the values by topic, as far as rounding lets it be seen."""
+    mean = math.fsum(values.values()) / len(values)
+    return math.isclose(figure, mean, rel_tol=1e-3, abs_tol=1e-4)
+
+
+def on_topics(
+    id: str,
+    measure: str,
+    direction: str,
+    ours: Mapping[str, float],
+    theirs: Mapping[str, float],
+    values: tuple[float, float],
+    *,
+    means: bool = True,
+) -> Compared:
+    """Both runs on a measure, not tested.
+
+    Args:
+        id: Of the measure.
+        measure: As the task writes it.
+        direction: Which end is good, ``higher`` or ``lower``.
+        ours: Values of the first run by topic.
+        theirs: Those of the second.
+        values: The figures of both runs, for measures without topics, or that are no means of these.
+        means: False where the figures are known to be no means of their values by topic.
+    """
+    pairs = [TopicPair(topic, ours[topic], theirs[topic]) for topic in ours if topic in theirs]
+    if not pairs:
+        return Compared(id, measure, direction, *values, means=False)
+    pairs.sort(key=lambda pair: (-abs(pair.difference), pair.topic))
+    better = [pair.difference if direction == "higher" else -pair.difference for pair in pairs]
+    wins, losses = sum(d > TIE for d in better), sum(d < -TIE for d in better)
+    means = means and is_mean(values[0], ours) and is_mean(values[1], theirs)
+    if means:
+        sums = math.fsum(pair.first for pair in pairs), math.fsum(pair.second for pair in pairs)
+        values = sums[0] / len(pairs), sums[1] / len(pairs)
+    return Compared(
+        id,
+        measure,
+        direction,
+        *values,
+        tuple(pairs),
+        wins,
+        losses,
+        len(pairs) - wins - losses,
+        effect=effect([pair.difference for pair in pairs]) if means else None,
+        only_first=tuple(sorted(set(ours) - set(theirs))),
+        only_second=tuple(sorted(set(theirs) - set(ours))),
+        means=means,
+    )
+
+
+def sorted_pairs(one: Compared) -> list[TopicPair]:
+    """The topics on which the first run is better, those by most first; then the others."""
+    sign = -1 if one.direction == "higher" else 1
+    return sorted(one.pairs, key=lambda pair: (sign * pair.difference, pair.topic))
+
+
+def effect(differences: Sequence[float]) -> float | None:
+    """The mean of paired differences as a multiple of their standard deviation (n - 1); None where that is 0."""
+    count = len(differences)
+    if count < 2:
+        return None
+    mean = math.fsum(differences) / count
+    deviation = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (count - 1))
+    return mean / deviation if deviation > TIE else None
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """The exact two-sided p-value of as many wins as losses, ties left out (W. J. Dixon and A. M. Mood, The Statistical Sign Test, Journal
+    of the American Statistical Association 41, 1946). 1 where there are neither."""
+    count, fewer = wins + losses, min(wins, losses)
+    return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / (1 << count))

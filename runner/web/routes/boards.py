@@ -1,0 +1,228 @@
+"""Leaderboards, what can be taken of them, and the softwares that stand in their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from runner.web.pages import environment, page
+from runner.web.routes.base import Routes
+from runner.web.routes.reading import unlisted
+from runner.web.rules import EVERYBODY, Call, Rule
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+MEDIA = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "jsonl": "application/jsonl",
+    "html": "text/html",
+}  # of files, by their ending; others are text
+MOST = 60  # characters of a word of a badge
+
+
+class Boards(Routes):
+    """Leaderboards and softwares."""
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The routes of this class, each with its rule."""
+        return (
+            Rule("GET", "/tasks/{task}/softwares/{team}/{software}", self.software, EVERYBODY),
+            Rule("GET", "/tasks/{task}/against/{row}/{table:path}", self.against, EVERYBODY),
+            Rule("GET", "/tasks/{task}/{table:path}", self.board, EVERYBODY),
+            Rule("GET", "/downloads/{file:path}", self.download, EVERYBODY),
+            Rule("GET", "/badges/{task}/{table}.svg", self.badge, EVERYBODY),
+            Rule("GET", "/badges/{task}/{table}/{team}/{software}.svg", self.badge, EVERYBODY),
+        )
+
+    async def board(self, call: Call) -> Response:
+        """A leaderboard."""
+        path = f"tasks/{call.at('task')}"
+        task = self.object(call, path, "task")
+        up = [(task.title, f"/{path}")] if task else []
+        data = call.view.data(task) if task else {}
+        table = call.at("table")
+        head, _, name = table.rpartition("/")
+        return self.piece(
+            call,
+            f"{path}/{table}",
+            "board",
+            up,
+            _beside(data, path, table),
+            api=f"/api/v1/{path}/{head}{'/' if head else ''}boards/{name}",
+            badge="" if head else f"/badges/{call.at('task')}/{name}.svg",
+            unlisted=unlisted(data),
+        )
+
+    async def against(self, call: Call) -> Response:
+        """All rows of a leaderboard, tested against one of them."""
+        task = self.object(call, f"tasks/{call.at('task')}", "task")
+        at = f"tasks/{call.at('task')}/{call.at('table')}"
+        tests = tested(call, at)
+        name = next((one for one in tests if one.replace("/", ".") == call.at("row")), None)
+        if task is None or name is None:
+            return self.nothing(call)
+        board = tests[name]
+        measure = _deciding(board)
+        return page(
+            "against",
+            call.visitor,
+            call.published,
+            title=f"All against {name}",
+            up=[(task.title, f"/{task.path}"), (board["heading"] or board["table"], f"/{at}")],
+            chosen=name,
+            board=board,
+            measure=measure,
+            places=4 if measure.get("precision") is None else measure["precision"],
+            rows=list(zip(tests, board["rows"], strict=True)),
+            way=(f"/{task.path}/against/", call.at("table")),
+            # A file has no queries: a kept page has its data in that of the board.
+            api=""
+            if call.visitor.kept
+            else f"/api/v1/{task.path}/boards/{call.at('table')}?{urlencode({'against': name})}",
+            unlisted=unlisted(call.view.data(task)),
+        )
+
+    async def download(self, call: Call) -> Response:
+        """A leaderboard as a file."""
+        from starlette.responses import Response
+
+        found = self.object(call, f"downloads/{call.at('file')}", "download")
+        if found is None:
+            return self.nothing(call)
+        media = MEDIA.get(found.path.rpartition(".")[2], "text/plain")
+        headers = {
+            "Content-Disposition": f'attachment; filename="{found.title}"',
+            "Cache-Control": "no-cache",
+        }
+        return Response(call.view.text(found), 200, headers, media)
+
+    async def badge(self, call: Call) -> Response:
+        """A leaderboard, or a software on it, as a small picture for other people's pages: always as everybody sees it."""
+        from starlette.responses import Response
+
+        public = self.door.published.view("public")
+        found = public.get(f"tasks/{call.at('task')}/{call.at('table')}")
+        data = public.data(found) if found is not None and found.kind == "board" else None
+        if data is None:
+            return self.nothing(call)
+        left, right = data["title"], f"{len(data['rows'])} ranked"
+        if "team" in call.request.path_params:
+            name = call.at("team"), call.at("software")
+            row = next((one for one in data["rows"] if (one["team"], one["software"]) == name), None)
+            if row is None:
+                return self.nothing(call)
+            left, right = "/".join(name), _standing(row, data)
+        headers = {"Cross-Origin-Resource-Policy": "cross-origin", "Cache-Control": "public, max-age=300"}
+        return Response(badge(left, right), 200, headers, "image/svg+xml")
+
+    async def software(self, call: Call) -> Response:
+        """A software: what its team says of it, where it stands, and those of its runs that the visitor may see."""
+        name = call.at("team"), call.at("software")
+        task = self.object(call, f"tasks/{call.at('task')}", "task")
+        if task is None:
+            return self.nothing(call)
+        found = list(_places(call, task.path, *name))
+        runs = call.view.get("runs")
+        rows = [
+            one
+            for one in (call.view.data(runs) if runs else [])
+            if (one["team"], one["software"]) == name and f"tasks/{one['task']}" == task.path
+        ]
+        if not found and not rows:
+            return self.nothing(call)
+        return page(
+            "software",
+            call.visitor,
+            call.published,
+            title="/".join(name),
+            up=[(task.title, f"/{task.path}")],
+            places=found,
+            runs=rows[::-1],
+            badges=[
+                at["at"].replace("/tasks/", "/badges/", 1) + f"/{'/'.join(name)}.svg"
+                for at in found
+                if not at["round"]
+            ],
+            unlisted=unlisted(call.view.data(task)),
+            seen={one["run"] for one in rows}
+            | {run for at in found for run in at["row"]["runs"] if call.view.get(f"runs/{run}")},
+        )
+
+
+def tested(call: Call, path: str) -> dict[str, dict[str, Any]]:
+    """A leaderboard against each of its rows, in their order and by their names, as ``runner leaderboard TASK --against RUN`` has it; empty
+    where nothing was published to test."""
+    board, tests = call.view.get(path), call.view.get(f"against/{path}")
+    if board is None or tests is None or tests.kind != "tests":
+        return {}
+    data, found = call.view.data(board), call.view.data(tests)
+    made = {}
+    for one in found["against"]:
+        compared = [said and dict(zip(found["fields"], said, strict=True)) for said in one["comparisons"]]
+        rows = [row | {"comparison": c} for row, c in zip(data["rows"], compared, strict=True)]
+        more = {"significance": one["significance"], "rows": rows, "notes": one["notes"]}
+        made[one["name"]] = {**data, **more}
+    return made
+
+
+def badge(left: str, right: str) -> str:
+    """A picture (SVG) of two words beside each other, as far as they have space."""
+    left, right = left[:MOST], right[:MOST]
+    widths = {"left_width": 12 + 7 * len(left), "right_width": 12 + 7 * len(right)}
+    return environment().get_template("badge.svg").render(left=left, right=right, **widths)
+
+
+def _standing(row: Mapping[str, Any], board: Mapping[str, Any]) -> str:
+    """Rank and score of a row, in words."""
+    measure = _deciding(board)
+    score = row["scores"].get(measure["id"])
+    places = 4 if measure.get("precision") is None else measure["precision"]
+    figure = f" · {measure['measure']} {score['mean']:.{places}f}" if score else ""
+    return f"rank {row['rank']} of {len(board['rows'])}{figure}"
+
+
+def _deciding(board: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The measure that a board is ranked by, or its first."""
+    first = board["rank_by"] if isinstance(board["rank_by"], str) else ""
+    found: Mapping[str, Any] = next(
+        (one for one in board["measures"] if one["id"] == first), board["measures"][0]
+    )
+    return found
+
+
+def _beside(task: Mapping[str, Any], path: str, here: str) -> list[tuple[str, str, bool]]:
+    """The leaderboards of a task that are open, and the same one in its rounds: title, address, whether it is ``here``; empty
+    where there is only this one."""
+    table = here.rpartition("/")[2]
+    found = [(one["title"], one["id"]) for one in task.get("boards", ())]
+    found += [
+        (one["title"], f"rounds/{one['id']}/{table}")
+        for one in task.get("rounds", ())
+        if table in one["tables"]
+    ]
+    return [(title, f"/{path}/{name}", name == here) for title, name in found] if len(found) > 1 else []
+
+
+def _places(call: Call, task: str, team: str, software: str) -> Iterator[Mapping[str, Any]]:
+    """Where a software stands: each leaderboard that the visitor may see, and its row there."""
+    for one in call.view.below(f"{task}/"):
+        if one.kind == "board":
+            data = call.view.data(one)
+            for row in data["rows"]:
+                if (row["team"], row["software"]) == (team, software):
+                    best = _deciding(data)
+                    round_ = (data["round"] or {}).get("title")
+                    yield {
+                        "at": f"/{one.path}",
+                        "title": data["heading"] or data["table"],
+                        "round": round_,
+                        "row": row,
+                        "of": len(data["rows"]),
+                        "measure": best,
+                        "score": row["scores"].get(best["id"]),
+                        "name": data.get("names", {}).get(f"{team}/{software}", ""),
+                    }

@@ -1,0 +1,96 @@
+"""A software whose image lies in a registry, over a server: fetched by work, by its digest, and from nowhere else."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.base import BuildSpec
+from runner.engines.docker.engine import DockerEngine
+from tests.e2e.test_from_afar import away
+from tests.e2e.test_server import serving, until
+from tests.leftovers import KEPT
+from tests.worlds.machines import own_engine
+from tests.worlds.mini import Project, call
+from tests.worlds.oci_registry import Registry
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    made = Registry(tmp_path / "registry")
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def team(live: Project, tmp_path: Path) -> Iterator[Project]:
+    """A team's machine with an engine of its own: what it pulls, the organiser's has not."""
+    with own_engine(tmp_path / "own") as host:
+        home = away(live, tmp_path)
+        home.docker_host = host
+        yield home
+
+
+def own_image(engine: DockerEngine, base: str, folder: Path) -> str:
+    """An image that nobody else has handed in: its identity."""
+    folder.mkdir()
+    (folder / "Dockerfile").write_text(f"FROM {base}\n")
+    mark = secrets.token_hex(8)
+    name = f"proctor-test/of-a-registry:{mark}"  # without a name it would go with that of the registry
+    return engine.build(BuildSpec(folder, tag=name, timeout=300, labels={**KEPT, "registry-test": mark})).id
+
+
+def test_an_image_of_a_registry_goes_from_a_team_to_the_board(
+    live: Project, team: Project, registry: Registry, engine: DockerEngine
+) -> None:
+    live.env.update(RUNNER_BASES="", RUNNER_REGISTRIES=registry.address)
+    image = own_image(engine, live.image, live.root / "own")
+    digest = registry.push(engine, image, "alpha/one")
+    assert registry.push(engine, image, "alpha/lost") == digest
+    token = call(live, "team", "add", "alpha").out.strip()
+    by_digest = f"{registry.address}/alpha/{{}}@{digest}"
+    team.software("tagged", team="alpha", image=f"{registry.address}/alpha/one:one")
+    team.software("lost", team="alpha", image=by_digest.format("lost"))
+    # The same registry by a name that the organiser does not list.
+    team.software("inside", team="alpha", image=f"localhost:{registry.port}/alpha/one@{digest}")
+
+    def hand_in(software: str, expect: int = 0) -> Any:
+        line = ("submit", "--to", "local", "--team", "alpha", "--software", software, "--no-check", "--wait")
+        return call(team, *line, "--json", expect=expect, timeout=300)
+
+    for software in ("lost", "tagged"):  # then the team's engine has them
+        call(team, "pack", "--team", "alpha", "--software", software, "--no-check", timeout=300)
+    with serving(live) as server:
+        until(lambda: "Mini" in server.client().get("/").text)
+        call(team, "login", server.url, env={"RUNNER_TOKEN": token})
+        said = hand_in("inside", 2).err
+        assert "E212" in said and f"localhost:{registry.port} is not among them" in said, said
+        registry.lose("alpha/lost")
+        said = hand_in("lost", 2).err
+        assert "E204" in said and "no image of that digest" in said, said
+        registry.start(password=True)
+        said = hand_in("tagged", 2).err
+        assert "E204" in said and "only to who signs in" in said and "docker login" in said, said
+        registry.stop()
+        said = hand_in("tagged", 2).err
+        assert "E204" in said and "does not answer" in said and "refused" not in said, said
+        assert call(live, "runs", "--json").json == [], "nothing of that was registered"
+        registry.start()
+        came = hand_in("tagged")
+        assert "KiB to send" in came.err or " B to send" in came.err, "the image itself is not sent"
+        [one] = came.json
+        assert one["answer"]["accepted"] is True
+        [row] = until(
+            lambda: [
+                r for r in call(live, "leaderboard", "mini", "--json").json["rows"] if r["team"] == "alpha"
+            ],
+            300,
+        )
+        assert row["software"] == "tagged" and row["submission"] == one["answer"]["submission"]
+    with engine.clients.calling("removing the image of the test") as api:
+        api.remove_image(image, force=True)

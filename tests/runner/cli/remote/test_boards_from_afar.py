@@ -1,0 +1,71 @@
+"""A leaderboard of a server, on the terminal of a team: the same table as beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.runner.web.test_api_v1 import front
+from tests.runner.web.test_routes import Front
+from tests.worlds import records
+from tests.worlds.mini import Project, Said, call_here
+
+__all__ = ["front"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, project: Project, front: Front) -> Project:
+    """A folder with nothing of the task, where alpha has logged in."""
+    config = tmp_path / "config"
+    project.env = {"XDG_CONFIG_HOME": str(config)}
+    folder = config / "proctor/servers"
+    folder.mkdir(parents=True, mode=0o700)
+    facts = {"name": "local", "url": front.url, "token": str(front.tokens["team"]), "team": "alpha"}
+    (folder / "local.json").touch(0o600)
+    (folder / "local.json").write_text(json.dumps(facts))
+    return project
+
+
+def board(home: Project, capsys: pytest.CaptureFixture[str], *more: str) -> Said:
+    return call_here(home, ["leaderboard", records.TASK, "--to", "local", *more], capsys)
+
+
+def test_a_board_of_a_server_is_printed_in_every_form(
+    home: Project, front: Front, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with front.client("team") as team:
+        of = team.get(f"/api/v1/tasks/{records.TASK}").json()
+        name = of["boards"][0]["id"]
+        data = team.get(f"/api/v1/tasks/{records.TASK}/boards/{name}").json()
+    said = board(home, capsys)
+    assert said.code == 0 and data["rows"], said.all
+    for row in data["rows"]:
+        assert row["software"] in said.out and row["team"] in said.out
+    assert board(home, capsys, "--json").json == data
+    rows = list(csv.DictReader(io.StringIO(board(home, capsys, "--format", "csv").out)))
+    assert [one["software"] for one in rows][: len(data["rows"])] == [one["software"] for one in data["rows"]]
+    assert board(home, capsys, "--round", "final").code == 0
+    assert "alpha.y all ndcg" in board(home, capsys, "--format", "ir_measures").out
+    chosen = board(home, capsys, "--against", "alpha.y", "--json").json
+    assert chosen["significance"]["against"] == "alpha/y"
+    assert [row["comparison"] is None for row in chosen["rows"]] == [
+        row["team"] == "alpha" for row in data["rows"]
+    ]
+
+
+def test_what_the_server_does_not_give_is_said(home: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    for more, code in (
+        (("--table", "none"), "E102"),
+        (("--round", "none"), "E102"),
+        (("--unit", "team"), "E101"),
+        (("--against", "none"), "E102"),
+        (("--round", "final", "--against", "alpha/y"), "E101"),
+        (("--format", "trec"), "E101"),
+    ):
+        said = board(home, capsys, *more)
+        assert said.code == 2 and code in said.err, (more, said.all)
+    assert "E102" in call_here(home, ["leaderboard", "none", "--to", "local"], capsys).err

@@ -1,0 +1,40 @@
+"""Figures of two runs on one measure; those of whole comparisons are checked with their views."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from runner.model.comparing.topics import on_topics, sign_test, sorted_pairs
+
+
+@given(st.integers(0, 1500), st.integers(0, 1500))
+def test_the_sign_test_is_scipys(wins: int, losses: int) -> None:
+    wanted = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert sign_test(wins, losses) == pytest.approx(wanted, rel=1e-9, abs=1e-300)
+
+
+def test_topics_go_from_the_best_of_the_first_to_that_of_the_second() -> None:
+    ours, theirs = {"a": 0.5, "b": 0.9, "c": 0.1, "d": 1.0}, {"a": 0.5, "b": 0.1, "c": 0.2, "x": 0.0}
+    for direction, order in (("higher", "bac"), ("lower", "cab")):
+        one = on_topics("m", "M", direction, ours, theirs, (0.1, 0.2))
+        assert [pair.topic for pair in sorted_pairs(one)] == list(order)
+        assert (one.wins, one.losses, one.ties) == ((1, 1, 1))
+        assert (one.only_first, one.only_second) == (("d",), ("x",))
+
+
+def test_without_topics_there_are_the_figures_of_both() -> None:
+    one = on_topics("m", "M", "higher", {}, {"a": 1.0}, (0.25, 0.5))
+    assert (one.first, one.second, one.difference, one.pairs, one.p) == (0.25, 0.5, -0.25, (), None)
+
+
+def test_a_figure_that_is_no_mean_of_its_values_stays_the_figure() -> None:
+    ours, theirs = {"a": 1.0, "b": 0.0, "c": 9.0}, {"a": 4.0, "b": 4.0, "c": 4.0}
+    one = on_topics("m", "RMSE(x)", "lower", ours, theirs, ((10 / 3) ** 0.5, 2.0))
+    assert (one.first, one.second) == ((10 / 3) ** 0.5, 2.0) and one.effect is None and not one.means
+    assert (one.wins, one.losses, one.ties) == (2, 1, 0)
+    assert on_topics("m", "MAE(x)", "lower", ours, theirs, (10 / 3, 4.0)).means
+    known = on_topics("m", "MAE(x, rule=median)", "lower", theirs, theirs, (4.0, 4.0), means=False)
+    assert not known.means, "a median that is the mean by chance"

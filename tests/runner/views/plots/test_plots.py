@@ -1,0 +1,263 @@
+"""Plots through `runner plot`: what they say, their formats, hostile texts, and who may have which."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from runner.cli.app import app
+from runner.cli.main import load_commands
+from runner.model.errors import RunnerError
+from runner.views.plots import dates, heatmap
+from runner.views.plots.base import Plot as Drawn
+from runner.views.plots.drawing import drawn
+from runner.views.plots.making import KINDS
+from tests.worlds import records
+from tests.worlds.records import World
+
+Plot = Callable[..., Result]
+TOPICS = {str(n): n / 10 for n in range(1, 10)}
+HOSTILE_TOPIC = "=1+1<script>alert(1)</script>"
+TAGS = [
+    "<script>alert(1)</script>",
+    "=cmd|' /C calc'!A0",
+    '"><img src=x onerror=alert(1)>',
+    "\x1b[31mred",
+    "]]>&amp;",
+]
+OF_BOARD = tuple(kind for kind in KINDS if kind != "run")
+BY_TOPIC = ("topics", "heatmap", "critical")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> World:
+    root = tmp_path_factory.mktemp("plots")
+    records.write_project(root)
+    place = root / "tasks" / records.TASK / "task.yaml"
+    data = json.loads(place.read_text())
+    data["tables"].append({"id": "open", "cells": [{"dataset": "dev"}], "rank_by": "ndcg"})
+    place.write_text(json.dumps(data))
+    load_commands()
+    world = World.make(root)
+    for n, tag in enumerate(TAGS):
+        submission = world.register(f"team-{n}", "x", tag=tag, method="manual" if n == 1 else "automatic")
+        for dataset in ("dev", "test"):
+            values = {topic: round(value / (n + 1), 6) for topic, value in TOPICS.items()} | {
+                HOSTILE_TOPIC: 0.05 * n
+            }
+            attempt = world.attempt(submission, dataset=dataset, wall=10.0 ** (n - 1))
+            world.evaluation(attempt, {"ndcg": values, "rr": {"1": 1 / (n + 1), "2": 0.0}})
+    world.scored("baselines", "bm25", scores={**TOPICS, HOSTILE_TOPIC: 0.5}, datasets=("dev", "test"))
+    return world
+
+
+@pytest.fixture
+def plot(home: World) -> Plot:
+    where = {"RUNNER_ROOT": str(home.config.root), "RUNNER_HOME": str(home.config.home), "COLUMNS": "80"}
+    return lambda *rest: CliRunner().invoke(app, ["plot", records.TASK, *rest], env=where)
+
+
+def refused(result: Result, code: str, *words: str) -> None:
+    error = result.exception
+    assert isinstance(error, RunnerError) and error.code == code, result.output
+    told = f"{error.what} {error.why} {error.fix}"
+    assert all(word in told for word in words), told
+
+
+def rows(result: Result) -> list[dict[str, str]]:
+    assert result.exit_code == 0, result.exception
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def run_of(home: World, team: str, dataset: str) -> str:
+    from runner.records.store.queries import submissions
+
+    return next(f"{one.id}.{dataset}" for one in submissions(home.store) if one.team == team)
+
+
+@pytest.mark.parametrize("kind", [*OF_BOARD, "run"])
+def test_every_kind_in_every_format_twice_the_same(
+    home: World, plot: Plot, tmp_path: Path, kind: str
+) -> None:
+    more = ("--run", run_of(home, "team-1", "dev")) if kind == "run" else ()
+    starts = {"svg": b"<svg", "pdf": b"%PDF", "png": b"\x89PNG", "json": b"{", "csv": b""}
+    for form, start in starts.items():
+        out = [tmp_path / f"{n}.{form}" for n in (1, 2)]
+        for path in out:
+            said = plot(kind, *more, "--out", str(path))
+            assert said.exit_code == 0, (said.output, said.exception)
+            assert said.stderr.count(". ") >= 1  # two sentences, at least
+        assert out[0].read_bytes().startswith(start) and out[0].read_bytes() == out[1].read_bytes(), form
+    spec = json.loads((tmp_path / "1.json").read_text())
+    assert "vega-lite" in spec["$schema"] and spec["description"]
+
+
+@pytest.mark.parametrize("kind", [*OF_BOARD, "run"])
+def test_words_of_others_stay_words(home: World, plot: Plot, kind: str) -> None:
+    more = ("--run", run_of(home, "team-1", "dev")) if kind == "run" else ()
+    text = plot(kind, *more, "--format", "svg").stdout
+    tree = ET.fromstring(text)
+    names = {one.tag.rpartition("}")[2] for one in tree.iter()}
+    assert names <= {"svg", "g", "path", "rect", "line", "text", "defs", "clipPath", "title", "tspan"}, names
+    attributes = {name.rpartition("}")[2] for one in tree.iter() for name in one.attrib}
+    assert not [name for name in attributes if name.startswith("on") or name in ("href", "style")]
+    assert "\x1b" not in text and "<script" not in text
+    for row in rows(plot(kind, *more, "--format", "csv")):
+        for cell in row.values():
+            assert "\x1b" not in cell and (cell[:1] not in tuple("=+@") and "<script>" not in cell[:1]), cell
+
+
+def test_dots_and_whiskers_have_the_figures_of_the_board(home: World, plot: Plot) -> None:
+    found = rows(plot("scores", "--format", "csv"))
+    assert [row["row"] for row in found][:2] == ["baselines/bm25", "team-0/x"]
+    assert [row["group"] for row in found][:3] == ["baseline", "automatic", "manual"]
+    assert float(found[0]["value"]) == pytest.approx(0.5) and float(found[0]["low"]) == pytest.approx(0.1)
+    said = plot("scores", "--measure", "rr", "--format", "csv")
+    assert "best RR of 6 rows" in said.stderr
+
+
+def test_the_best_so_far_over_dates(home: World, plot: Plot) -> None:
+    found = rows(plot("dates", "--format", "csv"))
+    assert [row["registered"] for row in found] == sorted(row["registered"] for row in found)
+    best = [float(row["best"]) for row in found]
+    assert best == sorted(best) and best[-1] == pytest.approx(0.5)
+
+
+def test_one_measure_against_another_says_tau(home: World, plot: Plot) -> None:
+    said = plot("measures", "--measure", "ndcg", "--measure", "rr", "--format", "csv")
+    assert len(rows(said)) == 6 and "tau-b" in said.stderr
+    refused(plot("measures", "--measure", "rr", "--measure", "rr"), "E101", "twice")
+
+
+def test_rows_by_topic_can_be_chosen(home: World, plot: Plot) -> None:
+    run = run_of(home, "team-1", "dev")
+    found = rows(plot("topics", "--dataset", "dev", "--run", run, "--format", "csv"))
+    assert {row["row"] for row in found} == {"team-1/x"} and len(found) == len(TOPICS) + 1
+    assert {row["topic"] for row in found} > {"'" + HOSTILE_TOPIC}
+    refused(plot("scores", "--run", run), "E101", "--run")
+
+
+def test_a_run_beside_median_and_best(home: World, plot: Plot) -> None:
+    run = run_of(home, "team-1", "dev")
+    found = {row["topic"]: row for row in rows(plot("run", "--run", run, "--format", "csv"))}
+    assert float(found["9"]["value"]) == pytest.approx(0.45) and float(found["9"]["best"]) == pytest.approx(
+        0.9
+    )
+    # Its team sees the median of the others where these are many enough, and none of its own are in it; no best.
+    theirs = {
+        row["topic"]: row for row in rows(plot("run", "--run", run, "--as", "team:team-1", "--format", "csv"))
+    }
+    assert float(theirs["9"]["median"]) == pytest.approx(0.3)
+    assert {row["best"] for row in theirs.values()} == {""}
+
+
+def test_nobody_plots_what_they_could_not_read(home: World, plot: Plot) -> None:
+    for audience in ("public", "team:team-1"):
+        for kind in BY_TOPIC:
+            refused(plot(kind, "--as", audience), "E103", "scores by topic")
+        for kind in ("time", "memory"):
+            refused(plot(kind, "--as", audience), "E102", "steps")
+        assert plot("scores", "--as", audience).exit_code == 0  # its scores are open
+    for kind in BY_TOPIC:
+        refused(plot(kind, "--table", "open", "--as", "public"), "E103")
+    own = rows(plot("topics", "--table", "open", "--as", "team:team-1", "--format", "csv"))
+    assert {row["row"] for row in own} == {"team-1/x"}
+    assert plot("time", "--table", "open", "--as", "public").exit_code == 0
+    blinded, other = run_of(home, "team-1", "test"), run_of(home, "team-2", "dev")
+    refused(plot("run", "--run", blinded, "--as", "team:team-1"), "E102", "blinded")
+    for run in (blinded, other):
+        refused(plot("run", "--run", run, "--as", "public"), "E102", run)
+    refused(plot("run", "--run", other, "--as", "team:team-1"), "E102", other)
+    refused(plot("topics", "--table", "open", "--run", other, "--as", "team:team-1"), "E102", other)
+
+
+def test_what_is_not_there_is_told(home: World, plot: Plot) -> None:
+    refused(plot("pie"), "E101", "scores", "critical")
+    refused(plot("scores", "--format", "bmp"), "E101", "svg")
+    refused(plot("scores", "--measure", "map"), "E102", "ndcg")
+    refused(plot("scores", "--dataset", "nowhere"), "E102", "test")
+    refused(plot("scores", "--dataset", "dev", "--table", "open"), "E101", "--table")
+    refused(plot("run"), "E101", "--run")
+    refused(plot("scores", "--measure", "rr", "--measure", "ndcg"), "E101", "1 measure")
+
+
+def test_plots_that_went_out_are_in_the_log(home: World, plot: Plot) -> None:
+    plot("heatmap", "--dataset", "dev", "--format", "csv")
+    lines = (json.loads(line) for line in home.config.events.read_text("utf-8").splitlines())
+    told: list[dict[str, Any]] = [one["data"] for one in lines if one["type"] == "results-exported"]
+    assert any(one["what"] == "plot" and one["name"] == "heatmap dev" for one in told)
+
+
+def test_without_the_packages_the_data_are_still_there(
+    home: World, plot: Plot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)  # as if nobody had installed it
+    refused(plot("scores"), "E101", "vl_convert", "proctor-ir[plots]")
+    assert rows(plot("scores", "--format", "csv"))
+
+
+@pytest.mark.parametrize("high", [0.518, 0.5000002, 1.0, 90.0])
+def test_steps_of_a_heat_map_are_told_apart_however_small(high: float) -> None:
+    values = [0.5 + n * (high - 0.5) / 6 for n in range(7)]
+    rows = tuple({"row": "a/x", "topic": f"{n}", "value": value} for n, value in enumerate(values))
+    facts = {"axis": "nDCG", "measure": "nDCG", "topics": [row["topic"] for row in rows]}
+    made = heatmap.chart(
+        Drawn("heatmap", "title", "says", heatmap.COLUMNS, rows, heatmap.chart, facts)
+    ).to_dict()
+    scale = made["encoding"]["color"]["scale"]
+    assert len(set(scale["domain"])) == len(scale["range"]) == 7
+
+
+def test_one_row_is_called_one_row(tmp_path: Path) -> None:
+    records.write_project(tmp_path)
+    load_commands()
+    world = World.make(tmp_path)
+    world.scored("alpha", "x", scores=dict.fromkeys(TOPICS, 0.9726), datasets=("dev", "test"))
+    where = {"RUNNER_ROOT": str(tmp_path), "RUNNER_HOME": str(world.config.home), "COLUMNS": "80"}
+
+    def one(kind: str, form: str = "csv") -> Result:
+        return CliRunner().invoke(app, ["plot", records.TASK, kind, "--format", form], env=where)
+
+    said = one("scores").stderr
+    assert "alpha/x has the only nDCG@10, 0.9726. Its 95 % interval goes from 0.9726 to 0.9726." in said
+    assert "alone counts, received on 2026-01-05. Its nDCG@10 is 0.9726." in one("dates").stderr
+    assert "The only row, alpha/x, has 0.9726 with" in one("time").stderr
+    refused(one("measures"), "E102", "two rows")
+    for kind in ("scores", "dates", "time"):
+        assert ">1<" not in (text := one(kind, "svg").stdout), "no tick is rounded to another figure"
+        assert ">0.9" in text or ">1.0" in text
+
+
+@pytest.mark.parametrize("seconds", [0, 40, 599, 3600, 40 * 3600, 7 * 86400, 40 * 86400, 800 * 86400])
+def test_no_two_ticks_of_dates_are_the_same_words(seconds: int) -> None:
+    rows = [
+        {**dict.fromkeys(("row", "tag"), str(n)), "group": "automatic", "value": n / 9, "best": n / 9}
+        | {
+            "registered": f"{datetime(2026, 1, 5, 12, tzinfo=UTC) + n * timedelta(seconds=seconds) / 8:%Y-%m-%dT%H:%M:%SZ}"
+        }
+        for n in range(9)
+    ]
+    ends = [datetime.fromisoformat(str(rows[n]["registered"])) for n in (0, -1)]
+    facts = {"axis": "AP", "measure": "AP", "format": dates.ticks(*ends)}
+    text = drawn(Drawn("dates", "t", "s", dates.COLUMNS, tuple(rows), dates.chart, facts), "svg").decode()
+    months = [
+        one.text for one in ET.fromstring(text).iter() if re.match(r"[0-9]+ Jan|[0-9]+ [A-Z]", one.text or "")
+    ]
+    assert months and len(months) == len({*months}), months
+
+
+def test_labels_at_the_ends_of_an_axis_keep_their_places(home: World, plot: Plot) -> None:
+    """Pulled inwards, the first and the last lay over their neighbours; and names take half a phone at most."""
+    axis = json.loads(plot("scores", "--format", "json").stdout)["config"]["axis"]
+    assert axis["labelFlush"] is False and axis["labelLimit"] <= 150

@@ -1,0 +1,71 @@
+"""Answers of an application as files: where each goes, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.web.static import Missing, collect, place_of, write
+
+PAGES = {
+    "/": '<a href="/tasks/a?x=1#top">a</a> <a href="https://example.org/">b</a> <a href="#c">c</a>',
+    "/tasks/a": '<a title="/x" href="/">up</a> <a href="/gone">gone</a><svg><text>a name href="/no"</text></svg><link rel="alternate" href="/api/v1/tasks/a">',
+    "/robots.txt": "User-agent: *",
+    "/api/v1/tasks/a": "{}",
+}
+
+
+async def application(scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+    text = PAGES.get(scope["path"])
+    kinds = {"/robots.txt": b"text/plain", "/api/v1/tasks/a": b"application/json"}
+    headers = [(b"content-type", kinds.get(scope["path"], b"text/html; charset=utf-8"))]
+    await send({"type": "http.response.start", "status": 404 if text is None else 200, "headers": headers})
+    await send({"type": "http.response.body", "body": (text or "").encode()})
+
+
+def test_links_are_followed_and_lead_from_file_to_file(tmp_path: Path) -> None:
+    found, missing = collect(application, "localhost")
+    assert missing == [Missing("/tasks/a", "/gone", 404)]
+    write(found, tmp_path)
+    first, second = ((tmp_path / name).read_text() for name in ("index.html", "tasks/a.html"))
+    assert (
+        'href="tasks/a.html#top"' in first and 'href="https://example.org/"' in first and 'href="#c"' in first
+    )
+    assert (
+        'href="../index.html"' in second
+        and 'href="a.json"' in second
+        and 'title="/x"' in second
+        and 'name href="/no"' in second
+    )
+    assert (tmp_path / "tasks/a.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize(
+    ("path", "is_page", "place"),
+    [
+        ("/", True, "index.html"),
+        ("/tasks/a", True, "tasks/a.html"),
+        ("/tasks/a.b", True, "tasks/a.b.html"),
+        ("/downloads/tasks/a/main.html", False, "downloads/tasks/a/main.html"),
+        ("/api/v1/tasks", False, "index.json"),
+        ("/api/v1/tasks/a/rounds/r/boards/main", False, "tasks/a/rounds/r/main.json"),
+        ("/api/v1/tasks/a/boards/boards", False, "tasks/a/boards.json"),
+    ],
+)
+def test_each_address_has_its_file(path: str, is_page: bool, place: str) -> None:
+    assert place_of(path, is_page) == place
+
+
+@pytest.mark.parametrize("path", ["/../x", "/a/%2e%2e/x", "/a//x", "/a/%5c..", "/a/%00", "/a/"])
+def test_no_address_leads_out_of_the_folder(path: str) -> None:
+    with pytest.raises(ValueError, match="no place"):
+        place_of(path, False)
+
+
+def test_two_pages_are_never_one_file(tmp_path: Path) -> None:
+    found, _ = collect(application, "localhost")
+    with pytest.raises(ValueError, match="one file"):
+        write({**found, "/Tasks/A": found["/"]}, tmp_path)

@@ -1,0 +1,174 @@
+"""Clocks that are set back and forward under a real front and working work: nothing is lost, doubled or charged, and it is said."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+
+from runner.exchange.access import Token
+from runner.exchange.inbox import answered
+from runner.exchange.published import Published
+from runner.execution.machine import Machine
+from runner.records.store.charges import quota
+from runner.work.loop import Work
+from runner.work.managing import managing
+from tests.e2e.test_uploads_scored import run_text
+from tests.runner.execution.test_coordinator import Notes
+from tests.runner.execution.test_pool import EVALUATOR, World
+from tests.runner.web.test_routes import form_of
+from tests.runner.work.test_loop import outcomes, team, until
+from tests.worlds.mini import Project, call
+from tests.worlds.site import serving
+
+DAY = timedelta(days=1)
+NONE = timedelta(0)
+
+
+@dataclass
+class Turned:
+    """The clock of a machine, as somebody set it."""
+
+    by: timedelta = NONE
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.by
+
+
+@dataclass
+class Server:
+    """A front and work, each with its clock."""
+
+    world: World
+    token: Token
+    url: str
+    front: Turned
+    work: Turned
+    said: list[str] = field(default_factory=list)
+
+    def client(self, token: bool = True) -> httpx2.Client:
+        headers = {"authorization": f"Bearer {self.token}"} if token else {}
+        return httpx2.Client(base_url=self.url, trust_env=False, timeout=30, headers=headers)
+
+    def set(self, front: timedelta, work: timedelta) -> None:
+        self.front.by, self.work.by = front, work
+
+    def hand_in(self, software: str) -> dict[str, Any]:
+        """Hand in a run file, wait for the answer, and see that both halves of the receipt are there."""
+        with self.client() as client:
+            said = client.post(
+                "/api/v1/tasks/mini/run-files",
+                data={"software": software, "dataset": "dev"},
+                files={"file": ("run.txt", run_text("dev", software).encode())},
+            )
+            assert said.status_code == 202, said.text
+            id = said.json()["request"]
+            published = self.world.project.config.published
+            answer: dict[str, Any] = until(lambda: answered(published, id))
+            shown = client.get(f"/api/v1/requests/{id}")
+            assert shown.status_code == 200
+        return answer
+
+    def used(self) -> int:
+        use = quota(self.world.store, self.world.tasks["mini"], "alpha")
+        return use.used + use.open
+
+
+@contextmanager
+def at_work(world: World, clock: Turned) -> Iterator[Notes]:
+    notes, config = Notes(), world.project.config
+    machine = Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
+    work = Work(config, notes, machine=machine, clock=clock)
+    thread = threading.Thread(target=work.run)
+    thread.start()
+    try:
+        yield notes
+    finally:
+        work.end()
+        thread.join(60)
+
+
+@pytest.fixture
+def server(project: Project) -> Iterator[Server]:
+    project.write_task(uploads=True, quota={"submissions": 9})
+    world, front, work = World(project), Turned(), Turned()
+    with ExitStack() as stack:
+        stack.callback(world.close)
+        token = team(world)
+        notes = stack.enter_context(at_work(world, work))
+        published = Published(project.config.published)
+        until(lambda: published.view("public").get("tasks/mini"))
+        url = stack.enter_context(serving(project.config.exchange, project.home / "front", clock=front))
+        yield Server(world, token, url, front, work, notes.lines)
+        assert notes.problems == []
+
+
+@pytest.mark.parametrize(
+    ("front", "work"),
+    [(-DAY, -DAY), (DAY, NONE), (NONE, -DAY), (NONE, DAY)],
+    ids=["both back", "front forward", "work back", "work forward"],
+)
+def test_hand_ins_are_taken_once_whatever_the_clocks_say(
+    server: Server, front: timedelta, work: timedelta
+) -> None:
+    begun = datetime.now(UTC)
+    with server.client(token=False) as person:
+        form = form_of(person.get("/sign-in").text)
+        person.post("/sign-in", data={"form-token": form, "token": str(server.token)})
+        assert person.get("/team").status_code == 200
+        for n, (f, w) in enumerate(((NONE, NONE), (front, work), (NONE, NONE))):
+            server.set(f, w)
+            answer = server.hand_in(f"s{n}")
+            assert answer["accepted"], answer
+            counted = datetime.strptime(answer["arrival"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+            assert counted - begun - w < timedelta(minutes=3), "never in what work takes for the future"
+            assert min(abs(counted - begun - w), abs(counted - begun - f)) < timedelta(minutes=6)
+        assert person.get("/team").status_code == 200, "who was signed in is again"
+    until(lambda: outcomes(server.world) == ["scored"] * 3)
+    types = [event.type for event in server.world.store.log]
+    assert types.count("submission-registered") == types.count("request-decided") == 3
+    assert types.count("attempt-committed") == server.used() == 3
+
+
+def test_a_deadline_that_a_wrong_clock_sees_costs_nothing(server: Server) -> None:
+    closes = (datetime.now(UTC) + DAY).strftime("%Y-%m-%d %H:%M UTC")
+    server.world.project.write_task(uploads=True, quota={"submissions": 9}, closes=closes)
+    server.set(2 * DAY, 2 * DAY)
+    answer = server.hand_in("early")
+    assert not answer["accepted"] and answer["code"] == "E210" and server.used() == 0
+    server.set(NONE, NONE)
+    assert server.hand_in("early")["accepted"] and server.used() == 1
+
+
+def test_work_says_that_its_clock_was_set_back(server: Server) -> None:
+    server.hand_in("one")
+    server.set(-DAY, -DAY)
+    server.hand_in("two")
+    assert [line for line in server.said if "the clock of this machine was set back" in line] != []
+    call(
+        server.world.project, "store", "verify"
+    )  # the order of events is that of the log, whatever their times
+    with server.client(token=False) as person:
+        assert "Nothing evaluates runs here" in person.get("/").text, "as the sign of life is of tomorrow"
+
+
+@pytest.mark.parametrize("by", [-DAY, DAY], ids=["back", "forward"])
+def test_a_one_time_link_opens_once(server: Server, by: timedelta) -> None:
+    with managing(server.world.project.config) as office:
+        link = f"/link/{office.link(office.accounts.of_team('alpha'), timedelta(hours=1))[0]}"
+    with server.client(token=False) as person:
+        server.set(by, by)
+        seen = person.get(link)
+        if by > NONE:  # it is over by this clock, and nothing used it up
+            assert seen.status_code == 404
+            server.set(NONE, NONE)
+            seen = person.get(link)
+        assert person.post(link, data={"form-token": form_of(seen.text)}).status_code == 200
+        server.set(NONE, NONE)
+        assert person.get(link).status_code == 404, "used"

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from runner.execution.attempt import evaluate, execute
 from runner.execution.evaluator import Evaluator
+from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
 from runner.execution.machine import Machine
@@ -307,7 +308,8 @@ class Coordinator:
         left = replace(todo, work=tuple(p for p in todo.work if p.run.id not in unusable))
         workspace = replace(self.workspace, evaluators=evaluators)
         with _interruptible(control), self.listener.progress(len(left.work)) as on_progress:
-            pool = Pool(engine, workspace, control, jobs=jobs, on_progress=on_progress)
+            executor = LocalExecutor(engine, workspace, control, jobs=jobs)
+            pool = Pool(executor, workspace, control, on_progress=on_progress)
             done = pool.run(left)
         return Result(done, pool.failed | unusable)
 

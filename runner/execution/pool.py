@@ -1,35 +1,30 @@
-"""The pool of workers: runs the plan, bounded by processors and memory, fair among teams, one commit at a time.
+"""The pool: runs the plan, bounded by processors and memory of its hosts, fair among teams, one commit at a time.
 
-Workers execute and evaluate; they touch no database. The coordinator (the thread that called
-:meth:`Pool.run`) commits what they bring back and asks the store what the run needs next.
+Its executor executes and evaluates, and touches no database. The coordinator (the thread that called
+:meth:`Pool.run`) commits what comes back and asks the store what the run needs next.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import schemas
-from runner.engines.base import Engine
-from runner.engines.lending import Rooms
-from runner.execution.attempt import evaluate, execute
+from runner.execution.executors.base import HERE, Executor, Host, Lost, Result
 from runner.execution.plan import Plan, Planned
-from runner.execution.schedule import Capacity, Schedule, lane_of, slots
+from runner.execution.schedule import Schedule, lane_of
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import PLATFORM, RunnerError
 from runner.model.run import Run
-from runner.model.task import Task
 from runner.records.archive import Attempt, Evaluation
 from runner.records.commit import commit
 from runner.records.store.queries import find_run, pauses
-from runner.submissions.kept import take_image
 
 
 @dataclass
@@ -72,6 +67,10 @@ class RunProgress:
     text: str = ""
 
 
+LOOK = 1.0  # seconds between two looks at hosts that come and go
+LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
+
+
 class Undone(NamedTuple):
     """Why a run could not be done, and the exit code for that: 4 for the organiser's files, 3 for the platform."""
 
@@ -80,74 +79,77 @@ class Undone(NamedTuple):
 
 
 class Pool:
-    """Runs a plan. ``jobs`` bounds how many containers run at once, besides what the machine bounds."""
+    """Runs a plan by an executor."""
 
     def __init__(
         self,
-        engine: Engine,
+        executor: Executor,
         workspace: Workspace,
         control: Control,
         *,
-        jobs: int | None = None,
         on_progress: Callable[[RunProgress], None] = lambda _: None,
     ) -> None:
-        self.engine, self.workspace, self.control, self.on_progress = engine, workspace, control, on_progress
-        self._info = engine.info()
-        self.jobs = slots(self._info, jobs)
-        self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
-        self.rooms = Rooms(engine, self.jobs)
+        self.executor, self.workspace, self.control, self.on_progress = (
+            executor,
+            workspace,
+            control,
+            on_progress,
+        )
         self.done: dict[str, Run] = {}
         self.failed: dict[str, Undone] = {}  # run id -> why it could not be done
+        self._lost: Counter[str] = Counter()  # run id -> how often its host went down with it
 
     def run(self, plan: Plan) -> dict[str, Run]:
         """Do all of ``plan``; returns the runs it touched, as they stand at the end.
 
         Raises KeyboardInterrupt after every container was removed; what was sealed by then is committed.
         """
-        schedule = Schedule(plan.work, Capacity.of(self._info), partial(lane_of, self.workspace))
-        active = 0
-        with (
-            self.rooms,
-            ThreadPoolExecutor(max_workers=self.jobs, thread_name_prefix="worker") as workers,
-        ):
-            try:
-                while True:
-                    paused = self._paused()
-                    while active < self.jobs and (planned := schedule.next(paused)) is not None:
-                        if self._called_off(planned):
-                            schedule.settled(planned.run.id)
-                            continue
-                        schedule.started(planned)
-                        self.on_progress(RunProgress("started", planned.run, planned.step))
-                        workers.submit(self._work, planned)
-                        active += 1
-                    if not active:
-                        self._give_up(schedule.waiting(), paused)
-                        return self.done
-                    planned, result = self.results.get()
-                    active -= 1
-                    schedule.ended(planned)
-                    if (after := self._settle(planned, result)) is not None:
-                        schedule.continue_with(after)
-                    else:
-                        self._done(planned, self._current(planned))
-                        schedule.settled(planned.run.id)
-            except BaseException:
-                self.control.stop.set()
-                workers.shutdown(wait=True, cancel_futures=True)
-                while not self.results.empty():
-                    _, result = self.results.get()
-                    if isinstance(result, (Attempt, Evaluation)):
-                        commit(self.workspace.store, result)
-                raise
+        try:
+            with self.executor:
+                try:
+                    return self._run(plan)
+                except BaseException:
+                    self.control.stop.set()
+                    raise
+        except BaseException:
+            while (ended := self.executor.ended(0)) is not None:
+                if isinstance(ended[1], (Attempt, Evaluation)):
+                    commit(self.workspace.store, ended[1])
+            raise
+
+    def _run(self, plan: Plan) -> dict[str, Run]:
+        executor, schedule = self.executor, Schedule(plan.work, partial(lane_of, self.workspace))
+        at: dict[str, Host] = {}  # run id -> where a step of it is being done
+        while True:
+            paused = self._paused()
+            while (found := schedule.next(executor.hosts(), paused, executor.takes)) is not None:
+                planned, host = found
+                if self._called_off(planned):
+                    schedule.settled(planned.run.id)
+                    continue
+                schedule.started(planned, host)
+                at[planned.run.id] = host
+                self.on_progress(RunProgress("started", planned.run, planned.step))
+                executor.begin(planned, host)
+            if not at and not executor.expects(schedule.waiting()):
+                self._give_up(schedule.waiting(), paused)
+                return self.done
+            # Hosts come and go: where they can, they are looked at again now and then.
+            ended = executor.ended(None if executor.fixed else LOOK)
+            if ended is None:
+                continue
+            planned, result = ended
+            schedule.ended(planned, at.pop(planned.run.id))
+            if (after := self._settle(planned, result)) is not None:
+                schedule.continue_with(after)
+            else:
+                self._done(planned, self._current(planned))
+                schedule.settled(planned.run.id)
 
     def _paused(self) -> Callable[[Planned], str]:
         """Why a step is not begun because its task or dataset was paused meanwhile; empty where it may be."""
         now = pauses(self.workspace.store)
         return lambda planned: self.workspace.why_paused(planned.run, now) if planned.pausable else ""
-
-    def _task(self, planned: Planned) -> Task:
-        return self.workspace.tasks[planned.run.submission.task]
 
     def _current(self, planned: Planned) -> Run:
         return find_run(self.workspace.store, planned.run.id, self.workspace.tasks.values())
@@ -158,11 +160,12 @@ class Pool:
 
     def _give_up(self, waiting: Sequence[Planned], paused: Callable[[Planned], str]) -> None:
         """Nothing is running and still nothing may start: the rest is paused, the machine is too small for it, or it waits for such runs."""
-        rest = {planned.run.id for planned in waiting}
+        rest, hosts = {planned.run.id for planned in waiting}, self.executor.hosts()
         reasons: dict[str, str] = {}
         for planned in waiting:
             if not rest.intersection(planned.needs):
-                small = "this machine has less memory or fewer processors than the task's limits ask for"
+                machine = HERE if [host.name for host in hosts] == [HERE] else "every host that takes it"
+                small = f"{machine} has less memory or fewer processors than the task's limits ask for"
                 reasons[planned.run.id] = paused(planned) or small
         more = reasons
         while more:
@@ -196,31 +199,15 @@ class Pool:
         self._done(planned, run)
         return True
 
-    def _work(self, planned: Planned) -> None:
-        """In a worker: one step. Whatever happens comes back as a result."""
-        try:
-            self.results.put((planned, self._step(planned)))
-        except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
-            self.results.put((planned, error))
-
-    def _step(self, planned: Planned) -> Attempt | Evaluation:
-        run, archive = planned.run, self.workspace.store.archive
-        if planned.step == "execute":
-            take_image(self.engine, self.workspace.bundles[run.submission.id])
-            job = planned.job or self.workspace.job(run)
-            self.workspace.check_current(job)
-            return execute(job, self.engine, archive, self.control)
-        task, number = self._task(planned), run.outcome.attempt
-        assert number is not None
-        attempt = archive.attempt(task.id, run.id, number)
-        evaluator = self.workspace.evaluators[task.id]
-        dataset = task.datasets[run.dataset]
-        return evaluate(
-            attempt, evaluator, dataset, run.scenario, self.engine, archive, self.control, self.rooms
-        )
-
-    def _settle(self, planned: Planned, result: Attempt | Evaluation | BaseException) -> Planned | None:
-        """Commit what a worker brought, and say what the run needs next (None: nothing)."""
+    def _settle(self, planned: Planned, result: Result) -> Planned | None:
+        """Commit what came of a step, and say what the run needs next (None: nothing)."""
+        if isinstance(result, Lost):
+            self._lost[planned.run.id] += 1
+            if self._lost[planned.run.id] < LOSSES:
+                return planned
+            why = f"{result}; that happened {LOSSES} times. Look at the hosts, then start it again"
+            self._blocked(planned, why)
+            return None
         if isinstance(result, RunnerError):
             fix = f" Fix: {result.fix}" if result.fix else ""
             self._blocked(planned, f"{result.what}. {result.why}".strip() + fix, result.exit_code)

@@ -1,4 +1,4 @@
-"""Which step starts next: fair among teams, within the memory and processors of the engine's machine."""
+"""Which step starts next, and where: fair among teams, within the memory and processors of the hosts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from runner.engines.base import EngineInfo
+from runner.execution.executors.base import Host
 from runner.execution.plan import Planned, Step
 from runner.execution.workspace import Workspace
 from runner.model.limits import Limits, chosen
@@ -42,33 +43,6 @@ def lane_of(workspace: Workspace, planned: Planned) -> Lane:
     return Lane(task.datasets[planned.run.dataset].visibility, planned.step, submission.team, limits)
 
 
-def slots(info: EngineInfo, jobs: int | None) -> int:
-    """How many steps are done at once at most: ``jobs``, or as many as the engine's machine has processors."""
-    return max(1, jobs or int(info.cpus) or 1)
-
-
-@dataclass
-class Capacity:
-    """What the engine's machine has left: bytes of memory, and processors."""
-
-    memory: float
-    cpus: float
-
-    @classmethod
-    def of(cls, info: EngineInfo) -> Capacity:
-        """All that steps may use: a tenth of the memory is left to the machine."""
-        return cls(info.memory * 0.9, float(info.cpus))
-
-    def fits(self, limits: Limits) -> bool:
-        """Whether a step with these limits can start now."""
-        return limits.memory <= self.memory and limits.cpus <= self.cpus + 1e-9
-
-    def take(self, limits: Limits, sign: int = 1) -> None:
-        """Reserve what a step may use; with ``sign`` -1 give it back."""
-        self.memory -= sign * limits.memory
-        self.cpus -= sign * limits.cpus
-
-
 @dataclass(frozen=True)
 class Lane:
     """What decides when a step may start; steps of one lane start in the order in which they came."""
@@ -80,19 +54,16 @@ class Lane:
 
 
 class Schedule:
-    """The steps that wait, and what is running now.
+    """The steps that wait.
 
     ``lane_of`` says what a step needs. Steps wait by lane, so that choosing one costs as much as there are teams and
     kinds of steps, not as much as there are steps.
     """
 
-    def __init__(
-        self, work: Iterable[Planned], capacity: Capacity, lane_of: Callable[[Planned], Lane]
-    ) -> None:
-        self.capacity, self._lane_of = capacity, lane_of
+    def __init__(self, work: Iterable[Planned], lane_of: Callable[[Planned], Lane]) -> None:
+        self._lane_of = lane_of
         self._lanes: dict[Lane, deque[tuple[int, Planned]]] = {}
         self._served: Counter[str] = Counter()
-        self._active: Counter[Visibility] = Counter()
         self._earlier = count(-1, -1)
         self._open: set[str] = set()
         for number, planned in enumerate(work):
@@ -112,55 +83,70 @@ class Schedule:
         """Steps that wait for this run as their input may start now."""
         self._open.discard(run_id)
 
-    def next(self, held: Callable[[Planned], object] = lambda _: False) -> Planned | None:
-        """The next step to start: of the team that was served least, first come first served within it.
+    def next(
+        self,
+        hosts: Sequence[Host],
+        held: Callable[[Planned], object] = lambda _: False,
+        takes: Callable[[Host, Planned], bool] = lambda *_: True,
+    ) -> tuple[Planned, Host] | None:
+        """The next step to start, of the team that was served least, first come first served within it; and the host for it.
 
-        Public before blinded, and never both at once: the engine would let one wait for the other, and has its
+        Public before blinded, and never both at once on one host: its engine would let one wait for the other, and has its
         caches emptied whenever public runs follow blinded ones (:mod:`runner.engines.turns`). Those that are ``held`` are
-        passed over. None while nothing can start.
+        passed over. Of the hosts that have room and may take it (``takes``), the one that holds most of what it needs, then the
+        one that has most left. None while nothing can start.
         """
-        now = next((visibility for visibility, number in self._active.items() if number), None)
-        ready = [
-            (
-                lane.visibility == "blinded",
-                lane.step == "execute",
-                self._served[lane.team],
-                entry[0],
-                lane,
-                entry,
-            )
-            for lane, steps in self._lanes.items()
-            if now in (None, lane.visibility) and self.capacity.fits(lane.limits)
-            if (entry := self._first_ready(steps, held)) is not None
-        ]
+        ready = []
+        for lane, steps in self._lanes.items():
+            free = [one for one in hosts if one.turn() in (None, lane.visibility) and one.fits(lane.limits)]
+            if not free or (entry := self._first_ready(steps, held, free, takes)) is None:
+                continue
+            order = (lane.visibility == "blinded", lane.step == "execute", self._served[lane.team], entry[0])
+            ready.append((order, lane, entry, free))
         if not ready:
             return None
-        *_, lane, entry = min(ready, key=lambda choice: choice[:4])
+        _, lane, entry, free = min(ready, key=lambda choice: choice[0])
         self._lanes[lane].remove(entry)
         if not self._lanes[lane]:
             del self._lanes[lane]
-        return entry[1]
+        planned, wanted = entry[1], needed_digests(entry[1])
+        fit = (host for host in free if takes(host, planned))
+        return planned, max(fit, key=lambda host: (len(host.holds & wanted), host.cpus, host.memory))
 
     def _first_ready(
-        self, steps: deque[tuple[int, Planned]], held: Callable[[Planned], object]
+        self,
+        steps: deque[tuple[int, Planned]],
+        held: Callable[[Planned], object],
+        free: Sequence[Host],
+        takes: Callable[[Host, Planned], bool],
     ) -> tuple[int, Planned] | None:
-        ready = (entry for entry in steps if not self._open.intersection(entry[1].needs))
-        return next((entry for entry in ready if not held(entry[1])), None)
+        for entry in steps:
+            planned = entry[1]
+            if self._open.intersection(planned.needs) or held(planned):
+                continue
+            if any(takes(host, planned) for host in free):
+                return entry
+        return None
 
-    def started(self, planned: Planned) -> None:
-        """Count a step as running."""
-        self._count(planned, 1)
+    def started(self, planned: Planned, host: Host) -> None:
+        """Count a step as running at a host."""
+        self._count(planned, host, 1)
         if planned.step == "execute":
             self._served[planned.run.submission.team] += 1
 
-    def ended(self, planned: Planned) -> None:
+    def ended(self, planned: Planned, host: Host) -> None:
         """Give back what a running step has used."""
-        self._count(planned, -1)
+        self._count(planned, host, -1)
 
-    def _count(self, planned: Planned, sign: int) -> None:
+    def _count(self, planned: Planned, host: Host, sign: int) -> None:
         lane = self._lane_of(planned)
-        self.capacity.take(lane.limits, sign)
-        self._active[lane.visibility] += sign
+        host.take(lane.limits, lane.visibility, sign)
+
+
+def needed_digests(planned: Planned) -> set[str]:
+    """The digests of image and data that a step needs at its host, as far as its job is made already."""
+    job = planned.job
+    return set() if job is None or job.image is None else {job.image, job.lock["digests"]["view"]}
 
 
 @dataclass(frozen=True)
@@ -191,17 +177,18 @@ def forecast(
     """
     times = {p.run.id: _seconds(p, took.get(p.run.id, Took())) for p in work}
     known = [p for p in work if times[p.run.id] is not None]
-    schedule, free = Schedule(known, Capacity.of(info), lane), slots(info, jobs)
+    schedule, host = Schedule(known, lane), Host.of(info, jobs)
+    free = host.slots
     now, ends = 0.0, list[tuple[float, int, Planned]]()
     numbers = count()
     while True:
-        while len(ends) < free and (planned := schedule.next()) is not None:
-            schedule.started(planned)
-            heappush(ends, (now + (times[planned.run.id] or 0.0), next(numbers), planned))
+        while (found := schedule.next([host])) is not None:
+            schedule.started(*found)
+            heappush(ends, (now + (times[found[0].run.id] or 0.0), next(numbers), found[0]))
         if not ends:
             break
         now, _, planned = heappop(ends)
-        schedule.ended(planned)
+        schedule.ended(planned, host)
         schedule.settled(planned.run.id)
     unknown = [lane(p).limits.wall_clock for p in work if times[p.run.id] is None]
     return Forecast(now, min(free, max(1, len(work))), len(known), len(unknown), max(unknown, default=0.0))

@@ -14,6 +14,7 @@ import pytest
 
 from runner.engines.fake import FAKE, FakeEngine, Mounts
 from runner.execution.evaluator import Evaluator
+from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Plan, Selection, plan
 from runner.execution.pool import Control, Pool, RunProgress
 from runner.execution.workspace import Workspace
@@ -94,13 +95,9 @@ class World:
             name: Evaluator.of(task, list(task.datasets.values()), self.engine, EVALUATOR)
             for name, task in desk.tasks.items()
         }
-        pool = Pool(
-            self.engine,
-            replace(desk, evaluators=evaluators),
-            self.control,
-            on_progress=self.told.append,
-            **options,
-        )
+        desk = replace(desk, evaluators=evaluators)
+        executor = LocalExecutor(self.engine, desk, self.control, **options)
+        pool = Pool(executor, desk, self.control, on_progress=self.told.append)
         self.done = pool.run(todo or plan(desk, Selection()))
         return pool
 

@@ -1,0 +1,89 @@
+"""The seam between what is to be done and who does it.
+
+The pool decides what begins when and where, and commits what comes back. An executor does single steps at its hosts and
+touches no database.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from runner.engines.base import EngineInfo
+from runner.execution.plan import Planned
+from runner.model.limits import Limits
+from runner.model.task import Visibility
+from runner.records.archive import Attempt, Evaluation
+
+HERE = "this machine"
+
+
+@dataclass(eq=False)
+class Host:
+    """A machine with an engine: what it has left (bytes of memory, processors, steps at once), and what it is at now.
+
+    ``holds`` are the digests of images and data that were brought to it already.
+    """
+
+    name: str
+    memory: float
+    cpus: float
+    slots: int
+    active: Counter[Visibility] = field(default_factory=Counter)
+    holds: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, info: EngineInfo, jobs: int | None = None, name: str = HERE) -> Host:
+        """The machine of an engine: a tenth of its memory is left to it. At most ``jobs`` steps at once, or as many as processors."""
+        return cls(name, info.memory * 0.9, float(info.cpus), max(1, jobs or int(info.cpus) or 1))
+
+    def fits(self, limits: Limits) -> bool:
+        """Whether a step with these limits can start now."""
+        return self.slots > 0 and limits.memory <= self.memory and limits.cpus <= self.cpus + 1e-9
+
+    def take(self, limits: Limits, visibility: Visibility, sign: int = 1) -> None:
+        """Reserve what a step may use; with ``sign`` -1 give it back."""
+        self.memory -= sign * limits.memory
+        self.cpus -= sign * limits.cpus
+        self.slots -= sign
+        self.active[visibility] += sign
+
+    def turn(self) -> Visibility | None:
+        """Of which visibility the data are that it works on now; None while it does nothing."""
+        return next((visibility for visibility, number in self.active.items() if number), None)
+
+
+class Lost(Exception):
+    """A step went down with its host: nothing came of it, nobody is to blame, and it can begin again elsewhere."""
+
+
+Result = Attempt | Evaluation | BaseException
+
+
+class Executor(Protocol):
+    """Does steps. It is a context; leaving it ends whatever still runs."""
+
+    fixed: bool  # whether hosts neither come nor go
+
+    def __enter__(self) -> Self:
+        """Make ready."""
+
+    def __exit__(self, *_: object) -> None:
+        """Wait until nothing of it runs any more. Who leaves because of an error has asked everything to stop before."""
+
+    def hosts(self) -> Sequence[Host]:
+        """The hosts that take work now, the same objects as long as they are there."""
+
+    def takes(self, host: Host, planned: Planned) -> bool:
+        """Whether a step may be done at a host, were it free."""
+
+    def expects(self, waiting: Sequence[Planned]) -> bool:
+        """Whether it is worth waiting for a host that takes some of the steps that wait, while nothing is being done."""
+
+    def begin(self, planned: Planned, host: Host) -> None:
+        """Begin a step at a host; what becomes of it is given out by :meth:`ended`."""
+
+    def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
+        """The next step that ended, and what came of it; None where none did within ``timeout`` seconds (None: wait)."""

@@ -12,21 +12,22 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import BinaryIO, Literal
 
-from runner.exchange.inbox import Inbox, answered
+from runner.exchange.inbox import Inbox, Ready, Refused, Request, answered, id_of
 from runner.model.limits import GIB, in_units
 from runner.web.uploads import Uploads
 
-if TYPE_CHECKING:
-    from runner.web.sessions import Sessions
-
-_KNOWN = 1000  # of the requests of a team, the newest that are looked at
+HAND_INS = ("run-file", "software")  # kinds of requests that hand something in
+STRANGE = ("register", "identity")  # kinds of requests of people who have no account yet
+NOBODY = ""  # whose those are
+_ALL = 10_000_000  # of the inbox everything is counted
 MOST = 20_000  # buckets that are kept; of more, those that were asked longest ago are forgotten
 
 
@@ -42,15 +43,19 @@ STRANGERS = Rate(100, 1.0)  # by address: what people send who are not signed in
 WRONG = Rate(10, 0.1)  # by id of a token: wrong secrets of it
 REGISTERING = Rate(10, 1 / 60)  # by address: registrations that are taken
 SENDING = Rate(300, 5.0)  # by token: what is sent with it
+# By team and kind of request, of what hands nothing in: each leaves an event, an answer and a line of the front's for ever.
+ASKING = Rate(100, 1 / 60)
 
 
 @dataclass(frozen=True)
 class Waiting:
     """What of a team may wait to be decided at a time, and how many files it may be sending in forms (each is held on the disk of
-    the front until it is whole)."""
+    the front until it is whole); ``strangers``: the same of all people without an account."""
 
-    requests: int = 100
+    requests: int = 100  # hand-ins
     size: int = 48 * GIB  # bytes of their files
+    others: int = 100  # requests of other kinds
+    strangers: int = 500
     forms: int = 4
 
 
@@ -93,43 +98,149 @@ class Bound:
         return f"{shown(self.used)} of {shown(self.most)}"
 
 
+class NoRoom(Exception):
+    """A request that is not taken now; the text says which bound it is, and ``wait`` in how many seconds to come again."""
+
+    def __init__(self, why: str, wait: int = 60) -> None:
+        super().__init__(why)
+        self.wait = wait
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What counts of a request in the inbox: whose it is, whether it hands something in, and the bytes of its file."""
+
+    who: str
+    hands_in: bool
+    size: int
+
+    @classmethod
+    def of(cls, request: Request) -> _Kept:
+        return cls(_whose(request), request.kind in HAND_INS, request.size)
+
+
 class Room:
-    """What each team has on its way and waiting. ``forms`` counts the files that teams are sending in forms."""
+    """What each team has on its way and waiting, and the only way into the inbox. ``forms`` counts the files that teams are sending in forms.
+
+    What waits is what lies in the inbox: of teams by team, of others who are signed in by account, of strangers together. Hand-ins and
+    other requests have a bound each, so that a team whose hand-ins wait can still withdraw one, and replace a token.
+    """
 
     def __init__(
-        self, sessions: Sessions, published: Path, inbox: Inbox, uploads: Uploads, most: Waiting
+        self, published: Path, inbox: Inbox, uploads: Uploads, most: Waiting, limits: Limits | None = None
     ) -> None:
-        self._sessions, self._published, self._inbox, self._uploads = sessions, published, inbox, uploads
-        self._most = most
+        self._published, self._inbox, self._uploads, self._most = published, inbox, uploads, most
+        self._limits = Limits() if limits is None else limits
+        self._lock = threading.Lock()
+        self._known: dict[str, _Kept] = {}  # by name, of what lies in the inbox
+        self._coming: dict[str, _Kept] = {}  # by id, what is being put there
         self.forms: Counter[str | None] = Counter()
 
-    def waiting(self, team: str | None) -> tuple[int, int]:
-        """How many hand-ins of a team wait to be decided, and the bytes of their files. Raises OSError."""
-        there = {id for _, id in self._inbox.waiting()}
-        if not there:
-            return 0, 0
-        known = self._sessions.noted(team, most=_KNOWN)
-        sizes = [
-            one["size"] or 0 for one in known if one["id"] in there and not self._decided(team, one["id"])
-        ]
-        return len(sizes), sum(sizes)
+    def put(self, request: Request, key: str, payload: BinaryIO | Ready | None = None) -> Request:
+        """Put a request into the inbox, where it has room; one that waits there already is not put there again.
+
+        Args:
+            request: The wish.
+            key: Of the token that its sender signed in with.
+            payload: As :meth:`Inbox.put` takes it.
+
+        Returns:
+            The request as it was written.
+
+        Raises:
+            NoRoom: So many wait, or were sent, that it is not taken.
+            Refused: It is larger than work would take.
+            OSError: The disk refused it.
+        """
+        mine = _Kept.of(request)
+        with self._lock:
+            if request.id in self._coming or any(name.endswith(request.id) for name in self._look()):
+                return request
+            self._check(mine)
+            if not mine.hands_in and request.team and (wait := self._sent_often(request)):
+                raise NoRoom(f"Your team asked for this very often: try again in {wait} seconds.", wait)
+            self._coming[request.id] = mine
+        try:
+            return self._inbox.put(request, key, payload)
+        finally:
+            with self._lock:
+                self._coming.pop(request.id, None)
+
+    def check(self, team: str | None) -> None:
+        """Raise NoRoom where a hand-in of a team has none, before it is sent; OSError."""
+        with self._lock:
+            self._look()
+            self._check(_Kept(str(team), True, 0))
+
+    def waiting(self, team: str, *, hand_ins: bool = True) -> tuple[int, int]:
+        """How many hand-ins (or other requests) of a team wait to be decided, and the bytes of their files. Raises OSError."""
+        with self._lock:
+            self._look()
+            return self._waiting(team, hand_ins)
 
     def bounds(self, team: str) -> Iterator[Bound]:
         """Every bound of a team. Raises OSError."""
         most, of = self._most, self._uploads.bounds
         (requests, size), uploads = self.waiting(team), self._uploads.of(team)
+        others, _ = self.waiting(team, hand_ins=False)
         announced = sum(one.size for one in uploads)
         yield Bound("waiting", "hand-ins that wait to be decided", requests, most.requests, "count")
         yield Bound("waiting-bytes", "their files", size, most.size, "bytes")
+        yield Bound("waiting-others", "other requests that wait to be decided", others, most.others, "count")
         yield Bound("forms", "files on their way in forms", self.forms[team], most.forms, "count")
         yield Bound("uploads", "uploads that are not handed in", len(uploads), of.open, "count")
         yield Bound("uploads-bytes", "what was announced of them", announced, of.team, "bytes")
         largest = max((one.size for one in uploads), default=0)
         yield Bound("upload-bytes", "the largest of them", largest, of.each, "bytes")
 
-    def _decided(self, team: str | None, id: str) -> bool:
-        found = answered(self._published, id)
-        return found is not None and found.get("team") == team
+    def _look(self) -> Iterable[str]:
+        """The names of what lies in the inbox, of which it is known now what counts."""
+        there = [name for name, _ in self._inbox.waiting(_ALL)]
+        found = {name: self._known.get(name) or self._read(name) for name in there}
+        self._known = {name: one for name, one in found.items() if one is not None}
+        return there
+
+    def _read(self, name: str) -> _Kept | None:
+        try:
+            return _Kept.of(self._inbox.read(name))
+        except (Refused, OSError):  # work has taken it just now
+            return None
+
+    def _check(self, mine: _Kept) -> None:
+        """Raise NoRoom where another such request has none."""
+        most, (count, size) = self._most, self._waiting(mine.who, mine.hands_in)
+        if mine.who == NOBODY:
+            bound, what = most.strangers, "requests of people without an account"
+        elif mine.hands_in:
+            bound, what = most.requests, "hand-ins of your team"
+        else:
+            bound, what = most.others, "requests of yours"
+        if count >= bound:
+            raise NoRoom(f"{bound} {what} wait to be looked at: send the next when some are decided.")
+        if mine.hands_in and size >= most.size:
+            why = f"Hand-ins of {in_units(size)} of your team wait to be looked at"
+            raise NoRoom(f"{why}: send the next when some are decided.")
+
+    def _waiting(self, who: str, hand_ins: bool) -> tuple[int, int]:
+        found = [
+            one.size
+            for name, one in self._known.items()
+            if (one.who, one.hands_in) == (who, hand_ins)
+            and id_of(name) not in self._coming
+            and answered(self._published, id_of(name)) is None
+        ]
+        found += [one.size for one in self._coming.values() if (one.who, one.hands_in) == (who, hand_ins)]
+        return len(found), sum(found)
+
+    def _sent_often(self, request: Request) -> int:
+        return self._limits.take(f"asking {request.kind}", str(request.team), ASKING)
+
+
+def _whose(request: Request) -> str:
+    """Whose a request is: a team's, an account's (no name of a team has a blank), or nobody's who is known."""
+    if request.kind in STRANGE:
+        return NOBODY
+    return request.team or f"account {request.account}"
 
 
 def address(peer: str | None, forwarded: Sequence[str], proxies: frozenset[str]) -> str:

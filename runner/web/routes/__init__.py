@@ -35,27 +35,27 @@ def rules(
 ) -> tuple[Rule, ...]:
     """The routes of the front, in the order in which they are tried; ``live`` has the streams that are open (None: new ones)."""
     uploads = uploads or Uploads(inbox.root / ".uploads")
-    room = Room(door.sessions, door.published.root, inbox, uploads, door.waiting)
+    room = Room(door.published.root, inbox, uploads, door.waiting, door.limits)
     live = live or Live(door.published.root, door.sessions.taken)
     groups = (
         Api(door),
-        Own(door, inbox),
-        HandingIn(door, inbox, uploads, room),
+        Own(door, room),
+        HandingIn(door, uploads, room),
         Uploading(door, uploads),
         Team(door, room),
         Console(door),
-        Deciding(door, inbox),
+        Deciding(door, room),
         Following(door, live),
         Feed(door),
         SigningIn(door),
         Link(door, inbox),
-        Tokens(door, inbox),
-        Registering(door, inbox),
+        Tokens(door, room),
+        Registering(door, room),
         Plots(door),
         Comparing(door),
         Reading(door),
         Boards(door),
     )
-    provider = [] if door.provider is None else [ByProvider(door, inbox, Asked(door.provider))]
+    provider = [] if door.provider is None else [ByProvider(door, room, Asked(door.provider))]
     found = [rule for group in (*groups, *provider) for rule in group.rules()]
     return (*Described(door, found).rules(), *found)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.exchange.inbox import Inbox, Refused, Request, answered
+from runner.exchange.inbox import Refused, Request, answered
 from runner.exchange.published import Object
 from runner.exchange.receipts import receipt
 from runner.web.door import Door
+from runner.web.limits import NoRoom, Room
 from runner.web.pages import piece
 from runner.web.rules import Call, Rule, Visitor
 
@@ -90,12 +91,12 @@ class Routes:
         found = answered(call.published.root, id)
         return found if found is not None and found.get("team") == call.visitor.team else None
 
-    async def put(self, call: Call, inbox: Inbox, kind: str, data: Mapping[str, Any], what: str) -> Response:
+    async def put(self, call: Call, room: Room, kind: str, data: Mapping[str, Any], what: str) -> Response:
         """Put a wish into the inbox and send to the request's page; a program is told in JSON where that is.
 
         Args:
             call: Whose wish it is.
-            inbox: Where it goes.
+            room: By which it goes there.
             kind: Of the request.
             data: As its kind asks for it.
             what: It is, in words.
@@ -108,7 +109,9 @@ class Routes:
             return self.nothing(call)
         asked = Request.new(kind, grant.account, grant.token, grant.team, arrival, data)
         try:
-            done = await run_in_threadpool(inbox.put, asked, call.visitor.key)
+            done = await run_in_threadpool(room.put, asked, call.visitor.key)
+        except NoRoom as full:
+            return self.no_room(call, full)
         except Refused:
             return self.door.refused(call.visitor, 413, "The text is too long; nothing was taken.")
         except OSError:
@@ -143,6 +146,10 @@ class Routes:
         signed = self.door.sessions.signer.sign("arrival", statement)
         self.door.sessions.note(request, what, signed)
         return signed
+
+    def no_room(self, call: Call, full: NoRoom) -> Response:
+        """429, with which bound it is and when to come again."""
+        return self.door.refused(call.visitor, 429, str(full), wait=full.wait)
 
     def nothing(self, call: Call) -> Response:
         """404, the same for what is not there and what is not the visitor's."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from runner.exchange.inbox import Inbox
 from runner.web.door import FORM, Door
+from runner.web.limits import Room
 from runner.web.routes.base import Routes, text
 from runner.web.rules import CONSOLE, ORGANISER, Call, Rule
 
@@ -20,9 +20,9 @@ MOST_TEXT = 500  # characters of a reason
 class Deciding(Routes):
     """Wishes of those who look after a task; work looks up whether they may, and does each once."""
 
-    def __init__(self, door: Door, inbox: Inbox) -> None:
+    def __init__(self, door: Door, room: Room) -> None:
         super().__init__(door)
-        self.inbox = inbox
+        self.room = room
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
@@ -71,7 +71,7 @@ class Deciding(Routes):
             data["run"] = call.at("run")
         if data.get("action") == "publish":  # one choice on the page
             data["task"], _, data["dataset"] = data.get("dataset", "").partition("/")
-        return await self.put(call, self.inbox, kind, data, f"{WORDS[kind]} {_words(data)}")
+        return await self.put(call, self.room, kind, data, f"{WORDS[kind]} {_words(data)}")
 
 
 WORDS = {

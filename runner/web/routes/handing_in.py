@@ -8,12 +8,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from runner.exchange.handing_in import Form, Takes, check_fields
-from runner.exchange.inbox import Inbox, Ready, Refused, Request
+from runner.exchange.inbox import Ready, Refused, Request
 from runner.exchange.receipts import receipt
 from runner.model.errors import Problem, RunnerError
-from runner.model.limits import in_units
 from runner.web.door import FORM, Door
-from runner.web.limits import Room
+from runner.web.limits import NoRoom, Room
 from runner.web.pages import page
 from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes, text
@@ -36,9 +35,9 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 class HandingIn(Routes):
     """What is handed in, and kept before it is answered."""
 
-    def __init__(self, door: Door, inbox: Inbox, uploads: Uploads, room: Room) -> None:
+    def __init__(self, door: Door, uploads: Uploads, room: Room) -> None:
         super().__init__(door)
-        self.inbox, self.uploads, self.waiting, self.room = inbox, uploads, door.waiting, room
+        self.uploads, self.waiting, self.room = uploads, door.waiting, room
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
@@ -122,7 +121,9 @@ class HandingIn(Routes):
             arrival = self.door.now()
             asked = Request.new("run-file", grant.account, grant.token, grant.team, arrival, data)
             try:
-                done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key, sent)
+                done = await run_in_threadpool(self.room.put, asked, call.visitor.key, sent)
+            except NoRoom as full:
+                return self.no_room(call, full)
             except Refused:
                 return self.door.refused(call.visitor, 413, "Texts or file are too long; nothing was taken.")
             except OSError:
@@ -152,9 +153,9 @@ class HandingIn(Routes):
         assert upload is not None and grant is not None
         asked = Request.new("software", grant.account, grant.token, grant.team, self.door.now(), data)
         try:
-            done = await run_in_threadpool(
-                self.inbox.put, asked, call.visitor.key, self.uploads.ready(upload)
-            )
+            done = await run_in_threadpool(self.room.put, asked, call.visitor.key, self.uploads.ready(upload))
+        except NoRoom as full:
+            return self.no_room(call, full)
         except (Refused, OSError):
             return self.door.refused(call.visitor, 507, NOT_KEPT)
         self.uploads.forget(upload.id)
@@ -194,15 +195,12 @@ class HandingIn(Routes):
     def _full(self, call: Call) -> Response | None:
         """The answer to a team of which so many hand-ins wait that others would lose their turn; None where there is room."""
         try:
-            waiting, size = self.room.waiting(call.visitor.team)
+            self.room.check(call.visitor.team)
+        except NoRoom as full:
+            return self.no_room(call, full)
         except OSError:
             return self.door.refused(call.visitor, 507, NOT_KEPT)
-        most = self.waiting
-        if waiting < most.requests and size < most.size:
-            return None
-        of = f"{most.requests} hand-ins" if waiting >= most.requests else f"Hand-ins of {in_units(size)}"
-        why = f"{of} of your team wait to be looked at: send the next when some are decided."
-        return self.door.refused(call.visitor, 429, why, wait=60)
+        return None
 
     def _sent(self, call: Call, form: FormData) -> tuple[BinaryIO | Ready | None, str, Upload | None]:
         """The file that came with a form, or the complete upload of the team that it names, and how the file is called."""

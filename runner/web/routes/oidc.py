@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.access import Token
-from runner.exchange.inbox import Inbox, Refused, Request
+from runner.exchange.inbox import Refused, Request
 from runner.exchange.oidc import TIMEOUT, Asked, NotBelieved, nonce_of
 from runner.web.door import Door
+from runner.web.limits import NoRoom, Room
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, Call, Rule
 from runner.web.sessions import LASTS
@@ -38,9 +39,9 @@ class Way:
 class ByProvider(Routes):
     """Signing in at the provider."""
 
-    def __init__(self, door: Door, inbox: Inbox, asked: Asked) -> None:
+    def __init__(self, door: Door, room: Room, asked: Asked) -> None:
         super().__init__(door)
-        self.inbox, self.asked = inbox, asked
+        self.room, self.asked = room, asked
         self._ways: dict[str, Way] = {}  # by state; lost with this process: then people begin anew
 
     def rules(self) -> tuple[Rule, ...]:
@@ -100,9 +101,11 @@ class ByProvider(Routes):
             statement = await run_in_threadpool(self._statement, given["code"], way)
             data = {"statement": statement, "key": way.token.key}
             asked = Request.new("identity", _NOBODY, way.token.id, None, self.door.now(), data)
-            await run_in_threadpool(self.inbox.put, asked, way.token.key)
+            await run_in_threadpool(self.room.put, asked, way.token.key)
         except NotBelieved as error:
             return self._no(call, str(error))
+        except NoRoom as full:
+            return self.no_room(call, full)
         except (Refused, OSError):
             return self.door.refused(call.visitor, 507, "It could not be kept. Try again later.")
         answer = await self.door.awaited(asked.id)

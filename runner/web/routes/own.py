@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from runner.exchange.inbox import Inbox
 from runner.web.door import FORM, Door
+from runner.web.limits import Room
 from runner.web.routes.api import ROOT, tagged
 from runner.web.routes.base import Routes, text
 from runner.web.rules import SIGNED_IN, TEAM, Call, Operation, Rule
@@ -27,9 +27,9 @@ _REASON = {"reason": "Why, for the event log; at most 500 characters."}
 class Own(Routes):
     """What a team decides itself, and what its softwares wrote."""
 
-    def __init__(self, door: Door, inbox: Inbox) -> None:
+    def __init__(self, door: Door, room: Room) -> None:
         super().__init__(door)
-        self.inbox = inbox
+        self.room = room
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
@@ -101,7 +101,7 @@ class Own(Routes):
             return self.door.refused(
                 call.visitor, 403, "The form is not one of this session: load the page again."
             )
-        return await self.put(call, self.inbox, "notices", data, said[:MOST_MAIL])
+        return await self.put(call, self.room, "notices", data, said[:MOST_MAIL])
 
     async def _ask(self, call: Call, kind: str, fields: tuple[str, ...]) -> Response:
         """Put a request about a submission into the inbox; whose it is, work looks up."""
@@ -117,4 +117,4 @@ class Own(Routes):
             return self.nothing(call)
         more = {name: value[:MOST_REASON] for name, value in said.items() if value}
         data: dict[str, Any] = {"submission": submission, **more}
-        return await self.put(call, self.inbox, kind, data, f"{kind} {submission}")
+        return await self.put(call, self.room, kind, data, f"{kind} {submission}")

@@ -10,12 +10,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.access import Token
-from runner.exchange.inbox import ID, Inbox, Refused, Request, answered
+from runner.exchange.inbox import ID, Refused, Request, answered
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
 from runner.model.names import check_name, contact_problem, display_problem
 from runner.web.door import FORM, Door
-from runner.web.limits import REGISTERING
+from runner.web.limits import NOBODY, REGISTERING, NoRoom, Room
 from runner.web.pages import page
 from runner.web.routes.base import Routes, text
 from runner.web.rules import EVERYBODY, Call, Rule
@@ -28,16 +28,15 @@ if TYPE_CHECKING:
 FIELDS = ("team", "contact", "affiliation", "purpose")
 MOST_MEMBERS = 50
 SHOWN = timedelta(minutes=15)  # how long a form that is sent again shows its token again
-NOBODY = ""  # the team of those who have none yet: no visitor has it
 LONGEST = {"purpose": 2000, "team": 40}  # characters; of others 100
 
 
 class Registering(Routes):
     """The form, what it sends, and what became of it."""
 
-    def __init__(self, door: Door, inbox: Inbox) -> None:
+    def __init__(self, door: Door, room: Room) -> None:
         super().__init__(door)
-        self.inbox = inbox
+        self.room = room
         self._one = asyncio.Lock()  # so that the same form, sent twice at once, is one registration
 
     def rules(self) -> tuple[Rule, ...]:
@@ -125,7 +124,11 @@ class Registering(Routes):
         key = {"key": token.key}
         asked = Request(named("request", seed), "register", account, token.id, None, now, {**data, **key})
         try:
-            await run_in_threadpool(self.inbox.put, asked, token.key)
+            await run_in_threadpool(self.room.put, asked, token.key)
+        except NoRoom as full:
+            answer = self._form(call, found, 429, [str(full)], known)
+            answer.headers["Retry-After"] = str(full.wait)
+            return answer
         except (Refused, OSError):
             return self._form(call, found, 507, ["It could not be kept. Try again later."], known)
         self.door.sessions.note(replace(asked, team=NOBODY), f"registration for {found['task']}", {})

@@ -7,8 +7,9 @@ import secrets
 from typing import TYPE_CHECKING
 
 from runner.exchange.access import Access, Grant, Token
-from runner.exchange.inbox import Inbox, Refused, Request
+from runner.exchange.inbox import Refused, Request
 from runner.web.door import FORM, Door
+from runner.web.limits import NoRoom, Room
 from runner.web.pages import page
 from runner.web.routes.base import Routes, text
 from runner.web.rules import EVERYBODY, SIGNED_IN, Call, Rule
@@ -28,9 +29,9 @@ MAKES = {  # what may be done with a new token, in words
 class Tokens(Routes):
     """One-time links, and tokens made with a token."""
 
-    def __init__(self, door: Door, inbox: Inbox) -> None:
+    def __init__(self, door: Door, room: Room) -> None:
         super().__init__(door)
-        self.inbox = inbox
+        self.room = room
         self._one = asyncio.Lock()  # of a form that is sent twice at once, each is answered
 
     def rules(self) -> tuple[Rule, ...]:
@@ -126,7 +127,9 @@ class Tokens(Routes):
         asked = Request(id, "token", grant.account, grant.token, grant.team, now, data)
         try:
             async with self._one:  # work notes the same token once
-                await run_in_threadpool(self.inbox.put, asked, key)
+                await run_in_threadpool(self.room.put, asked, key)
+        except NoRoom as full:
+            return self.no_room(call, full)
         except (Refused, OSError):
             return self.door.refused(call.visitor, 507, "It could not be kept. Try again later.")
         if replaces:

@@ -14,9 +14,10 @@ import httpx2
 import pytest
 
 from runner.exchange.access import Access, Token
-from runner.exchange.inbox import Inbox
+from runner.exchange.inbox import Inbox, Request, answer
 from runner.exchange.published import Publisher
-from runner.web.limits import STRANGERS, WRONG, Limits, Rate, Waiting, address
+from runner.web.limits import ASKING, STRANGERS, WRONG, Limits, NoRoom, Rate, Room, Waiting, address
+from runner.web.uploads import Uploads
 from tests.e2e.test_server import until
 from tests.runner.web.test_routes import Front, form_of, grant, served, task
 from tests.worlds.site import serving
@@ -143,6 +144,74 @@ def test_a_team_whose_hand_ins_wait_leaves_room_for_others(front: Front) -> None
         inbox = Inbox(front.exchange / "inbox")
         assert len(inbox.waiting()) == Waiting().requests + 1
         assert inbox.remove(inbox.waiting()[0][0]) and hand_in(team) == 202
+
+
+def test_small_requests_of_a_team_wait_in_a_room_of_their_own(front: Front, tmp_path: Path) -> None:
+    """Nobody takes the place of others by asking without end, nor closes themselves out of handing in, withdrawing or their tokens."""
+    withdraw, notices = "/api/v1/submissions/s/withdraw", "/api/v1/notices"
+    with serving(front.exchange, tmp_path / "few", waiting=Waiting(others=3, requests=1)) as url:
+        one = Front(front.exchange, url, front.tokens, front.style)
+        with one.client("team") as team, one.client("other") as other:
+            assert [team.post(withdraw).status_code for _ in range(4)] == [202, 202, 202, 429]
+            said = team.post(notices, params={"about": "done"})
+            assert said.status_code == 429 and "3 requests" in said.json()["why"], said.text
+            assert said.headers["retry-after"] == "60"
+            assert (other.post(withdraw).status_code, other.post("/token").status_code) == (202, 202)
+            told = {one["id"]: (one["used"], one["most"]) for one in bounds_of(team)}
+            assert (told["waiting-others"], told["waiting"]) == ((3, 3), (0, 1))
+            data, files = {"software": "one"}, {"file": ("run.txt", b"x")}
+            handed = [team.post("/api/v1/tasks/mini/run-files", data=data, files=files) for _ in range(2)]
+            assert [one.status_code for one in handed] == [202, 429]
+            inbox = Inbox(front.exchange / "inbox")
+            first = inbox.waiting()[0]
+            answer(front.exchange / "published", first[1], {"team": "alpha", "accepted": True})
+            assert team.post(withdraw).status_code == 202, (
+                "what is decided takes no room, also before it is removed"
+            )
+            assert team.post(withdraw).status_code == 429
+        with serving(front.exchange, tmp_path / "again", waiting=Waiting(others=3)) as url:
+            again = Front(front.exchange, url, front.tokens, front.style)
+            with again.client("team") as team:
+                assert team.post(withdraw).status_code == 429, "a front that was started anew knows it, too"
+
+
+def test_a_token_that_is_asked_for_again_waits_once(front: Front, tmp_path: Path) -> None:
+    with serving(front.exchange, tmp_path / "few", waiting=Waiting(others=1)) as url:
+        one = Front(front.exchange, url, front.tokens, front.style)
+        with one.client("team") as team:
+            said = [team.post("/token", data={"once": once, "keep": "yes"}) for once in ("a", "a", "b")]
+        assert [one.status_code for one in said] == [202, 202, 429]
+        assert said[0].json() == said[1].json() and len(Inbox(front.exchange / "inbox").waiting()) == 1
+
+
+def test_a_team_asks_for_so_much_in_an_hour_however_fast_it_is_decided(tmp_path: Path) -> None:
+    """Each request leaves an event and an answer for ever; hand-ins are bounded by quotas, and not by this."""
+    inbox, now = Inbox(tmp_path / "inbox"), Seconds()
+    room = Room(tmp_path, inbox, Uploads(tmp_path / "uploads"), Waiting(), Limits(now=now))
+
+    def ask(kind: str, team: str | None = "alpha") -> bool:
+        try:
+            room.put(Request.new(kind, f"a-{1:016}", f"{0:012}", team, "2031-01-01T00:00:00Z", {}), "k")
+        except NoRoom:
+            return False
+        return inbox.remove(inbox.waiting()[0][0])
+
+    asked = [ask("choose") for _ in range(int(ASKING.burst) + 1)]
+    assert asked == [True] * int(ASKING.burst) + [False]
+    assert ask("token") and ask("run-file") and ask("choose", "beta") and ask("review", None)
+    now.now = 61.0
+    assert [ask("choose") for _ in range(2)] == [True, False]
+
+
+def test_strangers_together_have_a_room(tmp_path: Path) -> None:
+    room = Room(tmp_path, Inbox(tmp_path / "inbox"), Uploads(tmp_path / "uploads"), Waiting(strangers=2))
+    for number in range(2):
+        room.put(
+            Request.new("register", f"a-{number:016}", f"{0:012}", None, "2031-01-01T00:00:00Z", {}), "k"
+        )
+    with pytest.raises(NoRoom, match="2 requests of people without an account wait"):
+        room.put(Request.new("identity", f"a-{3:016}", f"{0:012}", None, "2031-01-01T00:00:00Z", {}), "k")
+    room.put(Request.new("withdraw", f"a-{4:016}", f"{0:012}", "alpha", "2031-01-01T00:00:00Z", {}), "k")
 
 
 def test_files_that_wait_have_so_many_bytes_of_a_team(front: Front, tmp_path: Path) -> None:

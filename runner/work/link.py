@@ -29,12 +29,14 @@ from runner.exchange.link import MOST_NAMES, NAME
 from runner.exchange.published import ALIVE, POINTER, leads_to
 from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
+from runner.model.limits import in_units
 from runner.work.front import Front, LinkDown
 from schemas.files import atomic_file, file_sha256, sync_folder
 
 PACE = 1.0  # seconds between two rounds
 PAUSES = (1.0, 30.0)  # seconds until the next try: doubled each time, up to the second
 MOST_HERE = 32  # requests that wait at work at a time; the others wait at the front
+ROOM = 4  # times the size of a request that has to be free here: it is brought, copied, unpacked and loaded
 TRIES = 3  # times that a file is brought again whose content is not what its request says
 FILE = "link.json"
 _SECTION = ("files", "audiences")
@@ -54,6 +56,7 @@ class Link:
         ] = {}  # what the front has, by name; of what is named by its content (0, 0, 0)
         self._given: set[str] = set()  # requests that the clerk got from this process
         self._broken: dict[str, int] = {}
+        self._held = False  # requests wait for room on our disk
 
     def run(self, stop: threading.Event) -> None:
         """Keep both alike until ``stop`` is set; a link that is down is said once, and tried again."""
@@ -156,13 +159,15 @@ class Link:
 
     def _bring(self) -> bool:
         """Bring requests, and have those forgotten that were decided; whether one is here in part."""
-        more = False
+        more, held = False, []
         self.config.inbox.mkdir(parents=True, exist_ok=True)
         listed = dict(_listed(self.front.ask("GET", "inbox")))
         self._forget_parts(set(listed))
         here = {name for name, _ in self.inbox.waiting()}
         begun = {entry for entry in listed.keys() - here if self._part(entry).is_dir()}
-        for entry, files in listed.items():
+        free = shutil.disk_usage(self.inbox.root).free
+        # What has begun comes first: it has its place on the disk before anything new does.
+        for entry, files in sorted(listed.items(), key=lambda one: one[0] not in begun):
             if entry in here:
                 continue
             if entry in self._given or answered(self.config.published, id_of(entry)) is not None:
@@ -170,14 +175,30 @@ class Link:
             elif sum(files.values()) > MAX_PARCEL + MAX_REQUEST or files.get("request.json", 0) > MAX_REQUEST:
                 self.say(f"request {id_of(entry)} is none: it is larger than a request may be")
                 self._done(entry)
-            elif shutil.disk_usage(self.inbox.root).free < 4 * sum(
-                files.values()
-            ):  # it is copied, and loaded
-                continue
+            elif free < (needs := ROOM * sum(files.values()) - self._has(entry)):
+                held.append(files)
             elif entry in begun or self._may_begin(files, here, [listed[one] for one in begun]):
                 begun.add(entry)
+                free -= needs
                 more |= not self._brought(entry, files)
+        self._say_held(held)
         return more
+
+    def _has(self, entry: str) -> int:
+        """The bytes of a request that are here in part."""
+        part = self._part(entry)
+        return sum(one.stat().st_size for one in part.iterdir()) if part.is_dir() else 0
+
+    def _say_held(self, held: list[dict[str, int]]) -> None:
+        """Say that requests wait for room on our disk, and that they do no longer, each once."""
+        if held and not self._held:
+            size = in_units(sum(sum(files.values()) for files in held))
+            wait, their = ("request waits", "its") if len(held) == 1 else ("requests wait", "their")
+            why = f"{self.inbox.root} has not four times {their} {size} free; free some"
+            self.say(f"{len(held)} {wait} at {self.front.url}: {why}")
+        elif self._held and not held:
+            self.say(f"the disk has room again for what waits at {self.front.url}")
+        self._held = bool(held)
 
     def _may_begin(self, files: dict[str, int], here: Iterable[str], begun: list[dict[str, int]]) -> bool:
         """Whether a request may come beside those that are here, and those that are in part: so many, and of large ones one."""

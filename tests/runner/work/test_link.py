@@ -24,6 +24,7 @@ from runner.exchange.published import Published, Publisher
 from runner.exchange.security import SecurityLog
 from runner.model.config import Config
 from runner.model.errors import RunnerError
+from runner.model.limits import MIB
 from runner.web.door import Door
 from runner.web.routes import rules
 from runner.web.sessions import Sessions
@@ -31,6 +32,7 @@ from runner.work.front import SLICE, Front, LinkDown, check_front
 from runner.work.link import MOST_HERE, Link, last_contact
 from tests.worlds.proxy import Proxy, proxy
 from tests.worlds.site import serving
+from tests.worlds.small_disk import small_disk
 
 TOKEN = Token.new()
 PAYLOAD = b"1 Q0 d1 1 2.0 x\n" * 2000
@@ -221,6 +223,38 @@ def test_a_large_request_holds_nothing_up(here: Here, tmp_path: Path) -> None:
             rounds += 1
         assert rounds == 2, "ten MiB are three parts"
         assert set(here.decide(tmp_path / "taken")) == {large.sha256, small.sha256}
+
+
+def test_work_whose_disk_is_near_full_fetches_nothing_more_says_so_and_goes_on(
+    here: Here, tmp_path: Path
+) -> None:
+    """What is fetched is copied and loaded, so four times its size has to be there; what came of it is no longer asked for."""
+    content = bytes(6 * MIB)  # two parts
+    with small_disk(here.config.exchange, 25) as disk, front_of(here.key.public, tmp_path / "front") as away:
+        here.publish("one")
+        link = here.link(away.url)
+        large = away.ask(content)
+        assert link.round(), "one part is there"
+        ballast = disk.path / "ballast"
+        ballast.write_bytes(bytes(3 * MIB))
+        small, away.proxy.passed = away.ask(), 0
+        here.publish("two")
+        assert not link.round() and not link.round(), "nothing is left to bring now"
+        assert away.proxy.passed < SLICE, "the large one is not fetched"
+        assert [one for _, one in Inbox(here.config.inbox).waiting()] == [small.id], "what fits comes"
+        assert [
+            away.published.view("public").text(one) for one in away.published.view("public").below("tasks/")
+        ] == ["<h1>two</h1>"]
+        assert [one for one in here.said if "disk" in one] == [
+            f"1 request waits at {away.url}: {here.config.inbox} has not four times its 6 MiB free; free some"
+        ]
+        ballast.unlink()
+        while link.round():
+            pass
+        assert set(here.decide(tmp_path / "taken")) == {large.sha256, small.sha256}
+        assert here.said[-1] == f"the disk has room again for what waits at {away.url}"
+        link.round()
+        assert away.inbox.waiting() == [] and len([one for one in here.said if "disk" in one]) == 2
 
 
 def test_only_so_many_requests_are_begun_at_a_time(here: Here, tmp_path: Path) -> None:

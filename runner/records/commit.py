@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from runner.model.task import Task
 
 WORK_LOCK = "work.lock"  # of the work process, in the folder of locks
+REGISTERING = 600.0  # seconds: large images are taken in meanwhile
 IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
 
@@ -123,6 +124,28 @@ def _submission(archive: RunArchive, sealed: Attempt | Evaluation) -> str | None
         return archive.attempt(sealed.task, sealed.run_id, number).submission()
     except PlatformError:
         return None
+
+
+@contextmanager
+def registering(config: Config) -> Iterator[None]:
+    """Be the only one who registers, names or freezes: quotas and names are looked at and used in one go.
+
+    Raises E306 when another process has been at it for :data:`REGISTERING` seconds: it stands still.
+    """
+    from filelock import FileLock, Timeout
+
+    config.locks.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(config.locks / "register.lock", timeout=REGISTERING)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        why = f"It has held {lock.lock_file} for {REGISTERING:g} s."
+        fix = "look at what runs (runner work, runner register, runner submit): let it go on (kill -CONT), or end it"
+        raise PlatformError("another process is registering", why=why, fix=fix, code="E306") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _is_held(path: Path) -> bool:

@@ -29,6 +29,7 @@ from runner.model.quota import QuotaUse
 from runner.model.run import Submission
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
+from runner.records.commit import registering
 from runner.records.deadlines import check_open
 from runner.records.events import Position
 from runner.records.policy import note_policies
@@ -123,13 +124,10 @@ def register_all(
         RunnerError: the first of :func:`refusals`; E205 for a bundle that does not match its hashes; as :func:`register`
             for an image.
     """
-    from filelock import FileLock
-
     received = (clock or SystemClock()).now()
     bundles = [read_bundle(folder) for folder in folders]
-    config.locks.mkdir(parents=True, exist_ok=True)
     # Between looking at the quota and using it nobody else may register.
-    with FileLock(config.locks / "register.lock"):
+    with registering(config):
         for refusal in refusals(config, store, tasks, bundles, received, team):
             if refusal is not None:
                 raise refusal
@@ -323,10 +321,7 @@ def show_as(
 
     Raises E102 for what is not registered, E208 for what is no display name, E215 for that of another team.
     """
-    from filelock import FileLock
-
-    config.locks.mkdir(parents=True, exist_ok=True)
-    with FileLock(config.locks / "register.lock"):
+    with registering(config):
         there = submissions(store)
         teams = {entry.team: entry.team_display_name for entry in there}
         if team not in teams:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import schemas
+from runner.cli import output
 from runner.cli.remote.servers import Server, is_here
 from runner.exchange import answers
 from runner.model.errors import CODES, Problem, RunnerError
@@ -27,6 +28,8 @@ MOST_WAITS, LONGEST_WAIT = (
 # Commands that look at a server with --to, as a server's hints name them; not those that have it already.
 _ASKING = re.compile(r"\brunner (?:runs|show|logs|status)\b(?! --to\b)")
 ASK_AGAIN = 2.0  # seconds between two questions whether a request is decided
+LOOK = 15.0  # seconds between two questions whether anybody decides there
+GIVEN_UP = 600.0  # seconds for which nobody does until it is waited no longer
 
 
 class Cut(RunnerError):
@@ -118,13 +121,40 @@ class Client:
             raise self._failed(error) from error
 
     def decision(self, request: str, seconds: float | None = None) -> dict[str, Any] | None:
-        """What became of a request; waits until it is decided, at most so many ``seconds`` (None: for ever), then None."""
-        last = None if seconds is None else time.monotonic() + seconds
+        """What became of a request; waits until it is decided, at most so many ``seconds`` (None: as long as somebody decides there),
+        then None. That nobody does is said once. Raises as :meth:`get`, and E312 where nobody has for :data:`GIVEN_UP` seconds."""
+        began = worked = looked = time.monotonic()
+        told = False
         while True:
             answer: dict[str, Any] | None = self.get("api-request", "requests", request)["answer"]
-            if answer is not None or (last is not None and time.monotonic() >= last):
+            now = time.monotonic()
+            if answer is not None or (seconds is not None and now >= began + seconds):
                 return answer
+            if now - looked >= LOOK:
+                looked = now
+                if self._somebody_works():
+                    worked, told = now, False
+                else:
+                    self._nobody_works(now - worked, told)
+                    told = True
             time.sleep(ASK_AGAIN)
+
+    def _somebody_works(self) -> bool:
+        """Whether work was heard of there lately, as far as the server says. Raises as :meth:`send`."""
+        with self.send("GET", "healthz") as said:
+            return b"nobody works" not in next(said.iter_content(1000), b"")
+
+    def _nobody_works(self, seconds: float, told: bool) -> None:
+        """Say so, unless it was ``told``. Raises E312 once it was so for too long."""
+        what = f"nobody decides requests at {self.server.name} now"
+        kept = "what was sent is kept there, with the time at which it came"
+        if seconds >= GIVEN_UP:
+            fix = f"write to its organiser, and look later: runner status --to {self.server.name}"
+            raise RunnerError(
+                "E312", what, why=f"runner work has ended there, or stands still; {kept}.", fix=fix
+            )
+        if not told:
+            output.say(f"{what} (runner work has ended, or stands still); {kept}")
 
     def _signed(self, request: Any) -> Any:
         request.headers["Authorization"] = f"Bearer {self.server.token}"

@@ -17,6 +17,7 @@ from runner.model.calendar import Round, calendar, get_round
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.dates import ZonedTime
 from runner.model.errors import Problem, RunnerError, no_such
+from runner.records.commit import registering
 from runner.records.deadlines import draw_keys, ends, granted, in_utc
 from runner.records.snapshot import read_snapshot, snapshot_changed, snapshot_path, write_snapshot
 
@@ -109,12 +110,9 @@ def freeze(
     Nobody may register meanwhile, and the caller holds the coordinator's lock. Raises E102 for an unknown
     round; E211 before its date, or while runs that count are not settled (unless ``anyway``).
     """
-    from filelock import FileLock
-
     clock = clock or SystemClock()
     round_ = get_round(task, round_id)
-    config.locks.mkdir(parents=True, exist_ok=True)
-    with FileLock(config.locks / "register.lock"):
+    with registering(config):
         state = _state(task, store, round_id, clock)
         if state.frozen:
             return state, False

@@ -214,6 +214,14 @@ RunArgument = Annotated[
     str,
     typer.Argument(help="A run, as runner runs lists it, or the beginning of its id.", autocompletion=_runs),
 ]
+RunsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Two to eight runs, as runner runs lists them, or the beginnings of their ids.",
+        autocompletion=_runs,
+        show_default=False,
+    ),
+]
 ReceiptArgument = Annotated[Path, typer.Argument(help="A receipt, as the server gave it.")]
 KeyOption = Annotated[
     list[str] | None,

@@ -133,3 +133,15 @@ def sign_test(wins: int, losses: int) -> float:
     of the American Statistical Association 41, 1946). 1 where there are neither."""
     count, fewer = wins + losses, min(wins, losses)
     return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / (1 << count))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction (S. Holm, Scandinavian Journal of Statistics 6, 1979): adjusted p-values in
+    the order given."""
+    count = len(p_values)
+    adjusted = [0.0] * count
+    highest = 0.0
+    for step, index in enumerate(sorted(range(count), key=lambda i: p_values[i])):
+        highest = max(highest, min(1.0, (count - step) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted

@@ -1,1 +1,1 @@
-"""Two runs beside each other: topic by topic, what they retrieved, what is inside them; as text, JSON and a page."""
+"""Two to eight runs beside each other: topic by topic, what they retrieved, what is inside two; as text, JSON and a page."""

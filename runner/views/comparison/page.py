@@ -1,4 +1,4 @@
-"""Two runs beside each other as one HTML page: no script, nothing loaded from elsewhere, every text escaped."""
+"""Runs beside each other as one HTML page: no script, nothing loaded from elsewhere, every text escaped."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from runner.exchange.look.sides import rows
 from runner.model.comparing.overlap import DEPTHS, Overlap, Rankings, mean, overlaps
+from runner.model.comparing.several import LETTERS
 from runner.model.comparing.topics import Compared, sorted_pairs
 from runner.model.kinds import Content, kind_spec
 from runner.views.audience import Audience, escape
+from runner.views.comparison.several import Comparisons
 from runner.views.comparison.topics import Comparison
 from runner.views.pages import macros, render
 from runner.views.redact import RunView
@@ -84,6 +86,32 @@ def page(made: Comparison, task: Task, audience: Audience, beside: Within) -> st
         overlap=mean(overlap) if overlap else None,
         inside=list(_beside(*beside.inside, ranked)),
         noun=beside.inside[0].key if beside.inside[0] else "",
+    )
+
+
+def page_of_all(made: Comparisons, task: Task, audience: Audience, dataset: Dataset) -> str:
+    """The page of three to eight runs.
+
+    Args:
+        made: All runs on each measure.
+        task: Their task.
+        audience: For whom the page is.
+        dataset: What they are on.
+    """
+    may = dataset.visibility == "public" or audience.kind == "organiser"
+    shown = [one for one in made.measures if one.id in made.shown] or list(made.measures)
+    return render(
+        "runner.views.comparison/several.html",
+        style=STYLE,
+        made=made,
+        named=list(zip(LETTERS, made.runs, strict=False)),
+        audience=audience,
+        names=measure_names(task, [one.id for one in made.measures]),
+        measures=[*shown, *(one for one in made.measures if one not in shown)],
+        ranked=made.ranked,
+        most=MAX_TOPICS,
+        depths=DEPTHS,
+        texts=_texts(dataset) if may else {},
     )
 
 

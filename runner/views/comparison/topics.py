@@ -81,18 +81,18 @@ class Comparison:
         return out.getvalue()
 
 
-def pair(runs: Iterable[Run], first: str, second: str) -> tuple[str, str]:
-    """The ids of two of ``runs``, each named by its beginning; ``#n`` stays.
+def named(runs: Iterable[Run], texts: Sequence[str]) -> list[str]:
+    """The ids of those of ``runs`` that are named, each by its beginning; ``#n`` stays.
 
-    Of several that fit, those count that are scored, and those on the one dataset and scenario that both have. Raises E102
+    Of several that fit, those count that are scored, and those on the one dataset and scenario that all have. Raises E102
     when none is left, or several are.
     """
     known = list(runs)
-    ours, theirs = _fitting(known, first), _fitting(known, second)
-    shared = {_place(run) for run in ours} & {_place(run) for run in theirs}
+    fitting = [_fitting(known, text) for text in texts]
+    shared = set.intersection(*({_place(run) for run in found} for found in fitting))
     if len(shared) == 1:
-        ours, theirs = ([run for run in side if _place(run) in shared] for side in (ours, theirs))
-    return run_named([run.id for run in ours], first), run_named([run.id for run in theirs], second)
+        fitting = [[run for run in found if _place(run) in shared] for found in fitting]
+    return [run_named([run.id for run in found], text) for found, text in zip(fitting, texts, strict=True)]
 
 
 def _fitting(runs: Sequence[Run], text: str) -> list[Run]:
@@ -127,27 +127,13 @@ def compare(
         RunnerError: E101 for runs that cannot be compared, E102 for an unknown measure and for runs without scores, E103
             when the audience may not see their scores by topic.
     """
-    _check_pair(first, second)
-    for view in (first, second):
-        _check_scores(view)
-    known = {*first["scores"], *second["scores"], *first["pending"], *second["pending"]}
-    for name in wanted:
-        if name not in known:
-            raise no_such("measure", name, sorted(known), of=f"{task.id}", fix="name one by its id")
-    table = ranking(task, Cell(first["dataset"], first["scenario"]))
-    shown = () if table is None else tuple(dict.fromkeys((*table.rank_by.measures, *table.measures)))
-    order = list(dict.fromkeys((*shown[:1], *task.measures, *sorted(known))))
-    ids = list(wanted) or [name for name in order if name in known]
-    left_out = {name: why for name in ids if (why := _why_not(first, second, name))}
-    made = [_compared(first, second, task, name, resampled) for name in ids if name not in left_out]
+    both = (first, second)
+    check(both)
+    ids, left_out, shown = measures_of(both, task, wanted)
+    made = [_compared(first, second, task, name, resampled) for name in ids]
     made = [*map(partial(_bootstrapped, resampled), _tested(made))]
     if all(one.p is None and not one.pairs for one in made):
-        raise RunnerError(
-            "E101",
-            "the runs have no topic in common on any measure",
-            why=" ".join(f"{name}: {why}." for name, why in left_out.items()) or "None has values by topic.",
-            fix="runner show RUN says what there is",
-        )
+        raise nothing_shared(left_out)
     cells = tuple(Cell(view["dataset"], view["scenario"]) for view in (first, second))
     return Comparison(
         first["run"],
@@ -155,29 +141,76 @@ def compare(
         (cells[0], cells[1]),
         tuple(made),
         left_out,
-        tuple(wanted) or tuple(name for name in shown if name in known),
+        shown,
         (*_notes(first, second, made), *notes),
     )
 
 
-def unlike(first: Run, second: Run) -> Iterator[str]:
-    """What makes the scores of two runs hard to compare: other truths, or another evaluator."""
+def measures_of(
+    views: Sequence[RunView], task: Task, wanted: Sequence[str]
+) -> tuple[list[str], dict[str, str], tuple[str, ...]]:
+    """On what runs of a dataset can be compared.
+
+    Args:
+        views: The runs.
+        task: Their task.
+        wanted: Ids of measures; empty: all.
+
+    Returns:
+        The ids of the measures that all have, why others are left out, and which are shown first: those of the ranking table.
+
+    Raises:
+        RunnerError: E102 for an unknown measure.
+    """
+    known = set[str]().union(*(view[of] for view in views for of in ("scores", "pending")))
+    for name in wanted:
+        if name not in known:
+            raise no_such("measure", name, sorted(known), of=f"{task.id}", fix="name one by its id")
+    table = ranking(task, Cell(views[0]["dataset"], views[0]["scenario"]))
+    shown = () if table is None else tuple(dict.fromkeys((*table.rank_by.measures, *table.measures)))
+    order = list(dict.fromkeys((*shown[:1], *task.measures, *sorted(known))))
+    ids = list(wanted) or [name for name in order if name in known]
+    left_out = {name: why for name in ids if (why := _why_not(views, name))}
+    first = tuple(wanted) or tuple(name for name in shown if name in known)
+    return [name for name in ids if name not in left_out], left_out, first
+
+
+def nothing_shared(left_out: Mapping[str, str]) -> RunnerError:
+    """The error (E101) of runs that have no topic in common on any measure; ``left_out`` says why of each."""
+    return RunnerError(
+        "E101",
+        "the runs have no topic in common on any measure",
+        why=" ".join(f"{name}: {why}." for name, why in left_out.items()) or "None has values by topic.",
+        fix="runner show RUN says what there is",
+    )
+
+
+def unlike(*runs: Run) -> Iterator[str]:
+    """What makes the scores of runs hard to compare: other truths, or another evaluator."""
     for what, of in (("truths", "truths_digest"), ("evaluator images", "evaluator_image")):
-        if getattr(first, of) != getattr(second, of):
+        if len({getattr(run, of) for run in runs}) > 1:
             yield f"The runs were evaluated with different {what}: runner reevaluate makes them comparable."
 
 
-def _check_pair(first: RunView, second: RunView) -> None:
-    if first["run"] == second["run"] and first["attempt"] == second["attempt"]:
-        raise RunnerError("E101", "that is one run, not two", fix="name another one")
-    for key, what in (("task", "tasks"), ("dataset", "datasets")):
-        if first[key] != second[key]:
-            raise RunnerError(
-                "E101",
-                f"the runs are on different {what}",
-                why=f"{first['run']}: {first[key]}; {second['run']}: {second[key]}. They have no topics in common.",
-                fix="name two runs on one dataset, as runner runs lists them",
-            )
+def check(views: Sequence[RunView]) -> None:
+    """Whether runs can be compared. Raises E101 where one is there twice or they are on different data, E102 for one without scores,
+    and E103 where the audience may not see the scores by topic of one."""
+    first, seen = views[0], set[tuple[str, object]]()
+    for view in views:
+        if (view["run"], view["attempt"]) in seen:
+            what = "that is one run, not two" if len(views) == 2 else f"{view['run']} is named twice"
+            raise RunnerError("E101", what, fix="name another one")
+        seen.add((view["run"], view["attempt"]))
+        for key, what in (("task", "tasks"), ("dataset", "datasets")):
+            if first[key] != view[key]:
+                raise RunnerError(
+                    "E101",
+                    f"the runs are on different {what}",
+                    why=f"{first['run']}: {first[key]}; {view['run']}: {view[key]}. They have no topics in common.",
+                    fix="name runs on one dataset, as runner runs lists them",
+                )
+    for view in views:
+        _check_scores(view)
 
 
 def _check_scores(view: RunView) -> None:
@@ -195,16 +228,16 @@ def _check_scores(view: RunView) -> None:
         )
 
 
-def _why_not(first: RunView, second: RunView, name: str) -> str:
+def _why_not(views: Sequence[RunView], name: str) -> str:
     """Why a measure is left out; empty where it is not."""
-    for view in (first, second):
+    for view in views:
         if name in view["pending"]:
             return f"no value of {view['run']} yet ({view['pending'][name]})"
         if name not in view["scores"]:
             return f"{view['run']} was evaluated without it"
-    computed = [view["scores"][name]["measure"] for view in (first, second)]
-    if None not in computed and computed[0] != computed[1]:
-        return f"computed as {escape(computed[0], 80)} and as {escape(computed[1], 80)}"
+    computed = dict.fromkeys(view["scores"][name]["measure"] for view in views)
+    if None not in computed and len(computed) > 1:
+        return f"computed as {' and as '.join(escape(one, 80) for one in computed)}"
     return ""
 
 
@@ -233,17 +266,25 @@ def resamples_of(found: RunDetail, audience: Audience) -> Resampled:
 
 def _bootstrapped(resampled: tuple[Resampled, Resampled], one: Compared) -> Compared:
     """A figure that is no mean over topics, with its test where both runs were drawn alike."""
-    ours, theirs = (side.get(one.id) for side in resampled)
-    if one.means or not ours or not theirs or ours["drawn"] != theirs["drawn"]:
+    if one.means:
         return one
-    both = zip(ours["values"], theirs["values"], strict=True)
+    ours, theirs = (side.get(one.id) for side in resampled)
+    found = by_resamples(ours, theirs, one.difference)
+    return one if found is None else replace(one, p=found[0], interval=found[1], test=found[2])
+
+
+def by_resamples(
+    first: Mapping[str, Any] | None, second: Mapping[str, Any] | None, difference: float
+) -> tuple[float, tuple[float, float], str] | None:
+    """p, 95 % interval and test of the ``difference`` of two figures, from their values in the same resamples; None where they were not drawn alike."""
+    if not first or not second or first["drawn"] != second["drawn"]:
+        return None
+    both = zip(first["values"], second["values"], strict=True)
     drawn = [a - b for a, b in both if a is not None and b is not None]
     if not drawn:
-        return one
-    p = significance.bootstrap(drawn, one.difference)
-    return replace(
-        one, p=p, interval=_percentiles(drawn), test=f"paired bootstrap test over {len(drawn):,} resamples"
-    )
+        return None
+    test = f"paired bootstrap test over {len(drawn):,} resamples"
+    return significance.bootstrap(drawn, difference), percentiles(drawn), test
 
 
 def _tested(made: Sequence[Compared]) -> Iterator[Compared]:
@@ -269,15 +310,23 @@ def effect_intervals(
     data, count = np.asarray(differences, dtype=np.float64), len(differences)
     if count < 2:
         return None, None
-    times = max(500, min(RESAMPLES, MOST_DRAWN // count))
-    drawn = data[np.random.default_rng(SEED).integers(0, count, (times, count))]
+    drawn = data[topics_drawn(count)]
     means, deviations = drawn.mean(axis=1), drawn.std(axis=1, ddof=1)
     fine = deviations > TIE
-    usual = fine.sum() >= 0.95 * times
-    return _percentiles(means), _percentiles(means[fine] / deviations[fine]) if usual else None
+    usual = fine.sum() >= 0.95 * len(fine)
+    return percentiles(means), percentiles(means[fine] / deviations[fine]) if usual else None
 
 
-def _percentiles(values: Any) -> tuple[float, float]:
+def topics_drawn(count: int) -> Any:
+    """The resamples of so many topics: an array of their numbers, a row each; always the same."""
+    import numpy as np
+
+    times = max(500, min(RESAMPLES, MOST_DRAWN // count))
+    return np.random.default_rng(SEED).integers(0, count, (times, count))
+
+
+def percentiles(values: Any) -> tuple[float, float]:
+    """The 95 % percentile interval of an array."""
     import numpy as np
 
     low, high = np.quantile(values, (0.025, 0.975))
@@ -285,14 +334,19 @@ def _percentiles(values: Any) -> tuple[float, float]:
 
 
 def _notes(first: RunView, second: RunView, made: Sequence[Compared]) -> Iterator[str]:
-    if first["scenario"] != second["scenario"]:
-        yield f"The runs are in different scenarios: {first['scenario']} and {second['scenario']}."
-    for view in (first, second):
-        yield from (f"{view['run']} is stale. {line}" for line in view["stale"])
+    yield from notes_of((first, second), max(len(one.pairs) for one in made))
     for whose, of in (("first", "only_first"), ("second", "only_second")):
         missing = list(dict.fromkeys(topic for one in made for topic in getattr(one, of)))
         if missing:
             yield f"{plural(len(missing), 'topic')} of the {whose} run only, left out: {listed(missing, _MOST_NAMES)}."
-    most = max(len(one.pairs) for one in made)
-    if 0 < most < FEW_TOPICS:
-        yield f"Only {plural(most, 'topic')}: differences this few topics can show are large ones."
+
+
+def notes_of(views: Sequence[RunView], topics: int) -> Iterator[str]:
+    """What to know of runs that are compared over so many ``topics`` on the measure that has most."""
+    scenarios = list(dict.fromkeys(view["scenario"] for view in views))
+    if len(scenarios) > 1:
+        yield f"The runs are in different scenarios: {' and '.join(scenarios)}."
+    for view in views:
+        yield from (f"{view['run']} is stale. {line}" for line in view["stale"])
+    if 0 < topics < FEW_TOPICS:
+        yield f"Only {plural(topics, 'topic')}: differences this few topics can show are large ones."

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runner.model.comparing.topics import is_mean
+from runner.model.comparing.topics import holm, is_mean
 from runner.model.errors import no_such
 from runner.model.run import rounded
 from runner.model.task import Table, Task
@@ -244,7 +244,7 @@ def _corrected(
 ) -> dict[int, Comparison]:
     """The comparisons of rows by their numbers; ``p_values`` in the order of ``differences``."""
     higher = task.measures[table.rank_by.first].direction == "higher"
-    corrected = significance.holm(p_values)
+    corrected = holm(p_values)
     return {
         n: Comparison(difference, topics[n], p, pc, _mark(difference, pc, higher))
         for (n, difference), p, pc in zip(differences.items(), p_values, corrected, strict=True)

@@ -1,4 +1,4 @@
-"""Paired tests over topics, and Holm's correction for many comparisons.
+"""Paired tests over topics.
 
 Where single topics have values, the leaderboard uses Fisher's randomisation test (R. A. Fisher, The Design of Experiments, 1935): under the
 null hypothesis the sign of each topic's difference is a coin toss. It assumes no distribution, which matters
@@ -183,15 +183,3 @@ def bootstrap(differences: Sequence[float], observed: float) -> float:
     middle = math.fsum(differences) / len(differences)
     least = abs(observed) * (1 - 1e-8)  # values in resamples are kept with ten digits
     return (1 + sum(abs(d - middle) >= least for d in differences)) / (1 + len(differences))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction (S. Holm, Scandinavian Journal of Statistics 6, 1979): adjusted p-values in
-    the order given."""
-    count = len(p_values)
-    adjusted = [0.0] * count
-    highest = 0.0
-    for step, index in enumerate(sorted(range(count), key=lambda i: p_values[i])):
-        highest = max(highest, min(1.0, (count - step) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted

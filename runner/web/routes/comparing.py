@@ -1,4 +1,4 @@
-"""Two runs beside each other: figures made here of what was published of each to the visitor, and of nothing else."""
+"""Two to eight runs beside each other: figures made here of what was published of each to the visitor, and of nothing else."""
 
 from __future__ import annotations
 
@@ -8,17 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 from runner.exchange.look.sides import rows as in_rows
 from runner.model.comparing.overlap import DEPTHS, mean, overlaps
+from runner.model.comparing.several import (
+    LETTERS,
+    MOST_RUNS,
+    SIGN_TEST,
+    Scored,
+    Several,
+    Shared,
+    by_sign,
+    on_measure,
+    recorded,
+    shared_documents,
+    with_tests,
+)
 from runner.model.comparing.topics import Compared, on_topics, sign_test, sorted_pairs
 from runner.web.pages import page
+from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes
-from runner.web.rules import SIGNED_IN, Call, Rule
+from runner.web.rules import SIGNED_IN, Call, Operation, Rule
 
 if TYPE_CHECKING:
+    from starlette.datastructures import QueryParams
     from starlette.responses import Response
 
 MAX_TOPICS = 2000
+NO_MEASURE = "These runs have no measure in common."
 MAX_INSIDE = 60_000  # characters of what is inside runs: the rest is a link away
-SIGN_TEST = "sign test"
+_RUNS = {
+    "run": f"A run of the task; two to {MOST_RUNS} on one dataset have to be named, each by a parameter of its own."
+}
 Rows = list[tuple[str, str]]
 
 
@@ -58,55 +76,143 @@ class Comparing(Routes):
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
-        return (Rule("GET", "/tasks/{task}/compare", self.compare, SIGNED_IN),)
+        of_api = Operation("comparison", query=_RUNS)
+        return (
+            Rule("GET", "/tasks/{task}/compare", self.compare, SIGNED_IN),
+            Rule("GET", ROOT + "/tasks/{task}/comparison", self.comparison, SIGNED_IN, operation=of_api),
+        )
+
+    async def comparison(self, call: Call) -> Response:
+        """Two to eight runs of a task, topic by topic: their figures, all pairs with a sign test and Holm's correction, the documents that two share."""
+        from starlette.concurrency import run_in_threadpool
+
+        task = self.object(call, f"tasks/{call.at('task')}", "task")
+        names = call.request.query_params.getlist("run")
+        if task is None:
+            return self.nothing(call)
+        facts, rows = call.view.data(task), _scored(call, call.at("task"))
+        unseen = [name for name in names if name not in rows]
+        if any(self._run(call, name) is None for name in unseen):
+            return self.nothing(call)
+        if why := self._refused(call, names, unseen):
+            return self.door.refused(call.visitor, 400, why)
+        views = [view for name in names if (view := self._run(call, name))]
+        made = await run_in_threadpool(_on_measures, views, facts["measures"])
+        if not made:
+            return self.door.refused(call.visitor, 400, NO_MEASURE)
+        shared = await run_in_threadpool(self._shared, call, names)
+        facts = {"task": facts["id"], "dataset": views[0]["dataset"]}
+        return json_answer(call, recorded(facts, names, made, shared))
 
     async def compare(self, call: Call) -> Response:
-        """Two runs of a task: a form to choose them by, and what they have topic by topic. ``?runs=A,B`` is as good as ``?first=A&second=B``."""
+        """Runs of a task: forms to choose them by, and what they have topic by topic. ``?runs=A,B`` and ``?first=A&second=B`` are as good as ``?run=A&run=B``."""
         task = self.object(call, f"tasks/{call.at('task')}", "task")
         if task is None:
             return self.nothing(call)
         facts, asked = call.view.data(task), call.request.query_params
-        rows = _scored(call, facts["id"])
-        pair = (
-            asked.get("runs", "").split(",")
-            if "runs" in asked
-            else [asked.get("first", ""), asked.get("second", "")]
-        )
-        chosen = [name for name in pair[:2] if name in rows]
-        views = [found for name in chosen if (found := self._run(call, name))]
-        made, why = _compared(views, facts["measures"]) if any(pair) else ([], "")
-        if why and (closed := [name for name in pair[:2] if name not in rows and self._run(call, name)]):
-            why = f"{closed[0]} cannot be compared: it has no scores by topic, or its dataset is blinded and they are not shown."
+        rows, names = _scored(call, facts["id"]), _named(asked)
+        why = self._refused(call, names, [name for name in names if name not in rows]) if names else ""
+        found: dict[str, Any] = {}
+        if names and not why:
+            views = [view for name in names if (view := self._run(call, name))]
+            make = self._two if len(names) == 2 else self._all
+            found = make(call, names, views, facts["measures"])
+            why = found.pop("why", "")
+        chosen = [name for name in dict.fromkeys(names) if name in rows][:MOST_RUNS]
+        offered = _offered(rows.values(), chosen)
+        shown = {"offered": offered, "chosen": chosen, "why": why, "most": MOST_RUNS, "several": (), **found}
+        up = [(task.title, f"/{task.path}")]
+        values = {"made": (), "ranked": None, **shown}
+        return page("compare", call.visitor, call.published, title="Compare runs", up=up, **values)
+
+    def _refused(self, call: Call, names: Sequence[str], unseen: Sequence[str]) -> str:
+        """Why runs cannot be compared; empty where they can. ``unseen``: those whose scores by topic the visitor does not see."""
+        if len(names) > MOST_RUNS:
+            return f"At most {MOST_RUNS} runs can be compared at once."
+        if closed := [name for name in unseen if self._run(call, name)]:
+            return f"{closed[0]} cannot be compared: it has no scores by topic, or its dataset is blinded and they are not shown."
+        if unseen or len(names) < 2:
+            return "Choose two of your runs whose scores by topic are shown."
+        if len({*names}) < len(names):
+            return "That is one run, not two." if len(names) == 2 else "One run is named twice."
+        if len({view["dataset"] for name in names if (view := self._run(call, name))}) > 1:
+            return "These runs are on different datasets: they have no topics in common."
+        return ""
+
+    def _two(
+        self,
+        call: Call,
+        names: Sequence[str],
+        views: Sequence[Mapping[str, Any]],
+        measures: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """What the page has of two runs."""
+        made = _compared(views, measures)
+        if not made:
+            return {"why": NO_MEASURE}
+        asked = call.request.query_params
         ranked = next((one for one in made if one.pairs and one.id == asked.get("measure")), None)
         ranked = ranked or next((one for one in made if one.pairs), None)
-        beside = self._beside(call, chosen) if made else None
+        beside = self._beside(call, names)
         within = beside.names(ranked) if beside else []
         shown = list(beside.shown(within, asked.get("topic", ""))) if beside else []
         overlap = overlaps(beside.first["documents"], beside.second["documents"]) if beside else []
-        return page(
-            "compare",
-            call.visitor,
-            call.published,
-            title="Compare runs",
-            up=[(task.title, f"/{task.path}")],
-            offered=_offered(rows.values(), chosen),
-            chosen=chosen,
-            first=views[0] if made else None,
-            made=made,
-            names={one.id: one.measure for one in made},
-            why=why,
-            ranked=ranked,
-            pairs=sorted_pairs(ranked)[:MAX_TOPICS] if ranked else [],
-            widest=max((abs(one.difference) for one in ranked.pairs), default=0.0) if ranked else 0.0,
-            style=beside.style if beside else None,
-            texts=beside.texts if beside else {},
-            noun=beside.noun if beside else "",
-            inside=shown,
-            others=[name for name in within if name not in dict(shown)][:MAX_TOPICS],
-            depths=DEPTHS,
-            overlaps=overlap[:MAX_TOPICS],
-            overlap=mean(overlap) if overlap else None,
-        )
+        return {
+            "dataset": views[0]["dataset"],
+            "made": made,
+            "names": {one.id: one.measure for one in made},
+            "ranked": ranked,
+            "pairs": sorted_pairs(ranked)[:MAX_TOPICS] if ranked else [],
+            "widest": max((abs(one.difference) for one in ranked.pairs), default=0.0) if ranked else 0.0,
+            "style": beside.style if beside else None,
+            "texts": beside.texts if beside else {},
+            "noun": beside.noun if beside else "",
+            "inside": shown,
+            "others": [name for name in within if name not in dict(shown)][:MAX_TOPICS],
+            "depths": DEPTHS,
+            "overlaps": overlap[:MAX_TOPICS],
+            "overlap": mean(overlap) if overlap else None,
+        }
+
+    def _all(
+        self,
+        call: Call,
+        names: Sequence[str],
+        views: Sequence[Mapping[str, Any]],
+        measures: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """What the page has of three runs and more."""
+        made = _on_measures(views, measures)
+        if not made:
+            return {"why": NO_MEASURE}
+        wanted = call.request.query_params.get("measure")
+        ranked = next((one for one in made if one.topics and one.id == wanted), None)
+        ranked = ranked or next((one for one in made if one.topics), made[0])
+        texts = self._texts(call, names[0])
+        return {
+            "dataset": views[0]["dataset"],
+            "several": made,
+            "runs": [("run", name) for name in names],
+            "lettered": list(zip(LETTERS, names, strict=False)),
+            "names": {one.id: one.measure for one in made},
+            "ranked": ranked,
+            "most_topics": MAX_TOPICS,
+            "texts": texts,
+            "shared": self._shared(call, names),
+            "depths": DEPTHS,
+        }
+
+    def _shared(self, call: Call, names: Sequence[str]) -> list[Shared]:
+        """How much the documents of each two runs overlap; nothing where a run has none."""
+        found = [self.object(call, f"beside/{name}", "beside") for name in names]
+        documents = [call.view.data(one)["documents"] for one in found if one is not None]
+        return shared_documents(documents) if len(documents) == len(names) and all(documents) else []
+
+    def _texts(self, call: Call, name: str) -> Mapping[str, str]:
+        """What the topics of a run say, where they are public."""
+        found = self.object(call, f"beside/{name}", "beside")
+        texts = self.object(call, f"texts/{call.view.data(found)['texts']}", "texts") if found else None
+        return call.view.data(texts) if texts else {}
 
     def _run(self, call: Call, name: str) -> Mapping[str, Any] | None:
         found = self.object(call, f"runs/{name}", "run")
@@ -119,6 +225,14 @@ class Comparing(Routes):
         first, second = call.view.data(found[0]), call.view.data(found[1])
         texts = self.object(call, f"texts/{first['texts']}", "texts")
         return Beside(first, second, call.view.data(texts) if texts else {}, found[0].style)
+
+
+def _named(asked: QueryParams) -> list[str]:
+    """The runs that an address names, in its order."""
+    found = asked.getlist("run") or asked.get("runs", "").split(",")
+    return [
+        name for name in (found if any(found) else [asked.get("first", ""), asked.get("second", "")]) if name
+    ]
 
 
 def _scored(call: Call, task: str) -> dict[str, Mapping[str, Any]]:
@@ -145,26 +259,39 @@ def _offered(
     return made
 
 
-def _compared(
-    views: Sequence[Mapping[str, Any]], measures: Sequence[Mapping[str, Any]]
-) -> tuple[list[Compared], str]:
-    """Two runs on each measure that both have, in the task's order; or why they cannot be compared."""
-    if len(views) < 2:
-        return [], "Choose two of your runs whose scores by topic are shown."
-    first, second = views
-    if first["run"] == second["run"]:
-        return [], "That is one run, not two."
-    if first["dataset"] != second["dataset"]:
-        return [], "These runs are on different datasets: they have no topics in common."
+def _compared(views: Sequence[Mapping[str, Any]], measures: Sequence[Mapping[str, Any]]) -> list[Compared]:
+    """Two runs on each measure that both have, in the task's order."""
     made = []
-    for one in measures:
-        name = one["id"]
-        given = [view["scores"].get(name) for view in views]
-        if all(given) and given[0]["measure"] == given[1]["measure"]:
-            scores = [view["topic_scores"].get(name, {}) for view in views]
-            values = given[0]["value"], given[1]["value"]
-            made.append(on_topics(name, one["measure"], one["direction"], scores[0], scores[1], values))
-    tested = [
+    for one, given in _had(views, measures):
+        ours, theirs = (view["topic_scores"].get(one["id"], {}) for view in views)
+        values = given[0]["value"], given[1]["value"]
+        made.append(on_topics(one["id"], one["measure"], one["direction"], ours, theirs, values))
+    return [
         replace(one, p=sign_test(one.wins, one.losses), test=SIGN_TEST) if one.pairs else one for one in made
     ]
-    return tested, "" if tested else "These runs have no measure in common."
+
+
+def _on_measures(views: Sequence[Mapping[str, Any]], measures: Sequence[Mapping[str, Any]]) -> list[Several]:
+    """Several runs on each measure that all have, in the task's order."""
+    made = []
+    for one, given in _had(views, measures):
+        runs = [
+            Scored(
+                score["value"],
+                tuple(score["interval"] or ()) or None,
+                view["topic_scores"].get(one["id"], {}),
+            )
+            for score, view in zip(given, views, strict=True)
+        ]
+        made.append(with_tests(on_measure(one["id"], one["measure"], one["direction"], runs), by_sign))
+    return made
+
+
+def _had(
+    views: Sequence[Mapping[str, Any]], measures: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+    """The measures that all runs have by one definition, and what each run has."""
+    for one in measures:
+        given = [view["scores"].get(one["id"]) for view in views]
+        if all(given) and len({score["measure"] for score in given}) == 1:
+            yield one, given

@@ -114,9 +114,11 @@ class Site:
                             {"headers": {"accept-encoding": "identity", "if-none-match": '"x"'}},
                             {"params": {"limit": "1", "q": "canary"}},
                         ]
-                    if path.endswith("/compare"):
+                    if path.endswith(("/compare", "/comparison")):
                         ways += [
-                            {"params": {"runs": ",".join(two)}} for two in permutations(self.names["run"], 2)
+                            {"params": {"run": some}}
+                            for count in (2, 3)
+                            for some in permutations(self.names["run"], count)
                         ]
                     for way in ways:
                         with client.stream(method, where, **way) as said:

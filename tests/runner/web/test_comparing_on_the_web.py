@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import binomtest
 
+import schemas
 from runner.exchange.access import Access, Token
 from runner.exchange.published import Object, Published, Publisher
 from runner.model.task import Task
@@ -237,6 +238,64 @@ def test_debates_stand_turn_beside_turn(tmp_path: Path) -> None:
     assert rows[0].count("<section") == rows[0].count("</section>") == 2 and "<section" not in "".join(
         rows[1:]
     )
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> list[str]:
+    """Nine runs of alpha on public data, of which the first four differ, and one on blinded data."""
+    world = World.make(tmp_path)
+    for n in range(9):
+        submission = world.register("alpha", f"s{n}")
+        for dataset in ("dev", "test")[: 2 - (n > 0)]:
+            documents = "".join(f"{t} Q0 {d} 1 1 t\n" for t in VALUES[0] for d in ("ab", "bc", "cd")[n % 3])
+            attempt = world.attempt(submission, dataset=dataset, output={"run.txt": documents})
+            values = {topic: value / (n + 1) for topic, value in VALUES[0].items()}
+            world.evaluation(attempt, {"ndcg": values, "rr": values})
+    found = runs(world.store, [records.task()])
+    by_name = sorted((run.submission.software, run.dataset, run.id) for run in found)
+    return [id for _, dataset, id in by_name if dataset == "dev"] + [
+        id for _, dataset, id in by_name if dataset == "test"
+    ]
+
+
+def test_several_runs_on_one_page_and_in_the_api(tmp_path: Path, many: list[str]) -> None:
+    server = fronts(tmp_path, World.make(tmp_path), toy(tmp_path))
+    front = next(server)
+    some = many[:3]
+    with front.browser() as client, front.client("team") as program:
+        said = client.get("/tasks/toy/compare", params={"run": some})
+        text = words(html.unescape(said.text))
+        assert all(f"{letter} {name}" in text for letter, name in zip("ABC", some, strict=True))
+        assert re.search(r"nDCG@10 0.5333 (\[\S+ \S+ )?0.2667 (\[\S+ \S+ )?0.1778", text), text
+        assert "A – B +0.2667 0.250 0.750" in text, "the sign test of three wins, and Holm over three pairs"
+        assert "A – 3 / 0 / 0 3 / 0 / 0 B 0 / 3 / 0 – 3 / 0 / 0" in text
+        assert text.index("0.9000 0.4500 0.3000 0.6000") < text.index("two 0.5000 0.2500 0.1667 0.3333")
+        assert "A – 0.333 / 0.333 0.000 / 0.000" in text and "<i>3" not in said.text
+        assert "<script" not in said.text.partition("<main")[2] and 'role="alert"' not in said.text
+        other = client.get("/tasks/toy/compare", params={"run": some, "measure": "rr"}).text
+        assert "All pairs by RR" in other and re.search(r'measure=rr#pairs" aria-current="page"', other)
+        assert client.get("/tasks/toy/compare", params={"run": many[:2]}).text.count("first</dt>") == 1
+        given = program.get("/api/v1/tasks/toy/comparison", params={"run": some})
+        data = given.json()
+        assert schemas.validate(data, "comparison") == [] and data["runs"] == some and given.headers["etag"]
+        one = data["measures"][0]["pairs"][0]
+        assert (one["p"], one["p_corrected"], one["wins"], one["test"]) == (0.25, 0.75, 3, "sign test")
+        assert data["overlap"][0]["jaccard"]["10"] == pytest.approx(1 / 3)
+        assert len(program.get("/api/v1/tasks/toy/comparison", params={"run": many[:2]}).json()["runs"]) == 2
+        for wrong, why in (
+            (many[:9], "At most 8 runs"),
+            ([*some, some[0]], "named twice"),
+            ([*some, many[-1]], "its dataset is blinded"),
+            (some[:1], "Choose two"),
+        ):
+            page = client.get("/tasks/toy/compare", params={"run": wrong}).text
+            assert why in page and "0.5333" not in page
+            refused = program.get("/api/v1/tasks/toy/comparison", params={"run": wrong})
+            assert refused.status_code == 400 and why in refused.text
+        assert program.get("/api/v1/tasks/toy/comparison", params={"run": [*some, "x"]}).status_code == 404
+    with front.client("other") as program:
+        assert program.get("/api/v1/tasks/toy/comparison", params={"run": some}).status_code == 404
+    assert next(server, None) is None
 
 
 def test_another_team_sees_none_of_them(front: Front, names: list[str]) -> None:

@@ -75,6 +75,7 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/tasks/{task}/{table:path}"): (404, 200, 404, 404, 404, 404),
     ("GET", "/tasks/{task}/against/{row}/{table:path}"): (404, 200, 404, 404, 404, 404),
     ("GET", "/tasks/{task}/compare"): ("in", 200, 200, 200, 200, 200),
+    ("GET", "/api/v1/tasks/{task}/comparison"): (401, 400, 400, 400, 400, 400),
     ("GET", "/runs/{run}"): ("in", 200, 404, 404, 404, 404),
     ("GET", "/runs/{run}/log"): ("in", 200, 404, 404, 404, 404),
     ("GET", "/runs/{run}/ir-metadata.yml"): ("in", 200, 404, 404, 404, 404),

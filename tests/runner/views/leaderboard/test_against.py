@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import schemas
+from runner.model.comparing.topics import holm
 from runner.model.errors import RunnerError
 from runner.views.audience import ORGANISER, PUBLIC
 from runner.views.leaderboard.export import as_dict, each_as_dict, from_dict
 from runner.views.leaderboard.formats.parts import legend
 from runner.views.leaderboard.rows import LeaderboardTable
-from runner.views.leaderboard.significance import holm
 from runner.views.leaderboard.table import build
 from tests.runner.views.leaderboard.test_bootstrap import figures, said, scored
 from tests.worlds import records

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from runner.views.leaderboard.significance import EXACT_UP_TO, between, flips, holm, randomisation
+from runner.model.comparing.topics import holm
+from runner.views.leaderboard.significance import EXACT_UP_TO, between, flips, randomisation
 
 
 def sample(n: int, mean: float, seed: int = 1) -> list[float]:

@@ -41,6 +41,7 @@ from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from runner.work.run_pages import Kept
 from runner.work.slot import Slot
+from schemas.interrupts import Interrupts
 
 TICK = 0.5  # seconds between two looks into the inbox
 ALIVE = 5.0  # seconds between two signs of life
@@ -84,7 +85,7 @@ class Work:
 
         Raises E306 when another work process is there.
         """
-        with _only(self.config):
+        with _only(self.config), Interrupts() as interrupts:
             threads = [
                 threading.Thread(target=self._beside, args=(self._clerk,), name="clerk"),
                 threading.Thread(target=self._beside, args=(self._tell,), name="notices"),
@@ -93,17 +94,20 @@ class Work:
                 threads.append(threading.Thread(target=self._beside, args=(self._link,), name="link"))
             else:
                 forget_contact(self.config)
-            for thread in threads:
-                thread.start()
             try:
+                for thread in threads:
+                    thread.start()
+                interrupts.let()
                 while not self.stop.is_set():
                     self._round()
                     self._wake.wait(ROUND)
                     self._wake.clear()
             finally:
+                interrupts.hold()
                 self.end()
                 for thread in threads:
-                    thread.join()
+                    if thread.ident is not None:  # it was started
+                        thread.join()
         if self._failure is not None:
             raise self._failure
 

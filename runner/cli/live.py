@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
 MAX_LINE = 64 * 1024  # bytes
-PAUSE = 0.5  # seconds between two looks
+PAUSE = 0.5  # seconds between two looks, where the database does not say that it has changed
 
 
 def follow(where: Config, store: Store, run_id: str, tasks: Mapping[str, Task], *, show: bool) -> bool:
@@ -28,20 +27,21 @@ def follow(where: Config, store: Store, run_id: str, tasks: Mapping[str, Task], 
 
     shown: set[int] = set()
     said = False
-    while True:
-        number = store.archive.live().get(run_id)
-        if number is None and not _to_come(store, tasks, run_id):
-            return bool(shown)
-        if number is None and not said:
-            said = True
-            output.say(f"{run_id} does not run yet; waiting for it (Ctrl-C ends the waiting)")
-        if show and number is not None and number not in shown:
-            chunks = context.engine(where).follow(engine_attempt(run_id, number))
-            for line in lines(chunks):
-                shown.add(number)
-                sys.stdout.write(line + "\n")
-                sys.stdout.flush()
-        time.sleep(PAUSE)
+    with store.changes() as wait:
+        while True:
+            number = store.archive.live().get(run_id)
+            if number is None and not _to_come(store, tasks, run_id):
+                return bool(shown)
+            if number is None and not said:
+                said = True
+                output.say(f"{run_id} does not run yet; waiting for it (Ctrl-C ends the waiting)")
+            if show and number is not None and number not in shown:
+                chunks = context.engine(where).follow(engine_attempt(run_id, number))
+                for line in lines(chunks):
+                    shown.add(number)
+                    sys.stdout.write(line + "\n")
+                    sys.stdout.flush()
+            wait(PAUSE)
 
 
 def _to_come(store: Store, tasks: Mapping[str, Task], run_id: str) -> bool:

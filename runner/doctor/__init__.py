@@ -43,7 +43,7 @@ def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
             config.home,
             "delete what is not needed (runner gc), or set RUNNER_HOME",
         ),
-        database_check(config),
+        *guarded("database", lambda: [database_check(config)]),
         compose_check(),
         *plots_checks(config),
         clock_check(config, now),

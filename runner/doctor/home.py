@@ -95,12 +95,13 @@ def plots_checks(config: Config) -> list[Check]:
 
 
 def database_check(config: Config) -> Check:
-    """Whether the data directory's file system can hold the database: SQLite's WAL needs working locks."""
+    """Whether the database that is named can be used, or the data directory's file system can hold SQLite's, whose WAL needs
+    working locks. Raises E306."""
     import sqlite3
 
     name = "database"
     if config.database_url:
-        return passed(name, "another one is named")
+        return _named_check(name, config.database_url)
     folder = next(p for p in (config.home, *config.home.parents) if p.exists())
     if not os.access(folder, os.W_OK):
         fix = "make it writable, or set RUNNER_HOME to another folder"
@@ -123,6 +124,25 @@ def database_check(config: Config) -> Check:
     return passed(name, "SQLite with a write-ahead log works in the data directory")
 
 
+def _named_check(name: str, url: str) -> Check:
+    """Whether the database of an address can be used, and has what a store needs. Raises E306."""
+    from runner.records.store.database import make_engine, reading
+    from runner.records.store.postgres import examine
+
+    engine = make_engine(url)
+    if engine.dialect.name == "sqlite":
+        return passed(name, "another file of SQLite is named")
+    try:
+        with reading(engine) as connection:
+            version, lacks = examine(connection)
+    finally:
+        engine.dispose()
+    if lacks:
+        fix = "CREATE DATABASE proctor OWNER the role of RUNNER_DATABASE ENCODING 'UTF8'; docs/how-to/postgres.md"
+        return failed(name, "; ".join(lacks), fix)
+    return passed(name, f"PostgreSQL {version} answers, and the role may make the store")
+
+
 def records_check(config: Config) -> Check:
     """Whether the chain of the event log is whole and the database, if there is one, can be used.
 
@@ -130,9 +150,10 @@ def records_check(config: Config) -> Check:
     """
     from runner.records.events import EventLog
     from runner.records.store.connect import open_store
+    from runner.records.store.database import read_recorded
 
     events = EventLog(config.events).end().seq
-    if config.database.exists():
+    if read_recorded(config).state != "none":
         with open_store(config):
             pass
     return passed("records", f"{events} events, unbroken; runner store verify also reads the archive")

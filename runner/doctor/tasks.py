@@ -108,9 +108,10 @@ def budget_check(task: Task, store: Store) -> Check:
 def budget_checks(config: Config, tasks: Iterable[Task]) -> list[Check]:
     """The same for every task that has a budget. Raises E306 or E307."""
     from runner.records.store.connect import open_store
+    from runner.records.store.database import is_there
 
     some = [task for task in tasks if task.budget_hours is not None]
-    if not some or not config.database.exists():
+    if not some or not is_there(config):
         return []
     with open_store(config) as store:
         return [replace(budget_check(task, store), name=f"budget of {task.id}") for task in some]

@@ -137,8 +137,10 @@ def coordinating(
         RunnerError: E306 when another process is the coordinator of this data directory.
     """
     machine = machine or Machine(config, listener.say)
-    place = nullcontext() if dry_run else only_coordinator(config, is_work=is_work)
-    with open_store(config, url=url) as store, place:
+    with (
+        open_store(config, url=url) as store,
+        nullcontext() if dry_run else only_coordinator(config, store, is_work=is_work),
+    ):
         adopted = 0 if dry_run else commit_orphans(store)
         yield Coordinator(
             config, store, machine, listener, tasks, adopted=adopted, dry_run=dry_run, clock=clock

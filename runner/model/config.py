@@ -75,7 +75,7 @@ class Config:
     build on (the two base images, and what ``RUNNER_BASES`` lists), ``registries`` the hosts (with a port, where it has one) from
     which images of strangers are fetched (:data:`REGISTRIES`, and what ``RUNNER_REGISTRIES`` lists). ``engine`` is the address of the container engine
     (``DOCKER_HOST``; None: the docker client's, see :mod:`runner.provision.engine`), ``database_url`` that of another
-    database than SQLite's (``RUNNER_DATABASE``). ``handing_in`` says that this invocation takes submissions in, so that
+    database for the store than SQLite's (``RUNNER_DATABASE``, see :mod:`runner.records.store.postgres`). ``handing_in`` says that this invocation takes submissions in, so that
     what teams wrote is a stranger's. ``person`` is who gives the command (``RUNNER_ACTOR``), for the event log. ``web`` is the folder in which front and work
     meet (``RUNNER_WEB``; None: ``web`` in the data directory). ``news`` says how often the server tells what became of softwares on
     hidden data (``RUNNER_NEWS``, see :mod:`runner.work.news`). ``origins`` are the names of the settings, each with where it comes from, in words.

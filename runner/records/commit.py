@@ -160,8 +160,11 @@ def _is_held(path: Path) -> bool:
 
 
 @contextmanager
-def coordinator(config: Config, *, is_work: bool = False) -> Iterator[None]:
-    """Be the only coordinator of this data directory, ``is_work``: for the work process. Raises E306 when another process is."""
+def coordinator(config: Config, store: Store, *, is_work: bool = False) -> Iterator[None]:
+    """Be the only coordinator of this data directory and of its ``store``; ``is_work``: for the work process.
+
+    Raises E306 when another process is.
+    """
     from filelock import FileLock, Timeout
 
     config.locks.mkdir(parents=True, exist_ok=True)
@@ -180,6 +183,7 @@ def coordinator(config: Config, *, is_work: bool = False) -> Iterator[None]:
             code="E306",
         ) from error
     try:
-        yield
+        with store.coordinating():
+            yield
     finally:
         lock.release()

@@ -249,7 +249,9 @@ def origins(config: Config, engine: Engine, team: str) -> Origins:
 
 def _owners(config: Config) -> dict[str, frozenset[str]]:
     """Which teams registered an image, by its identity; nothing where nothing was ever registered."""
-    if not (config.events.exists() or config.database.exists()):
+    from runner.records.store.database import is_there
+
+    if not (config.events.exists() or is_there(config)):
         return {}
     from runner.records.store.connect import open_store
     from runner.records.store.queries import submissions

@@ -20,6 +20,7 @@ from runner.model.run import run_id
 from runner.model.task import Task
 from runner.records.archive import RunArchive
 from runner.records.store.connect import Store
+from runner.records.store.database import of
 from runner.records.store.queries import submissions
 
 EVERY: Mapping[News, float] = {
@@ -86,7 +87,7 @@ def _hidden(store: Store, tasks: Mapping[str, Task]) -> Iterator[str]:
 
 def _hide(connection: Connection, seq: int, runs: Iterable[str]) -> None:
     """Lay views over the tables, in this transaction alone, without what came of these runs after the event ``seq``."""
-    main = "main" if connection.dialect.name == "sqlite" else "public"
+    main = of(connection).schema(connection)
     connection.execute(text("CREATE TEMPORARY TABLE untold (id TEXT PRIMARY KEY)"))
     for run in runs:
         connection.execute(text("INSERT INTO untold VALUES (:run)"), {"run": run})

@@ -15,6 +15,7 @@ from runner.cli.app import app
 from runner.cli.main import load_commands
 from runner.exchange.published import Published
 from runner.records.commit import coordinator
+from runner.records.store.connect import open_store
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project, Said, call, call_here
@@ -184,7 +185,10 @@ def test_what_is_commanded_beside_work_is_done_or_told(
                 known["beta"] = _submissions(said)["sleeps"]
             elif name == "account add":
                 known["account"] = said.json["account"]
-        with coordinator(live.config, is_work=True):  # as work has it while it executes and evaluates
+        with (
+            open_store(live.config) as store,
+            coordinator(live.config, store, is_work=True),
+        ):  # as work has it while it executes and evaluates
             for name, arguments, code, why in REFUSED:
                 said = given(name, arguments, code)
                 assert why in said.err, f"runner {name} does not say why: {said.err}"

@@ -80,11 +80,17 @@ class Project:
     image: str = ""
     docker_host: str = "unix:///nonexistent/docker.sock"
     env: dict[str, str] = field(default_factory=dict)
+    database: str | None = None  # of another kind than SQLite's
 
     @property
     def config(self) -> Config:
         return Config(
-            root=self.root, home=self.home, truths=self.truths, private=self.private, news="at-once"
+            root=self.root,
+            home=self.home,
+            truths=self.truths,
+            private=self.private,
+            news="at-once",
+            database_url=self.database,
         )
 
     @property
@@ -161,6 +167,7 @@ class Project:
             "RUNNER_ENGINE_FOR": "both-without-eviction",  # tests share the engine: see tests/conftest.py
             "DOCKER_HOST": self.docker_host,
             "RUNNER_BASES": self.image,  # the teams of a test share it
+            **({"RUNNER_DATABASE": self.database} if self.database else {}),
             **self.env,
             **more,
         }

@@ -1,4 +1,4 @@
-"""Builders of valid archives, events and tasks for tests of what stands on them: real files, real SQLite."""
+"""Builders of valid archives, events and tasks for tests of what stands on them: real files, a real database."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 from runner.model.clock import FixedClock, stamp
 from runner.model.config import Config
 from runner.model.limits import Limits
@@ -22,7 +24,9 @@ from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.events import EventLog
 from runner.records.files import write_json
 from runner.records.store.connect import Store, open_store
+from runner.records.store.database import database_url, make_engine
 from runner.records.store.queries import submissions
+from runner.records.store.tables import metadata
 from schemas.details import Detail, read
 from tests.worlds.definitions import definition
 
@@ -64,9 +68,41 @@ def task(
     )
 
 
-def config(tmp_path: Path) -> Config:
+def database_for(home: Path) -> str | None:
+    """The address of the database of a data directory: none, which is SQLite in it. See ``either`` of tests.worlds.postgres."""
+    return None
+
+
+def config(tmp_path: Path, home: str = "home") -> Config:
     """A configuration with its data directory under ``tmp_path``."""
-    return Config(root=tmp_path, home=tmp_path / "home", truths=None)
+    place = tmp_path / home
+    return Config(root=tmp_path, home=place, truths=None, database_url=database_for(place))
+
+
+def sql(where: Config, *commands: str) -> None:
+    """Change the database of a data directory behind the store's back; each command must hit something."""
+    engine = make_engine(database_url(where))
+    with engine.begin() as connection:
+        for command in commands:
+            assert connection.execute(sa.text(command)).rowcount, f"{command} hit nothing"
+    engine.dispose()
+
+
+def remove_store(where: Config) -> None:
+    """Take the database away: the file of SQLite, or all tables of PostgreSQL."""
+    if where.database_url is None:
+        for file in where.home.glob("store.sqlite*"):
+            file.unlink()
+    else:
+        sql(where, *(f'DROP TABLE "{name}" CASCADE' for name in metadata.tables))
+
+
+def damage_store(where: Config) -> None:
+    """Make the database one that cannot be used: no database in the file of SQLite, a lost table in PostgreSQL."""
+    if where.database_url is None:
+        where.database.write_bytes(b"no database, though it looks like one" * 200)
+    else:
+        sql(where, "ALTER TABLE meta DROP COLUMN value")
 
 
 def per_topic(seed: str, topics: int = 30, mean: float = 0.5) -> dict[str, float]:
@@ -110,7 +146,7 @@ class World:
 
     @classmethod
     def make(cls, tmp_path: Path, home: str = "home") -> World:
-        where = replace(config(tmp_path), home=tmp_path / home)
+        where = config(tmp_path, home)
         clock = FixedClock(START)
         store = open_store(where)
         store.log = EventLog(where.events, clock=clock)

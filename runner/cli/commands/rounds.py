@@ -73,7 +73,7 @@ def freeze(
 
     where = context.config()
     loaded = context.load_task(where, task)
-    with context.store(where) as store, coordinator(where):
+    with context.store(where) as store, coordinator(where, store):
         state, new = freeze_round(where, store, loaded, name, anyway=anyway)
         head = store.head()
     if as_json:

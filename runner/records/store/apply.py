@@ -56,7 +56,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, IntegrityError
 
 from runner.model.dates import DateError, parse
 from runner.model.errors import PlatformError
@@ -84,7 +84,7 @@ def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
     """
     try:
         _RULES[event.type](connection, event, archive)
-    except (KeyError, TypeError, ValueError, IntegrityError) as error:
+    except _WRONG as error:
         raise contradiction(event, f"{type(error).__name__}: {error}") from error
 
 
@@ -111,7 +111,6 @@ def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
         # When it was handed in; taking in a large image after that may last.
         registered=d.get("received") or event.time,
     )
-
     for software, key in ((d["software"], "display_name"), ("", "team_display_name")):
         if key in d:
             _show_as(connection, event, software, d[key])
@@ -222,7 +221,8 @@ def _commanded(connection: Connection, event: Event, _: RunArchive) -> None:
 
 
 _PLACE = ("task", "dataset", "scenario")
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, IntegrityError, PlatformError)
+_WRONG = (KeyError, TypeError, ValueError, OverflowError, IntegrityError, DataError)
+_UNREADABLE = (*_WRONG, AttributeError, PlatformError)
 
 
 def _ensure_run(connection: Connection, run: str, row: dict[str, Any]) -> None:

@@ -35,14 +35,14 @@ def compare(
     ``later`` are the events that the database has not taken yet: whether they can be applied is tried as well, since the
     next command will have to.
     """
-    from runner.records.store.database import database_url, make_engine
+    from runner.records.store.database import database_url, make_engine, reading
     from runner.records.store.tables import metadata
 
     theirs = make_engine(database_url(config))
     try:
         with _fresh(config, folder, archive) as fresh:
             skipped, problems = _fill(fresh, events)
-            with fresh.read() as wanted, theirs.connect() as there, there.begin():
+            with fresh.read() as wanted, reading(theirs) as there:
                 for table in metadata.sorted_tables:
                     if table.name != "meta":
                         problems += _differences(table, _rows(wanted, table), _rows(there, table), skipped)

@@ -1,6 +1,6 @@
 """Open the store: connect, make it anew when it is needed, check that it stands where the event log stands, catch up.
 
-SQLite in WAL mode by default (``RUNNER_DATABASE`` names another SQLAlchemy URL). A store that is up to date
+In a file of SQLite by default, or in PostgreSQL (``RUNNER_DATABASE``). A store that is up to date
 opens with one query and one pass over the bytes of the event log, whose SHA-256 it remembers (about a millisecond for
 a thousand events). One that was filled by other rules, or has other tables, is made anew in one transaction.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +19,12 @@ from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog, Position
 from runner.records.store import database
+from runner.records.store.sqlite import remove_file, replace_file
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, RootTransaction
 
     from runner.model.config import Person
 
@@ -37,6 +37,7 @@ class Store:
         self.log = log
         self.archive = archive
         self._read: tuple[int, Hash] | None = None  # how much of the log was hashed, and its state then
+        self._number: int | None = None  # the fencing number of the coordinator that this store is of
 
     def asked_for(self, person: Person, request: str) -> Store:
         """The same store for what ``person`` asked for on the web: events name both (:meth:`EventLog.asked_for`)."""
@@ -57,11 +58,12 @@ class Store:
             PlatformError: E307, when log and store contradict each other (nothing is appended to a log that was cut), or the
                 archive does not hold what the event names; E306, when log or database cannot be written.
         """
-        with self.read() as connection:
-            position, prefix = database.position_of(connection), database.prefix_of(connection)
-        self.check(position, prefix)
-        event = self.log.append(type, data, actor=actor)
-        self.apply(event)
+        with self.write() as connection:
+            position = self._checked(connection)
+            if self._number is not None:
+                database.of(connection).check(connection, self._number)
+            event = self.log.append(type, data, actor=actor)
+            self._follow(connection, position)
         return event
 
     def apply(self, event: Event) -> None:
@@ -79,16 +81,25 @@ class Store:
 
     def catch_up(self) -> Position:
         """Apply every event that the store does not know yet; returns the position reached."""
+        with self.write() as connection:
+            return self._follow(connection, self._checked(connection))
+
+    def _checked(self, connection: Connection) -> Position:
+        """How far the store is, whose log was looked at. Raises E307 as :meth:`check`."""
+        position = database.position_of(connection)
+        self.check(position, database.prefix_of(connection))
+        return position
+
+    def _follow(self, connection: Connection, start: Position) -> Position:
+        """Apply every event behind ``start``; returns the position reached."""
         from runner.records.store.apply import apply
 
-        with self.write() as connection:
-            position = start = database.position_of(connection)
-            self.check(start, database.prefix_of(connection))
-            for event, behind in self.log.after(start):
-                apply(connection, event, self.archive)
-                position = behind
-            if position != start:
-                database.remember(connection, position, self._hashed(position.offset).hexdigest())
+        position = start
+        for event, behind in self.log.after(start):
+            apply(connection, event, self.archive)
+            position = behind
+        if position != start:
+            database.remember(connection, position, self._hashed(position.offset).hexdigest())
         return position
 
     def replay(self, known: Position = Position()) -> Position:
@@ -106,8 +117,7 @@ class Store:
         from runner.records.store.apply import apply
 
         position, met = Position(), not known.seq
-        with self.write() as connection:
-            database.make_tables(connection)
+        with self.write() as connection, database.of(connection).anew(connection):
             for event, behind in self.log.after(Position()):
                 apply(connection, event, self.archive)
                 met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
@@ -150,17 +160,13 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that sees one unchanging state of the store."""
-        with database.errors(self.engine), self.engine.connect() as connection, connection.begin():
+        with database.reading(self.engine) as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A connection in a transaction that took the write lock at its start."""
-        with (
-            database.errors(self.engine),
-            self.engine.connect().execution_options(write=True) as connection,
-            connection.begin(),
-        ):
+        with self._begun(database.of(self.engine).writing) as (connection, _):
             yield connection
 
     @contextmanager
@@ -169,14 +175,38 @@ class Store:
 
         Nobody else writes meanwhile; with ``alone`` False others do, and ``change`` may make temporary things only.
         """
-        with (
-            database.errors(self.engine),
-            self.engine.connect().execution_options(write=alone) as connection,
-            connection.begin() as transaction,
-        ):
+        backend = database.of(self.engine)
+        with self._begun(backend.writing if alone else backend.supposing) as (connection, transaction):
             change(connection)
             yield _Supposed(self, connection)
             transaction.rollback()
+
+    @contextmanager
+    def _begun(self, options: Mapping[str, Any]) -> Iterator[tuple[Connection, RootTransaction]]:
+        with (
+            database.errors(self.engine),
+            self.engine.connect().execution_options(**options) as connection,
+            connection.begin() as transaction,
+        ):
+            yield connection, transaction
+
+    @contextmanager
+    def coordinating(self) -> Iterator[None]:
+        """Be the only coordinator of the database; what this store commits meanwhile is refused once another has taken over.
+
+        Raises E306 when another one is.
+        """
+        with database.errors(self.engine), database.of(self.engine).alone(self.engine) as self._number:
+            try:
+                yield
+            finally:
+                self._number = None
+
+    @contextmanager
+    def changes(self) -> Iterator[Callable[[float], None]]:
+        """A function that waits until somebody has written to the store, where the database tells it; at most so many seconds."""
+        with database.errors(self.engine), database.of(self.engine).changes(self.engine) as wait:
+            yield wait
 
     def close(self) -> None:
         """Close the connections."""
@@ -217,8 +247,6 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
 
     if url is None:
         url = database.database_url(config)
-    if url.startswith("sqlite:///"):
-        _make_folder(Path(url.removeprefix("sqlite:///")).parent)
     store = Store(database.make_engine(url), EventLog.of(config), RunArchive(config.archive))
     try:
         with store.read() as connection:
@@ -261,49 +289,25 @@ def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
         check_complete(config, log, last)
     if gone:
         log.append("loss-accepted", accepted(gone), actor="organiser")
-    url = config.database_url
-    if url and not url.startswith("sqlite"):
-        with open_store(config, accept_loss=True) as store:
+    url = database.parse(database.database_url(config))
+    if url.get_backend_name() != "sqlite":
+        with Store(
+            database.make_engine(database.database_url(config)), log, RunArchive(config.archive)
+        ) as store:
             return store.replay()
-    target = Path(url.removeprefix("sqlite:///")) if url else config.database
-    _make_folder(target.parent)
+    target = Path(url.database or "")
     fresh = target.with_name(f"{target.name}.rebuild-{os.getpid()}")
-    _unlink(fresh)
+    remove_file(fresh)
     try:
         with (
             open_store(config, url=f"sqlite:///{fresh}", accept_loss=True) as store,
             store.read() as connection,
         ):
             position = database.position_of(connection)
-        _swap(fresh, target)
+        replace_file(fresh, target)
     finally:
-        _unlink(fresh)
+        remove_file(fresh)
     return position
-
-
-def _swap(fresh: Path, target: Path) -> None:
-    """Copy ``fresh`` over ``target`` in one transaction, so that open readers and WAL files stay right.
-
-    Renaming would leave the old WAL next to the new file, to be played into it. Only a target that SQLite
-    itself refuses is taken out of the way by renaming.
-    """
-    try:
-        source, old = sqlite3.connect(fresh), sqlite3.connect(target, timeout=database.BUSY_SECONDS)
-        try:
-            source.backup(old)
-        finally:
-            source.close()
-            old.close()
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise database.unusable(error, target) from error
-        _unlink(target)
-        fresh.replace(target)
-
-
-def _unlink(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def ahead(log: EventLog, position: Position) -> PlatformError:
@@ -321,10 +325,3 @@ def _log_size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise database.unusable(error) from error

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import sqlite3
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from runner.model.config import Config
-from runner.model.errors import PlatformError, disk_error
+from runner.model.errors import PlatformError
 from runner.records.events import Position
+from runner.records.store.backend import Backend
+from runner.records.store.postgres import DRIVER, PostgreSQL
+from runner.records.store.sqlite import SQLite
 from schemas import show
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import URL, Connection, Engine
 
 # The shape of the tables and the rules by which events become rows. Count up when either changes: a store of another number
 # is made anew when it is opened.
 RULES = "28"
-BUSY_SECONDS = 30
+_BACKENDS: Mapping[str, Backend] = {"sqlite": SQLite(), "postgresql": PostgreSQL()}
+_DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql", DRIVER)
 
 
 def database_url(config: Config) -> str:
@@ -49,11 +48,11 @@ class Recorded:
 def read_recorded(config: Config) -> Recorded:
     """What the database of this data directory says of itself; nothing in it is changed, and nothing raised."""
     url = database_url(config)
-    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+    if not is_there(config):
         return Recorded("none")
     engine = make_engine(url)
     try:
-        with errors(engine), engine.connect() as connection, connection.begin():
+        with reading(engine) as connection:
             rules = rules_of(connection)
             if rules is None:
                 return Recorded("none")
@@ -65,85 +64,76 @@ def read_recorded(config: Config) -> Recorded:
         engine.dispose()
 
 
-def _write_ahead(cursor: sqlite3.Cursor) -> None:
-    """Turn the write-ahead log on; a file system without shared memory keeps its journal.
-
-    SQLite does not wait as ``busy_timeout`` says when two connections turn it on in a new database at the same moment: one of
-    them is told at once that the database is locked. So we wait here. Raises sqlite3.OperationalError after ``BUSY_SECONDS``.
-    """
-    end = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
 def make_engine(url: str) -> Engine:
-    """The SQLAlchemy engine of a database, with the settings that SQLite needs.
+    """The SQLAlchemy engine of a database, with the settings that its kind needs.
 
-    Raises E306 for an address that SQLAlchemy does not read or whose driver is not installed.
+    Raises E306 for an address that is none of a database that the store can be kept in, or whose driver is not installed.
     """
-    from sqlalchemy import create_engine, event
+    from sqlalchemy.exc import ArgumentError
+
+    parsed = parse(url)
+    try:
+        return _BACKENDS[parsed.get_backend_name()].engine(parsed)
+    except (ArgumentError, ImportError, ValueError) as error:
+        raise _no_database(url, error) from error
+
+
+def parse(url: str) -> URL:
+    """An address in its parts. Raises E306 for one of no database that the store can be kept in."""
+    from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
     try:
-        engine = create_engine(url)
-    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
-        raise _no_driver(url, error) from error
-    if engine.dialect.name == "sqlite":
-
-        @event.listens_for(engine, "connect")
-        def on_connect(connection: Any, _: object) -> None:
-            connection.isolation_level = None  # BEGIN is ours, below
-            cursor = connection.cursor()
-            cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
-            cursor.execute("PRAGMA foreign_keys = ON")
-            _write_ahead(cursor)
-            cursor.execute("PRAGMA synchronous = NORMAL")  # the log is the truth: a lost tail is replayed
-            cursor.close()
-
-        @event.listens_for(engine, "begin")
-        def on_begin(connection: Connection) -> None:
-            writes = connection.get_execution_options().get("write")
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
+        parsed = make_url(
+            url.replace("postgres://", "postgresql://", 1) if url.startswith("postgres://") else url
+        )
+    except (ArgumentError, ValueError) as error:
+        raise _no_database(url, error) from error
+    if parsed.drivername not in _DRIVERS:
+        raise _no_database(url, None)
+    return parsed
 
 
-def _no_driver(url: str, error: Exception) -> PlatformError:
+def is_there(config: Config) -> bool:
+    """Whether there may be a store of this data directory; of a server nobody is asked. Raises E306 for an address of none."""
+    parsed = parse(database_url(config))
+    return _BACKENDS[parsed.get_backend_name()].exists(parsed)
+
+
+def of(engine: Engine | Connection) -> Backend:
+    """What is particular about the database of an engine or connection."""
+    return _BACKENDS[engine.dialect.name]
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A connection that sees one unchanging state of the database."""
+    with (
+        errors(engine),
+        engine.connect().execution_options(**of(engine).reading) as connection,
+        connection.begin(),
+    ):
+        yield connection
+
+
+def _no_database(url: str, error: Exception | None) -> PlatformError:
     """The error for an address that leads to no database. The address may hold a password: only its scheme is named."""
     scheme = show(url.partition(":")[0], 40) if "://" in url else ""
-    if isinstance(error, ModuleNotFoundError):
-        why = f"{scheme} needs the Python package {show(error.name or '', 40)}, which is not installed."
-        fix = f"install it where runner is installed: pip install {show(error.name or '', 40)}"
+    fix = "write RUNNER_DATABASE (in proctor.yaml: database) as postgresql://user@host/name, or leave it out for SQLite in the data directory"
+    if isinstance(error, ImportError):
+        why = f"{scheme} needs the Python package psycopg, which is not installed."
+        fix = "install it where runner is installed: pip install 'proctor-ir[postgres]'"
+    elif error is None:
+        why = f"The store is kept in PostgreSQL or SQLite; {scheme} is neither, or another driver than psycopg's."
     else:
         why = (
             f"SQLAlchemy cannot use this address of {scheme}."
             if scheme
             else "It is no address of SQLAlchemy."
         )
-        fix = "write RUNNER_DATABASE (in proctor.yaml: database) as sqlite:////folder/file or postgresql+psycopg://user:password@host/name"
     return PlatformError(
         "the database that RUNNER_DATABASE names cannot be used", why=why, fix=fix, code="E306"
     )
-
-
-def make_tables(connection: Connection) -> None:
-    """Make the tables anew and empty, in the transaction of ``connection``; tables that are not the store's stay."""
-    from sqlalchemy import MetaData
-
-    from runner.records.store.tables import metadata
-
-    ours = {*metadata.tables, "alembic_version"}  # the last one is of earlier versions
-    found = MetaData()
-    found.reflect(connection, only=lambda name, _: name in ours)
-    found.drop_all(connection)
-    metadata.create_all(connection)
 
 
 def position_of(connection: Connection) -> Position:
@@ -180,68 +170,17 @@ def remember(connection: Connection, position: Position, prefix: str) -> None:
     values = {"position": text, "prefix": prefix, "rules": RULES}
     connection.execute(meta.delete().where(meta.c.key.in_(tuple(values))))
     connection.execute(meta.insert(), [{"key": key, "value": value} for key, value in values.items()])
+    of(connection).tell(connection)
 
 
 @contextmanager
-def errors(engine: Engine | None = None) -> Iterator[None]:
-    """Errors of the database as E306; a violated key stays what it is (it is handled where it can happen).
-
-    ``engine``: whose; where its file lies says what is wrong.
-    """
-    from sqlalchemy.exc import DatabaseError, IntegrityError
+def errors(engine: Engine) -> Iterator[None]:
+    """Errors of the database as E306; a violated key stays what it is (it is handled where it can happen)."""
+    from sqlalchemy.exc import DatabaseError, IntegrityError, InterfaceError
 
     try:
         yield
     except IntegrityError:
         raise
-    except DatabaseError as error:
-        local = engine is not None and engine.dialect.name == "sqlite" and engine.url.database
-        raise unusable(error.orig or error, Path(str(local)) if local else None) from error
-
-
-def unusable(error: BaseException, database: Path | None = None) -> PlatformError:
-    """The error (E306) for a database that cannot be used; ``database`` is the file of one of SQLite.
-
-    SQLite says "disk I/O error" of a full disk and "unable to open database file" of a folder that cannot be written: what is
-    so is looked up.
-    """
-    what = "the store cannot be used"
-    if isinstance(error, OSError):
-        return disk_error(what, error)
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if database is not None and code in _OF_THE_DISK:
-        found = errno.ENOSPC if code == sqlite3.SQLITE_FULL else _refusal(database)
-        if found:
-            return disk_error(what, OSError(found, str(error)), database.parent)
-    why, fix = (
-        f"{error}.",
-        "runner doctor looks at the data directory; runner store rebuild makes the store again",
-    )
-    return PlatformError(what, why=why, fix=fix, code="E306")
-
-
-_OF_THE_DISK = (
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_PERM,
-)
-_LEAST = 256 * 1024  # bytes that SQLite needs beside a small database
-
-
-def _refusal(database: Path) -> int:
-    """Why a file cannot be written, as an ``errno``; 0 when it seems that it can."""
-    folder = next(path for path in database.parents if path.exists())
-    try:
-        disk = os.statvfs(folder)
-    except OSError as error:
-        return error.errno or 0
-    if disk.f_flag & os.ST_RDONLY:
-        return errno.EROFS
-    files = [path for path in database.parent.glob(f"{database.name}*") if path.is_file()]
-    if not os.access(folder, os.W_OK | os.X_OK) or not all(os.access(path, os.W_OK) for path in files):
-        return errno.EACCES
-    if disk.f_bavail * disk.f_frsize < _LEAST or (disk.f_files and not disk.f_favail):
-        return errno.ENOSPC
-    return 0
+    except (DatabaseError, InterfaceError) as error:
+        raise of(engine).unusable(error.orig or error, engine) from error

@@ -1,4 +1,4 @@
-"""The tables of the store (SQLAlchemy Core; SQLite by default, plain enough for PostgreSQL).
+"""The tables of the store (SQLAlchemy Core), the same in SQLite and PostgreSQL.
 
 Times are UTC in ISO 8601 as text, sizes are bytes, durations seconds. ``seq`` is the event that wrote a row. Whoever changes
 a table counts :data:`runner.records.store.database.RULES` up.
@@ -6,6 +6,7 @@ a table counts :data:`runner.records.store.database.RULES` up.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -14,14 +15,38 @@ import sqlalchemy as sa
 metadata = sa.MetaData()
 
 
+class _Text(sa.TypeDecorator[str]):
+    """Text in PostgreSQL: ordered by its bytes, as SQLite does, and with NUL, which PostgreSQL takes in no text.
+
+    U+0000 is kept as U+0001 U+0001, and U+0001 as U+0001 U+0002, so that the order stays.
+    """
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, _: object) -> Any:
+        return (
+            re.sub("[\0\x01]", lambda m: f"\x01{chr(ord(m[0]) + 1)}", value)
+            if isinstance(value, str)
+            else value
+        )
+
+    def process_result_value(self, value: Any, _: object) -> Any:
+        return value if value is None else re.sub("\x01(.)", lambda m: chr(ord(m[1]) - 1), value)
+
+
+TEXT = sa.Text().with_variant(_Text(collation="C"), "postgresql")
+WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")  # SQLite's have 64 bits by themselves
+
+
 def _columns(type_: Any, *names: str, **options: Any) -> list[sa.Column[Any]]:
     return [sa.Column(name, type_, **options) for name in names]
 
 
-_keys = partial(_columns, sa.Text, primary_key=True)
-_number_keys = partial(_columns, sa.Integer, primary_key=True, autoincrement=False)
-_texts = partial(_columns, sa.Text, nullable=False)
-_numbers = partial(_columns, sa.Integer, nullable=False)
+_keys = partial(_columns, TEXT, primary_key=True)
+_number_keys = partial(_columns, WHOLE, primary_key=True, autoincrement=False)
+_texts = partial(_columns, TEXT, nullable=False)
+_numbers = partial(_columns, WHOLE, nullable=False)
 
 
 def _of_evaluation() -> list[Any]:
@@ -47,12 +72,12 @@ submissions = sa.Table(
     *_texts("scenarios"),  # JSON list
     *_texts("workflow"),  # "upload" for run files
     *_texts("paper", "affiliation"),  # empty: not said
-    sa.Column("image", sa.Text),
-    sa.Column("limits", sa.Text),  # JSON object of what it asks for in the task's frame
-    sa.Column("source", sa.Text),  # JSON object: remote, commit and dirty; none: git did not know its folder
-    sa.Column("cells", sa.Text),  # JSON list of [dataset, scenario]; none: all of the task
+    sa.Column("image", TEXT),
+    sa.Column("limits", TEXT),  # JSON object of what it asks for in the task's frame
+    sa.Column("source", TEXT),  # JSON object: remote, commit and dirty; none: git did not know its folder
+    sa.Column("cells", TEXT),  # JSON list of [dataset, scenario]; none: all of the task
     *_numbers("seq"),
-    sa.Column("withdrawn", sa.Text),
+    sa.Column("withdrawn", TEXT),
     *_texts("withdrawn_reason", server_default=""),
     # Withdrawn, and its place in the quota given back.
     sa.Column("uncharged", sa.Boolean, nullable=False, server_default=sa.false()),
@@ -63,17 +88,17 @@ runs = sa.Table(
     "runs",
     metadata,
     *_keys("id"),
-    sa.Column("submission", sa.Text, sa.ForeignKey("submissions.id"), nullable=False),
+    sa.Column("submission", TEXT, sa.ForeignKey("submissions.id"), nullable=False),
     *_texts("task", "dataset", "scenario"),
-    sa.Column("cancelled_seq", sa.Integer),
-    sa.Column("restarted_seq", sa.Integer),
+    sa.Column("cancelled_seq", WHOLE),
+    sa.Column("restarted_seq", WHOLE),
     sa.Index("runs_by_submission", "submission"),
 )
 
 attempts = sa.Table(
     "attempts",
     metadata,
-    sa.Column("run", sa.Text, sa.ForeignKey("runs.id"), primary_key=True),
+    sa.Column("run", TEXT, sa.ForeignKey("runs.id"), primary_key=True),
     *_number_keys("number"),
     *_texts("lock_digest", "started", "finished", "verdict", "memory_source", "manifest"),
     *_texts("detail"),  # JSON object (schemas.details), or empty
@@ -97,10 +122,10 @@ evaluations = sa.Table(
     *_texts("fault"),  # of status error: organiser or platform
     sa.Column("default_image", sa.Boolean, nullable=False),
     sa.Column("counts", sa.Boolean, nullable=False),  # not: it waits for the organiser to accept it
-    sa.Column("run_tag", sa.Text),
-    sa.Column("judge", sa.Text),  # JSON object: who judged, when somebody or something did
+    sa.Column("run_tag", TEXT),
+    sa.Column("judge", TEXT),  # JSON object: who judged, when somebody or something did
     *_texts("notes"),  # JSON list of details
-    sa.Column("asked", sa.Text),  # by which definitions it was made (runner.model.pins.Pins); none: not known
+    sa.Column("asked", TEXT),  # by which definitions it was made (runner.model.pins.Pins); none: not known
     *_numbers("errors", "defects", "warnings", "seq"),
     _of_attempt("attempt"),
 )
@@ -225,7 +250,7 @@ comments = sa.Table(
     "comments",
     metadata,
     *_number_keys("seq"),
-    sa.Column("run", sa.Text, sa.ForeignKey("runs.id"), nullable=False),
+    sa.Column("run", TEXT, sa.ForeignKey("runs.id"), nullable=False),
     *_texts("text", "to", "at", "who"),
 )
 
@@ -244,3 +269,5 @@ exports = sa.Table(
 extensions = sa.Table(
     "extensions", metadata, *_number_keys("seq"), *_texts("task", "team"), *_numbers("submissions")
 )
+
+OURS = frozenset({*metadata.tables, "alembic_version"})  # the last one is of earlier versions

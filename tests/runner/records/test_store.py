@@ -1,13 +1,9 @@
-"""The store: f(events, archive), and nothing else."""
+"""The store: f(events, archive), and nothing else; the same in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import subprocess
-import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +14,6 @@ from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.model.task import Cell, Quota, Task
 from runner.records.store import charges, connect, queries, results, run_detail, tables
-from runner.records.store.database import make_engine
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import FORMATS, export
 from runner.views.leaderboard.rounds import board, freeze
@@ -26,7 +21,7 @@ from runner.views.leaderboard.table import build
 from tests.worlds import records
 from tests.worlds.records import TASK, World
 
-ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.usefixtures("either")
 
 
 def busy(world: World) -> None:
@@ -78,9 +73,12 @@ def in_rounds() -> Task:
 
 
 def dump(world: World) -> list[str]:
-    """Every row of the store as SQL."""
-    with sqlite3.connect(world.config.database) as connection:
-        return list(connection.iterdump())
+    """Every row of the store."""
+    with world.store.read() as connection:
+        rows = [
+            (t.name, *row) for t in tables.metadata.sorted_tables for row in connection.execute(sa.select(t))
+        ]
+    return sorted(map(repr, rows))
 
 
 def exports(world: World) -> dict[str, str]:
@@ -98,8 +96,7 @@ def test_rebuilding_gives_the_same_rows_and_byte_identical_exports(tmp_path: Pat
     assert exports(world) == before  # through the connection that was open all the time
     assert dump(world) == rows
     world.store.close()
-    for path in world.config.home.glob("store.sqlite*"):
-        path.unlink()
+    records.remove_store(world.config)
     world.store = connect.open_store(world.config)
     assert exports(world) == before
     assert not list(world.config.home.glob("*.rebuild-*"))
@@ -110,7 +107,7 @@ def test_rebuilding_replaces_a_damaged_database(tmp_path: Path) -> None:
     busy(world)
     before = exports(world)
     world.store.close()
-    world.config.database.write_bytes(b"this is not a database, it only looks like one" * 100)
+    records.damage_store(world.config)
     with pytest.raises(RunnerError) as caught:
         connect.open_store(world.config)
     assert caught.value.code == "E306"
@@ -251,16 +248,18 @@ def test_a_store_of_an_earlier_program_is_made_anew(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     world.scored("alpha", "x")
     world.store.close()
-    with sqlite3.connect(world.config.database) as connection:
-        connection.execute("UPDATE meta SET value = '3' WHERE key = 'rules'")
-        connection.execute("ALTER TABLE submissions DROP COLUMN cells")
-        connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
-        connection.execute("CREATE TABLE of_somebody_else (x TEXT)")
+    records.sql(
+        world.config,
+        "UPDATE meta SET value = '3' WHERE key = 'rules'",
+        "ALTER TABLE submissions DROP COLUMN cells",
+        "CREATE TABLE alembic_version (version_num TEXT)",
+        "CREATE TABLE of_somebody_else (x TEXT)",
+    )
     with connect.open_store(world.config) as store:
         assert queries.submissions(store)[0].cells is None
         assert [run.outcome.name for run in queries.runs(store)] == ["scored"]
-    with sqlite3.connect(world.config.database) as connection:
-        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        with store.read() as connection:
+            names = set(sa.inspect(connection).get_table_names())
     assert "of_somebody_else" in names and "alembic_version" not in names
 
 
@@ -268,8 +267,10 @@ def test_a_store_that_is_made_anew_still_knows_how_far_the_log_was(tmp_path: Pat
     world = World.make(tmp_path)
     world.scored("alpha", "x")
     world.store.close()
-    with sqlite3.connect(world.config.database) as connection:
-        connection.execute("UPDATE meta SET value = '3' WHERE key = 'rules'")
+    records.sql(
+        world.config,
+        "UPDATE meta SET value = '3' WHERE key = 'rules'",
+    )
     lines = world.config.events.read_bytes().splitlines(keepends=True)
     world.config.events.write_bytes(b"".join(lines[:-1]))
     for _ in range(2):
@@ -281,8 +282,10 @@ def test_a_store_that_is_made_anew_still_knows_how_far_the_log_was(tmp_path: Pat
 def test_a_store_of_a_newer_program_is_refused_with_a_way_out(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     world.store.close()
-    with sqlite3.connect(world.config.database) as connection:
-        connection.execute("UPDATE meta SET value = '9999' WHERE key = 'rules'")
+    records.sql(
+        world.config,
+        "UPDATE meta SET value = '9999' WHERE key = 'rules'",
+    )
     with pytest.raises(RunnerError) as caught:
         connect.open_store(world.config)
     assert caught.value.code == "E306"
@@ -294,33 +297,13 @@ def test_other_rules_fill_the_store_anew(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     world.scored("alpha", "x")
     world.store.close()
-    with sqlite3.connect(world.config.database) as connection:
-        connection.execute("UPDATE submissions SET tag = 'as the old rules had it'")
-        connection.execute("UPDATE meta SET value = '9' WHERE key = 'rules'")
+    records.sql(
+        world.config,
+        "UPDATE submissions SET tag = 'as the old rules had it'",
+        "UPDATE meta SET value = '9' WHERE key = 'rules'",
+    )
     with connect.open_store(world.config) as store:
         assert queries.submissions(store)[0].tag == "x"
-
-
-def test_sqlite_runs_in_wal_mode_with_foreign_keys(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
-    with world.store.read() as connection:
-        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
-
-
-def test_opening_a_store_that_is_up_to_date_imports_nothing_heavy(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
-    world.scored("alpha", "x", topics=3)
-    code = (
-        "import sys\nfrom pathlib import Path\nfrom runner.model.config import Config\n"
-        "from runner.records.store.connect import open_store\nassert 'sqlalchemy' not in sys.modules\n"
-        f"home = Path({str(tmp_path)!r})\nopen_store(Config(home, home / 'home', None)).close()\n"
-        "print(*({'pandas', 'numpy', 'scipy', 'jsonschema', 'docker'} & set(sys.modules)))\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert result.stdout.strip() == ""
 
 
 def test_runs_lists_what_is_still_to_do_and_what_is_running(tmp_path: Path) -> None:
@@ -396,20 +379,3 @@ def test_scores_by_facet_are_in_the_archive_alone(tmp_path: Path) -> None:
     assert len(rows) == 4
     assert run_detail.detail(world.store, attempt.run_id).topics == scores
     assert len(list(evaluation.scores())) == 4 + 9
-
-
-def test_a_new_store_is_opened_by_several_at_once(tmp_path: Path) -> None:
-    """One of them used to be told that the database is locked: turning the write-ahead log on does not wait."""
-    for n in range(20):
-        engines = [make_engine(f"sqlite:///{tmp_path}/{n}.sqlite") for _ in range(8)]
-        together = threading.Barrier(len(engines))
-
-        def opened(engine: sa.Engine, together: threading.Barrier = together) -> object:
-            together.wait()
-            with engine.connect() as connection:
-                return connection.exec_driver_sql("PRAGMA journal_mode").scalar()
-
-        with ThreadPoolExecutor(len(engines)) as pool:
-            assert list(pool.map(opened, engines)) == ["wal"] * len(engines)
-        for engine in engines:
-            engine.dispose()

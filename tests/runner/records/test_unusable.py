@@ -20,8 +20,8 @@ from tests.worlds.mini import Project, Said
 @pytest.mark.parametrize(
     ("url", "why", "fix"),
     [
-        ("postgresql+nosuch://u:secret@host/db", "SQLAlchemy cannot use", "RUNNER_DATABASE"),
-        ("postgresql+asyncpg://u:secret@host/db", "needs the Python package asyncpg", "pip install asyncpg"),
+        ("postgresql+nosuch://u:secret@host/db", "another driver than psycopg's", "RUNNER_DATABASE"),
+        ("mysql://u:secret@host/db", "kept in PostgreSQL or SQLite", "RUNNER_DATABASE"),
         ("postgresql://u:secret@host:secret/db", "SQLAlchemy cannot use", "RUNNER_DATABASE"),
         ("secret", "no address", "RUNNER_DATABASE"),
     ],

@@ -20,6 +20,7 @@ from runner.model.clock import SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.commit import coordinator
+from runner.records.store.connect import Store
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.loop import Work
 from runner.work.publishing import Desk
@@ -137,22 +138,30 @@ def test_who_evaluates_beside_work_is_told_that_it_is_work(world: World) -> None
     config = world.project.config
     with at_work(world) as notes:
         until(lambda: Published(config.published).age() is not None)
-        with until_free(config), pytest.raises(RunnerError) as error, coordinator(config):
+        with (
+            until_free(config, world.store),
+            pytest.raises(RunnerError) as error,
+            coordinator(config, world.store),
+        ):
             pass
         assert error.value.code == "E306" and "runner work is at work" in error.value.what
-        with until_free(config), pytest.raises(RunnerError) as error, coordinator(config, is_work=True):
+        with (
+            until_free(config, world.store),
+            pytest.raises(RunnerError) as error,
+            coordinator(config, world.store, is_work=True),
+        ):
             pass
         assert "another runner evaluate" in error.value.what, "work itself is told of the other"
     assert notes.problems == []
 
 
 @contextmanager
-def until_free(config: Config) -> Iterator[None]:
+def until_free(config: Config, store: Store) -> Iterator[None]:
     """Hold the coordinator's place as soon as work lets go of it."""
     last = time.monotonic() + 60
     while True:
         try:
-            with coordinator(config):
+            with coordinator(config, store):
                 yield
             return
         except RunnerError:

@@ -1,0 +1,50 @@
+"""What differs between the databases that the store can be kept in: all else is one SQL for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine
+
+    from runner.model.errors import PlatformError
+
+BUSY_SECONDS = 30  # how long somebody waits for whoever else writes
+
+
+class Backend(Protocol):
+    """A kind of database. ``reading``, ``supposing`` and ``writing`` are SQLAlchemy's options of a connection: whatever is read
+    sees one unchanging state; what is supposed is rolled back, and may make temporary tables; whoever writes is alone at it."""
+
+    reading: Mapping[str, Any]
+    supposing: Mapping[str, Any]
+    writing: Mapping[str, Any]
+
+    def engine(self, url: URL) -> Engine:
+        """The engine of a database, with the settings that each of its connections needs."""
+
+    def exists(self, url: URL) -> bool:
+        """Whether there may be a store at ``url``, without connecting to it."""
+
+    def schema(self, connection: Connection) -> str:
+        """The schema in which the tables of the store are, as a name for SQL."""
+
+    def anew(self, connection: Connection) -> AbstractContextManager[None]:
+        """Within, the tables are new and empty; after it they are the store's, and the old ones are gone with the transaction's end."""
+
+    def unusable(self, error: BaseException, engine: Engine | None) -> PlatformError:
+        """The error (E306) for a database that cannot be used, in words for people."""
+
+    def tell(self, connection: Connection) -> None:
+        """Tell whoever waits in :meth:`changes` that the store is another one, once this transaction has ended."""
+
+    def changes(self, engine: Engine) -> AbstractContextManager[Callable[[float], None]]:
+        """A function that waits until somebody has written to the store, at most so many seconds."""
+
+    def alone(self, engine: Engine) -> AbstractContextManager[int]:
+        """Be the only coordinator of the database, beside the lock file: the fencing number, for :meth:`check`. Raises E306."""
+
+    def check(self, connection: Connection, number: int) -> None:
+        """Raise E306 when another coordinator has begun after the one of this fencing number."""

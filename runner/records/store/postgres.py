@@ -1,0 +1,227 @@
+"""The store in PostgreSQL: for coordinators on several machines, or where an organisation keeps its databases there.
+
+Whoever writes holds an advisory lock for the length of the transaction. Whoever reads sees the one snapshot that was taken
+when its transaction began, and holds ``meta`` meanwhile, so that tables are put in the place of others between readers only.
+All locks and the messages of changes are those of one schema: the first one of the connection's search path.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from runner.model.errors import PlatformError
+from runner.records.store.backend import BUSY_SECONDS
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine
+
+DRIVER = "postgresql+psycopg"
+_CONNECT_SECONDS = 10
+_CHANNEL = "proctor"
+_PATIENCE = f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'"
+_WRITE = (
+    f"{_PATIENCE}; SELECT pg_advisory_xact_lock(hashtextextended('proctor write ' || current_schema(), 0))"
+)
+# No snapshot is taken before the lock is there: LOCK is no query.
+_READ = f"{_PATIENCE}; LOCK TABLE meta IN ACCESS SHARE MODE"
+_COORDINATE = "SELECT pg_try_advisory_lock(hashtextextended('proctor coordinator ' || current_schema(), 0))"
+# Whoever waits longer for its turn between readers lets those pass first that wait behind it.
+_SWAP = "SAVEPOINT gate; SET LOCAL lock_timeout = '1s'; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE"
+_NO_TABLE, _NO_LOCK = "42P01", "55P03"  # SQLSTATE
+_TOO_LARGE, _WRONG_SHAPE = "54", ("427", "42P", "42804", "XX")  # beginnings of it
+
+
+class PostgreSQL:
+    """A schema of a database that the role may make schemas in (see :class:`runner.records.store.backend.Backend`)."""
+
+    reading: Mapping[str, Any] = {
+        "begin": _READ,
+        "isolation_level": "REPEATABLE READ",
+        "postgresql_readonly": True,
+    }
+    supposing: Mapping[str, Any] = {"begin": _READ, "isolation_level": "REPEATABLE READ"}
+    writing: Mapping[str, Any] = {"begin": _WRITE, "isolation_level": "READ COMMITTED"}
+
+    def engine(self, url: URL) -> Engine:
+        """The engine of a database. Raises ImportError without psycopg."""
+        from sqlalchemy import create_engine, event
+        from sqlalchemy.exc import DataError, ProgrammingError
+
+        ours = {"connect_timeout": _CONNECT_SECONDS, "application_name": "proctor"}
+        engine = create_engine(
+            url.set(drivername=DRIVER),
+            pool_pre_ping=True,  # a server that was started again
+            hide_parameters=True,
+            connect_args={name: value for name, value in ours.items() if name not in url.query},
+        )
+
+        @event.listens_for(engine, "begin")
+        def on_begin(connection: Connection) -> None:
+            begin = connection.get_execution_options().get("begin", "")
+            try:
+                if begin:
+                    connection.exec_driver_sql(begin)
+            except ProgrammingError as error:
+                if begin != _READ or _state(error.orig) != _NO_TABLE:
+                    raise
+                connection.connection.rollback()  # a database without a store: nobody can put another in its place
+
+        @event.listens_for(engine, "handle_error")
+        def on_error(context: Any) -> None:
+            original = context.original_exception
+            if _state(original).startswith(_TOO_LARGE):  # a value that no index takes is a wrong value
+                raise DataError(context.statement, None, original, hide_parameters=True) from original
+
+        return engine
+
+    def exists(self, url: URL) -> bool:
+        """Only the server can say it."""
+        return True
+
+    def schema(self, connection: Connection) -> str:
+        """The schema that comes first in the search path, quoted."""
+        return str(connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one())
+
+    @contextmanager
+    def anew(self, connection: Connection) -> Iterator[None]:
+        """New tables in a schema beside; at its end they are put in the place of the old ones, between readers."""
+        from sqlalchemy import inspect
+
+        from runner.records.store.tables import OURS, metadata
+
+        schema = self.schema(connection)
+        beside = f'"{schema.strip(chr(34))[:50]}_anew"'
+        connection.exec_driver_sql(f"CREATE SCHEMA {beside}; SET LOCAL search_path TO {beside}")
+        metadata.create_all(connection, checkfirst=False)
+        yield
+        connection.exec_driver_sql(f"SET LOCAL search_path TO {schema}")
+        there = [f'"{name}"' for name in inspect(connection).get_table_names() if name in OURS]
+        if '"meta"' in there:
+            _between_readers(connection)
+        moves = [f'ALTER TABLE {beside}."{name}" SET SCHEMA {schema}' for name in metadata.tables]
+        drops = [f"DROP TABLE {', '.join(there)}"] if there else []
+        connection.exec_driver_sql("; ".join([*drops, *moves, f"DROP SCHEMA {beside}"]))
+
+    def unusable(self, error: BaseException, engine: Engine | None) -> PlatformError:
+        """What server or driver say, in one line; neither says a password."""
+        from schemas import show
+
+        fix = (
+            "start the server, or correct RUNNER_DATABASE (in proctor.yaml: database); runner doctor tries it"
+        )
+        if _state(error) == _NO_LOCK:
+            fix = "try again; who is connected: SELECT * FROM pg_stat_activity"
+        elif _state(error).startswith(_WRONG_SHAPE):
+            fix = "runner store rebuild makes the store again"
+        why = show(" ".join(str(error).split()), 400).rstrip(".")
+        return PlatformError("the store cannot be used", why=f"{why}.", fix=fix, code="E306")
+
+    def tell(self, connection: Connection) -> None:
+        """A message (``NOTIFY``) that PostgreSQL sends when the transaction is committed."""
+        connection.exec_driver_sql(f"SELECT pg_notify('{_CHANNEL}', current_schema())")
+
+    @contextmanager
+    def changes(self, engine: Engine) -> Iterator[Callable[[float], None]]:
+        """Wait for that message (``LISTEN``) on a connection of its own."""
+        with _of_its_own(engine) as connection:
+            connection.exec_driver_sql(f"LISTEN {_CHANNEL}")
+            schema = connection.exec_driver_sql("SELECT current_schema()").scalar_one()
+            driver: Any = connection.connection.dbapi_connection
+
+            def wait(seconds: float) -> None:
+                end = time.monotonic() + seconds
+                try:
+                    while (left := end - time.monotonic()) > 0:
+                        if schema in [one.payload for one in driver.notifies(timeout=left, stop_after=1)]:
+                            return
+                except engine.dialect.loaded_dbapi.Error as error:
+                    raise self.unusable(error, engine) from error
+
+            yield wait
+
+    @contextmanager
+    def alone(self, engine: Engine) -> Iterator[int]:
+        """A lock as long as a connection lives, and one number higher than any coordinator had before."""
+        with _of_its_own(engine) as held:
+            # A machine that vanished is noticed within a minute.
+            held.exec_driver_sql(
+                "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
+            )
+            if not held.exec_driver_sql(_COORDINATE).scalar_one():
+                raise _taken(
+                    "another coordinator is at work on this database",
+                    "Another machine, or a command with another data directory, holds its lock.",
+                )
+            with engine.connect().execution_options(**self.writing) as connection, connection.begin():
+                connection.exec_driver_sql(
+                    "CREATE TABLE IF NOT EXISTS coordinator (one boolean PRIMARY KEY CHECK (one), number bigint NOT NULL)"
+                )
+                number = connection.exec_driver_sql(
+                    "INSERT INTO coordinator VALUES (true, 1) "
+                    "ON CONFLICT (one) DO UPDATE SET number = coordinator.number + 1 RETURNING number"
+                ).scalar_one()
+            yield int(number)
+
+    def check(self, connection: Connection, number: int) -> None:
+        """Compare the number with that of the coordinator that began last."""
+        found = connection.exec_driver_sql("SELECT number FROM coordinator").scalar()
+        if found != number:
+            raise _taken(
+                "another coordinator has taken over",
+                f"The connection of this one (number {number}) was lost, and number {found} began after it.",
+            )
+
+
+def examine(connection: Connection) -> tuple[str, tuple[str, ...]]:
+    """The version of the server, and what the database or the role lacks for a store, in words."""
+    version, encoding, schemas, tables = connection.exec_driver_sql(
+        "SELECT current_setting('server_version'), current_setting('server_encoding'), "
+        "has_database_privilege(current_database(), 'CREATE'), "
+        "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
+    ).one()
+    needed = {
+        f"its encoding is {encoding}, not UTF8": encoding == "UTF8",
+        "the role may make no schemas in it": schemas,
+        "the role may make no tables in the first schema of its search path": tables,
+    }
+    return str(version), tuple(lack for lack, there in needed.items() if not there)
+
+
+def _between_readers(connection: Connection) -> None:
+    """Wait until nobody reads, and let nobody begin to. Raises DBAPIError after ``BUSY_SECONDS``."""
+    from sqlalchemy.exc import DBAPIError
+
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.exec_driver_sql(_SWAP)
+        except DBAPIError as error:
+            if _state(error.orig) != _NO_LOCK or time.monotonic() > end:
+                raise
+            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT gate")
+            time.sleep(0.1)
+        else:
+            return
+
+
+@contextmanager
+def _of_its_own(engine: Engine) -> Iterator[Connection]:
+    """A connection that nobody else gets, and that is closed at the end."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        try:
+            yield connection
+        finally:
+            connection.invalidate()  # closes it, also one that was lost
+
+
+def _taken(what: str, why: str) -> PlatformError:
+    fix = "leave the work to it; one coordinator at a time works on a database"
+    return PlatformError(what, why=why, fix=fix, code="E306")
+
+
+def _state(error: object) -> str:
+    """The SQLSTATE of an error of the server; empty for others."""
+    return str(getattr(error, "sqlstate", None) or "")

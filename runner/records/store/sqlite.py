@@ -1,0 +1,177 @@
+"""The store in a file of SQLite: in WAL mode, with transactions that we begin ourselves."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.model.errors import PlatformError, disk_error
+from runner.records.store.backend import BUSY_SECONDS
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine
+
+
+class SQLite:
+    """The default: a file in the data directory (see :class:`runner.records.store.backend.Backend`)."""
+
+    reading: Mapping[str, Any] = {"begin": "BEGIN"}
+    supposing: Mapping[str, Any] = {"begin": "BEGIN"}
+    writing: Mapping[str, Any] = {"begin": "BEGIN IMMEDIATE"}
+
+    def engine(self, url: URL) -> Engine:
+        """The engine of a file; its folder is made. Raises E306 when it cannot be."""
+        from sqlalchemy import create_engine, event
+
+        if url.database:
+            _make_folder(Path(url.database).parent)
+        engine = create_engine(url)
+
+        @event.listens_for(engine, "connect")
+        def on_connect(connection: Any, _: object) -> None:
+            connection.isolation_level = None  # BEGIN is ours, below
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+            cursor.execute("PRAGMA foreign_keys = ON")
+            _write_ahead(cursor)
+            cursor.execute("PRAGMA synchronous = NORMAL")  # the log is the truth: a lost tail is replayed
+            cursor.close()
+
+        @event.listens_for(engine, "begin")
+        def on_begin(connection: Connection) -> None:
+            connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+
+        return engine
+
+    def exists(self, url: URL) -> bool:
+        """Whether the file is there."""
+        return Path(url.database or "").exists()
+
+    def schema(self, connection: Connection) -> str:
+        """SQLite's own name for what is not temporary."""
+        return "main"
+
+    @contextmanager
+    def anew(self, connection: Connection) -> Iterator[None]:
+        """New tables in the place of the old ones, which readers see until the transaction has ended."""
+        from sqlalchemy import MetaData
+
+        from runner.records.store.tables import OURS, metadata
+
+        found = MetaData()
+        found.reflect(connection, only=lambda name, _: name in OURS)
+        found.drop_all(connection)
+        metadata.create_all(connection)
+        yield
+
+    def unusable(self, error: BaseException, engine: Engine | None) -> PlatformError:
+        """SQLite says "disk I/O error" of a full disk and "unable to open database file" of a folder that cannot be written:
+        what is so is looked up."""
+        what, file = "the store cannot be used", engine.url.database if engine is not None else None
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if file and code in _OF_THE_DISK:
+            found = errno.ENOSPC if code == sqlite3.SQLITE_FULL else _refusal(Path(file))
+            if found:
+                return disk_error(what, OSError(found, str(error)), Path(file).parent)
+        fix = "runner doctor looks at the data directory; runner store rebuild makes the store again"
+        return PlatformError(what, why=f"{error}.", fix=fix, code="E306")
+
+    def tell(self, connection: Connection) -> None:
+        """Nothing: nobody can wait for it."""
+
+    @contextmanager
+    def changes(self, engine: Engine) -> Iterator[Callable[[float], None]]:
+        """SQLite tells nobody: the time passes."""
+        yield time.sleep
+
+    @contextmanager
+    def alone(self, engine: Engine) -> Iterator[int]:
+        """The lock file beside the database is enough: no other machine can write here."""
+        yield 0
+
+    def check(self, connection: Connection, number: int) -> None:
+        """Nothing: a lock file is not lost."""
+
+
+def replace_file(fresh: Path, target: Path) -> None:
+    """Copy ``fresh`` over ``target`` in one transaction, so that open readers and WAL files stay right.
+
+    Renaming would leave the old WAL next to the new file, to be played into it. Only a target that SQLite
+    itself refuses is taken out of the way by renaming. Raises E306.
+    """
+    try:
+        source, old = sqlite3.connect(fresh), sqlite3.connect(target, timeout=BUSY_SECONDS)
+        try:
+            source.backup(old)
+        finally:
+            source.close()
+            old.close()
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise SQLite().unusable(error, None) from error
+        remove_file(target)
+        fresh.replace(target)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a database with what SQLite keeps beside it; none need be there."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Turn the write-ahead log on; a file system without shared memory keeps its journal.
+
+    SQLite does not wait as ``busy_timeout`` says when two connections turn it on in a new database at the same moment: one of
+    them is told at once that the database is locked. So we wait here. Raises sqlite3.OperationalError after ``BUSY_SECONDS``.
+    """
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+_OF_THE_DISK = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+)
+_LEAST = 256 * 1024  # bytes that SQLite needs beside a small database
+
+
+def _refusal(database: Path) -> int:
+    """Why a file cannot be written, as an ``errno``; 0 when it seems that it can."""
+    folder = next(path for path in database.parents if path.exists())
+    try:
+        disk = os.statvfs(folder)
+    except OSError as error:
+        return error.errno or 0
+    if disk.f_flag & os.ST_RDONLY:
+        return errno.EROFS
+    files = [path for path in database.parent.glob(f"{database.name}*") if path.is_file()]
+    if not os.access(folder, os.W_OK | os.X_OK) or not all(os.access(path, os.W_OK) for path in files):
+        return errno.EACCES
+    if disk.f_bavail * disk.f_frsize < _LEAST or (disk.f_files and not disk.f_favail):
+        return errno.ENOSPC
+    return 0
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error("the store cannot be used", error) from error

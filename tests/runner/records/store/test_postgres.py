@@ -1,0 +1,199 @@
+"""The store in PostgreSQL: what it has and SQLite has not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from runner.doctor import home as doctor
+from runner.model.errors import RunnerError
+from runner.records.commit import commit_orphans, coordinator
+from runner.records.store import connect, queries, results
+from runner.records.store.database import make_engine
+from runner.records.store.tables import submissions
+from tests.worlds import records
+from tests.worlds.postgres import Server
+from tests.worlds.records import TASK, World
+
+REGISTERED = {"submission": "x.y.00000000", "task": TASK, "team": "x", "software": "y"}
+
+
+@pytest.fixture
+def world(tmp_path: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(records, "database_for", postgres.database_for)
+    made = World.make(tmp_path)
+    yield made
+    made.store.close()
+    postgres.forget(made.config.home)
+
+
+def end_connections(postgres: Server) -> None:
+    """As a server that is started again, or a line that is cut."""
+    postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'proctor'")
+
+
+def test_two_data_directories_of_one_database_have_one_coordinator(world: World, tmp_path: Path) -> None:
+    elsewhere = replace(world.config, home=tmp_path / "elsewhere")
+    with connect.open_store(world.config) as other, coordinator(world.config, world.store):
+        with pytest.raises(RunnerError) as caught, coordinator(elsewhere, other):
+            pass
+        assert caught.value.code == "E306" and "another coordinator is at work" in caught.value.what
+    with connect.open_store(world.config) as other, coordinator(elsewhere, other):
+        other.commit("submission-registered", REGISTERED, actor="organiser")
+
+
+def test_a_coordinator_whose_place_was_taken_commits_nothing_more(
+    world: World, postgres: Server, tmp_path: Path
+) -> None:
+    submission = world.register("alpha", "x")
+    attempt = world.attempt(submission, commit=False)
+    facts = {"task": TASK, "run": attempt.run_id, "attempt": 1, "manifest": attempt.manifest_digest()}
+    elsewhere = replace(world.config, home=tmp_path / "elsewhere")
+    with coordinator(world.config, world.store):
+        world.store.commit("quota-extended", {"task": TASK, "team": "a", "submissions": 1}, actor="organiser")
+        end_connections(postgres)
+        # As long as nobody took its place it goes on, on another connection.
+        world.store.commit("quota-extended", {"task": TASK, "team": "b", "submissions": 1}, actor="organiser")
+        with connect.open_store(world.config) as other, coordinator(elsewhere, other):
+            before = world.config.events.read_bytes()
+            with pytest.raises(RunnerError) as caught:
+                world.store.commit("attempt-committed", facts, actor="runner")
+            assert caught.value.code == "E306" and "another coordinator has taken over" in caught.value.what
+            assert world.config.events.read_bytes() == before
+            assert commit_orphans(other) == 1, "what was sealed is not lost"
+
+
+def test_readers_see_the_store_before_or_the_new_one_and_nobody_waits_for_the_making(world: World) -> None:
+    for n in range(5):
+        world.register("alpha", f"x{n}")
+    count = sa.select(sa.func.count()).select_from(submissions)
+    with world.store.read() as connection:
+        assert connection.execute(count).scalar() == 5
+        records_of_before = connection.execute(sa.select(submissions)).all()
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(connect.rebuild, world.config)
+            # It waits for this reader, and lets others read meanwhile.
+            for _ in range(5):
+                assert len(queries.submissions(world.store)) == 5
+            assert not made.done()
+            assert connection.execute(sa.select(submissions)).all() == records_of_before
+            connection.rollback()
+            assert made.result(60).seq == 5
+    assert len(queries.submissions(world.store)) == 5
+
+
+def test_reading_never_meets_an_empty_store_while_it_is_made_again_and_again(world: World) -> None:
+    world.scored("alpha", "x", topics=3)
+    end = threading.Event()
+
+    def look() -> set[tuple[str, ...]]:
+        seen = set()
+        while not end.is_set():
+            seen.add(tuple(run.outcome.name for run in queries.runs(world.store)))
+        return seen
+
+    with ThreadPoolExecutor(2) as pool:
+        looking = [pool.submit(look) for _ in range(2)]
+        for _ in range(3):
+            connect.rebuild(world.config)
+        end.set()
+        assert [one.result(60) for one in looking] == [{("scored",)}] * 2
+
+
+def test_whoever_waits_is_told_of_a_change(world: World, postgres: Server) -> None:
+    with world.store.changes() as wait, ThreadPoolExecutor(1) as pool:
+        told = pool.submit(wait, 60)
+        world.register("alpha", "x")
+        told.result(20)
+        lost = pool.submit(wait, 60)
+        end_connections(postgres)
+        with pytest.raises(RunnerError) as caught:
+            lost.result(20)
+    assert caught.value.code == "E306"
+
+
+def test_what_postgresql_takes_in_no_text_is_kept_and_what_is_too_long_is_refused(world: World) -> None:
+    """A participant chooses none of it alone, but nothing may make the store stand still."""
+    submission = world.register("alpha", "x", tag="a\0b\x01c\x01\x02", description="\0")
+    found = queries.submission(world.store, submission)
+    assert (found.tag, found.description) == ("a\0b\x01c\x01\x02", "\0")
+    topics = {"b\0": 0.5, "B": 0.25, "a\x01": 0.125, "ä": 1.0, "b": 0.75}
+    world.evaluation(world.attempt(submission), {"ndcg": topics})
+    (run,) = queries.runs(world.store)
+    assert list(results.topic_scores(world.store, run, "ndcg").items()) == sorted(topics.items())
+    import random
+
+    long = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=9000))
+    world.evaluation(world.attempt(world.register("beta", "y")), {"ndcg": {long: 1.0, "2": 0.5}})
+    assert [run.outcome.name for run in queries.runs(world.store)] == ["scored", "held"]
+    with pytest.raises(RunnerError) as caught:
+        world.commit("quota-extended", task=TASK, team="alpha", submissions=2**70)
+    assert caught.value.code == "E307"
+
+
+def test_a_server_that_is_not_there_and_one_that_refuses(world: World, tmp_path: Path) -> None:
+    """What is wrong is said in words of the server; the password never is."""
+    assert world.config.database_url is not None
+    wrong = [
+        ("postgresql://proctor:secret@127.0.0.1:1/proctor", "refused"),
+        (f"postgresql://proctor:secret@/proctor?host={tmp_path}", "No such file"),
+        (world.config.database_url.replace("proctor@/proctor", "nobody:secret@/proctor"), 'role "nobody"'),
+    ]
+    for url, why in wrong:
+        config = replace(world.config, database_url=url)
+        with pytest.raises(RunnerError) as caught:
+            connect.open_store(config)
+        assert caught.value.code == "E306" and why in caught.value.why and "runner doctor" in caught.value.fix
+        with pytest.raises(RunnerError):
+            doctor.database_check(config)
+        assert "secret" not in caught.value.what + caught.value.why + caught.value.fix
+
+
+def test_a_store_survives_a_server_that_was_started_again(world: World, postgres: Server) -> None:
+    world.register("alpha", "x")
+    end_connections(postgres)
+    assert len(queries.submissions(world.store)) == 1
+
+
+def test_without_the_driver_it_is_said_how_to_get_it(tmp_path: Path) -> None:
+    code = (
+        "import sys\nsys.modules['psycopg'] = None\nfrom runner.records.store.database import make_engine\n"
+        "try:\n    make_engine('postgresql://me:secret@host/db')\n"
+        "except Exception as error:\n    print(error.code, error.why, error.fix)\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "E306 postgresql needs the Python package psycopg" in said.stdout
+    assert "pip install 'proctor-ir[postgres]'" in said.stdout and "secret" not in said.stdout
+
+
+def test_the_doctor_says_what_database_and_role_lack(world: World, postgres: Server) -> None:
+    assert doctor.database_check(world.config).status == "PASS"
+    assert doctor.records_check(world.config).status == "PASS"
+    postgres.sql(
+        "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0", "CREATE ROLE guest LOGIN"
+    )
+    url = postgres.url(role="guest", database="latin")
+    check = doctor.database_check(replace(world.config, database_url=url))
+    assert check.status == "FAIL"
+    for lacks in ("LATIN1", "no schemas", "no tables"):
+        assert lacks in check.detail
+    postgres.sql("DROP DATABASE latin WITH (FORCE)", "DROP ROLE guest")
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_the_usual_ways_to_write_its_address(world: World, scheme: str) -> None:
+    assert world.config.database_url is not None
+    engine = make_engine(world.config.database_url.replace("postgresql", scheme, 1))
+    with engine.connect() as connection:
+        assert connection.execute(sa.text("SELECT 1")).scalar() == 1
+    engine.dispose()

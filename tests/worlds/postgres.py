@@ -1,0 +1,114 @@
+"""Debian's PostgreSQL for tests: one server for each process of tests, one schema for each data directory of a test. A pytest plugin.
+
+The server speaks through a Unix socket alone, runs as another user than root, and lies in a folder of its own. The role of the
+tests owns its databases and may do nothing else, as ``docs/how-to/postgres.md`` says it.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.worlds import records
+from tests.worlds.debian import program
+
+ROLE = "proctor"
+
+
+@dataclass
+class Server:
+    """A running server; ``folder`` is where its socket is."""
+
+    folder: Path
+    home: Path  # of its programs
+    made: dict[Path, str] = field(default_factory=dict)
+
+    def url(self, schema: str = "", *, role: str = ROLE, database: str = "proctor") -> str:
+        """The address of a database, with a schema of it where one is given."""
+        path = f"&options=-csearch_path%3D{schema}" if schema else ""
+        return f"postgresql://{role}@/{database}?host={self.folder}{path}"
+
+    def sql(self, *commands: str, database: str = "proctor") -> None:
+        """Do something as the administrator, each outside of a transaction."""
+        import psycopg
+
+        with psycopg.connect(self.url(role="postgres", database=database), autocommit=True) as connection:
+            for command in commands:
+                connection.execute(command.encode())
+
+    def database_for(self, place: Path) -> str:
+        """The address of the schema that belongs to a data directory; made where there is none yet."""
+        if place not in self.made:
+            self.made[place] = f"of_{len(self.made)}"
+            self.sql(f"CREATE SCHEMA {self.made[place]} AUTHORIZATION {ROLE}")
+        return self.url(self.made[place])
+
+    def forget(self, place: Path) -> None:
+        """Remove what :meth:`database_for` made for a data directory."""
+        self.sql(f"DROP SCHEMA {self.made[place]} CASCADE")
+
+    def end(self) -> None:
+        """Stop it, and remove its folder."""
+        _as_its_user(
+            [str(self.home / "pg_ctl"), "-D", f"{self.folder}/data", "-m", "immediate", "-w", "stop"]
+        )
+        shutil.rmtree(self.folder)
+
+
+def _as_its_user(command: list[str]) -> None:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() == 0:
+        command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def start() -> Server:
+    """Start a server of its own."""
+    program("pg_lsclusters", "postgresql")
+    home = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+    folder = Path(tempfile.mkdtemp(prefix="proctor-postgres-", dir="/tmp"))
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("postgres")
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    data = f"{folder}/data"
+    # Another collation than the one that is wanted: whoever leaves it to the server is found out.
+    _as_its_user(
+        [str(home / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]
+    )  # fmt: skip
+    options = f"-k {folder} -h '' -c fsync=off -c full_page_writes=off -c synchronous_commit=off -c max_connections=60"
+    log = f"{folder}/log"
+    _as_its_user([str(home / "pg_ctl"), "-D", data, "-l", log, "-o", options, "-w", "start"])
+    server = Server(folder, home)
+    server.sql(f"CREATE ROLE {ROLE} LOGIN", f"CREATE DATABASE proctor OWNER {ROLE}", database="postgres")
+    return server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server for this process of tests."""
+    server = start()
+    yield server
+    server.end()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Run the test with the store in a file of SQLite, and once more with it in PostgreSQL: worlds of records have it there."""
+    if request.param == "sqlite":
+        yield request.param
+        return
+    server: Server = request.getfixturevalue("postgres")
+    before = set(server.made)
+    monkeypatch.setattr(records, "database_for", server.database_for)
+    yield request.param
+    for place in set(server.made) - before:
+        server.forget(place)

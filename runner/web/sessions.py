@@ -19,6 +19,7 @@ from runner.exchange.receipts import KEY, Signer
 from runner.model.clock import Clock, SystemClock
 
 LASTS = 12 * 3600.0  # seconds
+AHEAD = 3600.0  # seconds by which a clock may have been set back since somebody signed in
 _TABLES = """
 CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, form TEXT NOT NULL,
                                      ends REAL NOT NULL);
@@ -84,10 +85,12 @@ class Sessions:
         return secret
 
     def get(self, secret: str) -> Session | None:
-        """The session of a cookie; None when there is none, or it is over."""
-        query = "SELECT token, key, form FROM sessions WHERE id = ? AND ends > ?"
+        """The session of a cookie; None when there is none, it is over, or by this clock begins in the future: it was ahead then, and a session
+        of that time would last too long."""
+        query = "SELECT token, key, form FROM sessions WHERE id = ? AND ends > ? AND ends <= ?"
         with self._lock:
-            row = self._db.execute(query, (_hashed(secret), self._now())).fetchone()
+            now = self._now()
+            row = self._db.execute(query, (_hashed(secret), now, now + LASTS + AHEAD)).fetchone()
         return Session(*row) if row else None
 
     def _now(self) -> float:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from runner.exchange.inbox import Ready
+from runner.model.clock import Clock, SystemClock
 from runner.model.limits import GIB, MIB, in_units
 from schemas.files import atomic_file, file_sha256
 
@@ -30,6 +31,7 @@ ID = re.compile(r"[0-9a-f]{32}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 ALONE = 60.0  # seconds after which one of the two files without the other goes
+SURE = 3600.0  # seconds for which the time of one has to be over until it goes: a clock that was set wrong and is corrected takes nothing away
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,17 @@ class Full(Exception):
 
 
 class Uploads:
-    """The uploads below a folder. ``now`` gives seconds since 1970."""
+    """The uploads below a folder. ``clock`` says when the time of one is over, ``steady`` gives seconds that never go back."""
 
-    def __init__(self, root: Path, bounds: Bounds = Bounds(), now: Callable[[], float] = time.time) -> None:
-        self.root, self.bounds, self._now = root, bounds, now
+    def __init__(
+        self,
+        root: Path,
+        bounds: Bounds = Bounds(),
+        clock: Clock | None = None,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.root, self.bounds, self._clock, self._steady = root, bounds, clock or SystemClock(), steady
+        self._over: dict[str, float] = {}  # by id since when its time is seen to be over
         self._busy: set[str] = set()
         self._lock = threading.Lock()
 
@@ -88,7 +97,7 @@ class Uploads:
             why = f"Uploads of a team have at most {in_units(bounds.team)} together, and {in_units(kept)} are announced"
             raise Full(413, f"{why}: hand them in, or remove them.")
         self.root.mkdir(parents=True, exist_ok=True)
-        if not self.has_room(size):
+        if not self.has_room(size) and (not self.sweep(0.0) or not self.has_room(size)):
             raise Full(507, "The disk of the server has no room for it: write to the organiser.")
         made = Upload(secrets.token_hex(16), team, size, sha256, began)
         self._file(made.id).touch()
@@ -177,18 +186,30 @@ class Uploads:
         """Take an upload away."""
         self.forget(upload.id)
 
-    def sweep(self) -> None:
-        """Take away those whose time is over, and what a killed front left of one."""
-        now = self._now()
-        for id in {path.stem for path in self.root.glob("*")} - self._busy:
-            times = []
-            for path in (self._file(id), self._facts(id)):
-                with suppress(OSError):
-                    times.append(path.stat().st_mtime)
-            lasts = self.bounds.lasts if len(times) == 2 else ALONE
-            if times and max(times) + lasts < now:
-                with suppress(OSError):
-                    self.forget(id)
+    def sweep(self, sure: float = SURE) -> bool:
+        """Take away those whose time has been over for ``sure`` seconds, and what a killed front left of one; whether there were any."""
+        now, steady = self._now(), self._steady()
+        over = [
+            id for id in {path.stem for path in self.root.glob("*")} - self._busy if self._is_over(id, now)
+        ]
+        self._over = {id: self._over.get(id, steady) for id in over}
+        gone = [id for id, since in self._over.items() if steady - since >= sure]
+        for id in gone:
+            with suppress(OSError):
+                self.forget(id)
+        return bool(gone)
+
+    def _is_over(self, id: str, now: float) -> bool:
+        """Whether the time of an upload is over."""
+        times = []
+        for path in (self._file(id), self._facts(id)):
+            with suppress(OSError):
+                times.append(path.stat().st_mtime)
+        lasts = self.bounds.lasts if len(times) == 2 else ALONE
+        return bool(times) and max(times) + lasts < now
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
 
     def forget(self, id: str) -> None:
         """Take away what is there of an upload, whose it was."""

@@ -53,8 +53,13 @@ class Told:
             yield store
             return
         live = store.archive.live()
-        if self._time != (now := self.time()):
+        now = self.time()
+        if self._time is None or now > self._time:
             self._time, self._seq, self._live = now, store.head().seq, live
+        elif (
+            now < self._time
+        ):  # the clock was set back: the next even time is the next one by it, and not this moment
+            self._time = now
         closed = set(_hidden(store, tasks))
         with store.supposing(lambda connection: _hide(connection, self._seq, closed), alone=False) as told:
             kept = {run: number for run, number in live.items() if run not in closed}

@@ -34,7 +34,7 @@ def rules(
     door: Door, inbox: Inbox, live: Live | None = None, uploads: Uploads | None = None
 ) -> tuple[Rule, ...]:
     """The routes of the front, in the order in which they are tried; ``live`` has the streams that are open (None: new ones)."""
-    uploads = uploads or Uploads(inbox.root / ".uploads")
+    uploads = uploads or Uploads(inbox.root / ".uploads", clock=door.published.clock)
     room = Room(door.published.root, inbox, uploads, door.waiting, door.limits)
     live = live or Live(door.published.root, door.sessions.taken)
     groups = (

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx2
@@ -20,8 +21,9 @@ from runner.cli.remote.uploading import upload
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox
 from runner.exchange.published import Publisher
+from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
-from runner.web.uploads import Bounds, Full, Uploads
+from runner.web.uploads import SURE, Bounds, Full, Uploads
 from tests.runner.web.test_routes import Front, grant
 from tests.worlds.proxy import Proxy, proxy
 from tests.worlds.site import serving
@@ -175,9 +177,9 @@ def test_the_client_goes_on_by_itself(line: Proxy, client: Client) -> None:
 
 
 def test_bounds_are_told_with_numbers_and_time_ends_uploads(tmp_path: Path) -> None:
-    now = [1e9]
+    clock, steady = FixedClock(datetime.fromtimestamp(1e9, UTC)), [0.0]
     bounds = Bounds(each=100, team=150, open=3, lasts=60.0, free=0)
-    uploads = Uploads(tmp_path / "uploads", bounds, lambda: now[0])
+    uploads = Uploads(tmp_path / "uploads", bounds, clock, lambda: steady[0])
 
     def full(team: str, size: int) -> tuple[int, str]:
         with pytest.raises(Full) as error:
@@ -192,11 +194,16 @@ def test_bounds_are_told_with_numbers_and_time_ends_uploads(tmp_path: Path) -> N
     assert full("alpha", 1)[0] == 429 and "3 uploads" in full("alpha", 1)[1]
     assert uploads.create("beta", 100, DIGEST, ""), "another team's are not counted"
     for path in (tmp_path / "uploads").iterdir():
-        os.utime(path, (now[0], now[0]))
-    now[0] += 61
+        os.utime(path, (1e9, 1e9))
+    clock.at += timedelta(days=365)  # set wrong, and corrected
+    assert uploads.get("alpha", first.id) is None and not uploads.sweep()
+    clock.at -= timedelta(days=365)
+    assert uploads.get("alpha", first.id) == first and not uploads.sweep()
+    clock.at += timedelta(seconds=61)
     assert uploads.get("alpha", first.id) is None and uploads.of("alpha") == []
     uploads.create("alpha", 100, DIGEST, "")
-    assert len(list((tmp_path / "uploads").iterdir())) == 2, "what is over takes no room"
+    steady[0] += SURE
+    assert uploads.sweep() and len(list((tmp_path / "uploads").iterdir())) == 2, "what is over takes no room"
     none = Uploads(tmp_path / "more", Bounds(free=2**62))
     with pytest.raises(Full) as error:
         none.create("alpha", 1, DIGEST, "")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from runner.exchange.access import Token
+from runner.model.clock import FixedClock
 from runner.web.sessions import Sessions
 
 
@@ -37,3 +39,17 @@ def test_what_a_version_before_left_goes_when_the_front_starts(tmp_path: Path) -
     assert key.encode() in everything(tmp_path)
     with closing(Sessions(tmp_path)):
         assert key.encode() not in everything(tmp_path)
+
+
+def test_a_session_lasts_as_long_as_it_should_whatever_the_clock_was(tmp_path: Path) -> None:
+    clock, token = FixedClock(datetime(2031, 1, 1, tzinfo=UTC)), Token.new()
+    with closing(Sessions(tmp_path, clock)) as sessions:
+        now = sessions.begin(token.id, token.key)
+        clock.at += timedelta(days=365)
+        ahead = sessions.begin(token.id, token.key)
+        assert sessions.get(now) is None and sessions.get(ahead) is not None
+        clock.at -= timedelta(minutes=5)
+        assert sessions.get(ahead) is not None, "clocks are corrected now and then"
+        clock.at -= timedelta(days=364)
+        assert sessions.get(ahead) is None, "it would last a year"
+        assert sessions.get(sessions.begin(token.id, token.key)) is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -172,3 +174,69 @@ def test_a_one_time_link_opens_once(server: Server, by: timedelta) -> None:
         assert person.post(link, data={"form-token": form_of(seen.text)}).status_code == 200
         server.set(NONE, NONE)
         assert person.get(link).status_code == 404, "used"
+
+
+@pytest.mark.parametrize("by", [-3 * DAY, 3 * DAY], ids=["back", "forward"])
+def test_an_upload_goes_on_and_counts_once_the_clock_is_right_again(server: Server, by: timedelta) -> None:
+    content = run_text("dev", "sent").encode()
+    named = base64.b64encode(hashlib.sha256(content).hexdigest().encode()).decode()
+    begin = {
+        "Tus-Resumable": "1.0.0",
+        "Upload-Length": str(len(content)),
+        "Upload-Metadata": f"sha256 {named}",
+    }
+
+    def part(where: str, at: int, end: int) -> dict[str, Any]:
+        more = {"Content-Type": "application/offset+octet-stream", "Upload-Offset": str(at)}
+        return {"url": where, "content": content[at:end], "headers": {"Tus-Resumable": "1.0.0", **more}}
+
+    with server.client() as client:
+        where = client.post("/api/v1/uploads", headers=begin).headers["location"]
+        assert client.patch(**part(where, 0, 10)).status_code == 204
+        server.set(by, by)
+        other = client.post("/api/v1/uploads", headers=begin)  # who begins one has those swept that are over
+        assert other.status_code == 201
+        server.set(NONE, NONE)
+        assert client.patch(**part(where, 10, len(content))).status_code == 204
+        data = {"software": "sent", "dataset": "dev", "upload": where.rpartition("/")[2], "name": "run.txt"}
+        said = client.post("/api/v1/tasks/mini/run-files", data=data)
+        assert said.status_code == 202, said.text
+        answer = until(lambda: answered(server.world.project.config.published, said.json()["request"]))
+        assert answer["accepted"] and server.used() == 1
+
+
+def test_what_was_lent_and_how_often_somebody_may_follow_no_clock_but_the_right_one(server: Server) -> None:
+    lent, wrong = Token.new(), replace(server.token, secret="x" * 43)
+    with managing(server.world.project.config) as office:
+        office.lend_token(office.accounts.of_team("alpha"), lent.id, lent.key, timedelta(hours=1))
+    by_lent = httpx2.Client(base_url=server.url, headers={"authorization": f"Bearer {lent}"}, trust_env=False)
+    by_wrong = httpx2.Client(
+        base_url=server.url, headers={"authorization": f"Bearer {wrong}"}, trust_env=False
+    )
+    with by_lent, by_wrong:
+        until(lambda: by_lent.get("/api/v1/me").status_code == 200)
+        server.set(DAY, DAY)
+        assert by_lent.get("/api/v1/me").status_code == 401, "it is over"
+        server.set(NONE, NONE)
+        assert by_lent.get("/api/v1/me").status_code == 200, "and nothing took it away"
+        until(lambda: by_wrong.get("/api/v1/me").status_code == 429)
+        server.set(DAY, DAY)
+        assert by_wrong.get("/api/v1/me").status_code == 429, "nobody may more often for a clock's sake"
+        server.set(-DAY, -DAY)
+        assert by_wrong.get("/api/v1/me").status_code == 429
+        server.set(NONE, NONE)
+
+
+@pytest.mark.parametrize("front", [-DAY, DAY], ids=["back", "forward"])
+def test_what_came_after_a_deadline_is_not_taken_for_a_wrong_clock_of_the_front(
+    server: Server, front: timedelta
+) -> None:
+    """The front may say that it came before: work saw itself when it was not there yet."""
+    closed = (datetime.now(UTC) - timedelta(hours=2)).strftime("%Y-%m-%d %H:%M UTC")
+    published = Published(server.world.project.config.published)
+    before = published.view("public").get("tasks/mini")
+    server.world.project.write_task(uploads=True, quota={"submissions": 9}, closes=closed)
+    until(lambda: published.view("public").get("tasks/mini") != before)
+    server.set(front, NONE)
+    answer = server.hand_in("late")
+    assert not answer["accepted"] and answer["code"] == "E210" and server.used() == 0

@@ -81,6 +81,18 @@ def test_between_two_even_times_nothing_is_told_of_it(world: World, script: Any)
     assert after != before and paper.publish(60) == after
 
 
+def test_a_clock_that_is_set_back_is_no_even_time(world: World) -> None:
+    """Who corrects the clock while a run goes on shall not publish what it did at that moment; nor be told nothing for a day."""
+    paper = Paper(world)
+    world.hand_in("alpha")
+    paper.publish()
+    before = paper.publish(86_400)
+    world.work()
+    assert paper.publish(-86_400 + 30) == before, "set back"
+    assert paper.publish(300) == before
+    assert paper.publish(300) != before and paper.outcomes() == ["scored"]
+
+
 def test_what_people_do_and_what_is_public_is_told_at_once(world: World) -> None:
     paper = Paper(world)
     world.hand_in("alpha")

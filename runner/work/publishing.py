@@ -34,7 +34,7 @@ from runner.views.leaderboard.table import build
 from runner.views.listing import ListedRun, listed_runs
 from runner.views.overview import about
 from runner.views.overview.facts import Overview, overview, standing
-from runner.views.overview.screen import parts
+from runner.views.overview.screen import parts, printed
 from runner.views.overview.taking_part import baselines, participation
 from runner.views.pages import render
 from runner.views.plots.figure import Figure, below_board, figures
@@ -217,7 +217,8 @@ class Desk:
                 yield from self._plots(task, [one[0] for one in boards], chain(*frozen.values()))
                 open_now = [self._tables[one[0]] for one in boards]
                 more = {"baselines": baselines(open_now), "participation": participation(open_now)}
-                data = schemas.canonical({**facts, "boards": heads, "rounds": rounds, **more})
+                said = {**facts, "boards": heads, "rounds": rounds, "printed": printed(of)}
+                data = schemas.canonical({**said, **more})
                 yield replace(page, data=self.to.keep(data))
         yield self.to.object("tasks", "tasks", "Tasks", listed)
 
@@ -339,5 +340,10 @@ class Desk:
         for name, task in self._announced().items():
             with self._apart():
                 of = replace(self._overview(task)[0], standing=standing(self.store, task, str(audience.team)))
-                left = {"task": name, "title": task.title, "team": of.as_dict()["team"]}
+                left = {
+                    "task": name,
+                    "title": task.title,
+                    "team": of.as_dict()["team"],
+                    "printed": printed(of),
+                }
                 yield self.to.object(f"standing/{name}", "standing", task.title, left)

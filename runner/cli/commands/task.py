@@ -11,36 +11,49 @@ from runner.cli.app import tasks
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from runner.model.config import Config
     from runner.model.task import Task
 
 
-@tasks.command("list", epilog="Examples:  runner task list  |  runner task list --json")
-def list_(as_json: options.JsonOption = False) -> None:
+@tasks.command(
+    "list", epilog="Examples:  runner task list  |  runner task list --json  |  runner task list --to local"
+)
+def list_(to: options.ServerOption = None, as_json: options.JsonOption = False) -> None:
     """List the tasks."""
-    found = context.all_tasks(context.config()).values()
+    if to is not None:
+        from runner.cli.remote.tasks import tasks_at
+
+        found = tasks_at(to)
+    else:
+        found = [
+            {
+                "task": t.id,
+                "title": t.title,
+                "kind": t.kind,
+                "workflow": t.workflow,
+                "workflows": list(t.workflows),
+                "datasets": {d.id: d.visibility for d in t.datasets.values()},
+            }
+            for t in context.all_tasks(context.config()).values()
+        ]
     if as_json:
-        facts = ("title", "kind", "workflow")
-        output.as_json(
-            [
-                {
-                    "task": t.id,
-                    **{name: getattr(t, name) for name in facts},
-                    "workflows": list(t.workflows),
-                    "datasets": {d.id: d.visibility for d in t.datasets.values()},
-                }
-                for t in found
-            ]
-        )
+        output.as_json(found)
         return
-    columns = ("task", "title", "kind", "workflow", "datasets")
-    datasets = [", ".join(f"{d.id} ({d.visibility})" for d in t.datasets.values()) for t in found]
-    rows = zip(found, datasets, strict=True)
-    output.table(columns, [(t.id, t.title, t.kind, ", ".join(t.workflows), names) for t, names in rows])
+    rows = [
+        (
+            *(one[name] for name in ("task", "title", "kind")),
+            ", ".join(one["workflows"]),
+            ", ".join(f"{name} ({seen})" for name, seen in one["datasets"].items()),
+        )
+        for one in found
+    ]
+    output.table(("task", "title", "kind", "workflow", "datasets"), rows)
 
 
 @tasks.command(
-    epilog="Examples:  runner task show vaswani  |  runner task show vaswani --as team:mine  |  runner task show vaswani --full"
+    epilog="Examples:  runner task show vaswani  |  runner task show vaswani --as team:mine  |  runner task show vaswani --full  |  runner task show vaswani --to local"
 )
 def show(
     name: options.TaskArgument,
@@ -48,14 +61,21 @@ def show(
         bool, typer.Option("--full", help="All files, rounds and tables, more than one screen.")
     ] = False,
     as_: options.AsOption = "organiser",
+    to: options.ServerOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Show a task on one screen: limits, quota, dates, what the inputs hold, how to write the output, measures. With
-    --as team:NAME also what is left of that team's quota.
+    --as team:NAME, or --to, also what is left of that team's quota.
     """
     from runner.views.overview.facts import overview, standing
-    from runner.views.overview.screen import head, lines, screen
+    from runner.views.overview.screen import printed
 
+    if to is not None:
+        from runner.cli.remote.tasks import task_at
+
+        data, said = task_at(to, name)
+        output.as_json(data) if as_json else _say(said, full)
+        return
     where, audience = context.config(), context.audience(as_)
     task = context.load_task(where, name)
     if audience.team:
@@ -66,10 +86,15 @@ def show(
     if as_json:
         output.as_json(of.as_dict())
         return
-    for line in [*head(of), *lines(of)] if full else screen(of):
-        output.data(output.printable(line))
+    _say(printed(of), full)
     if audience.kind == "organiser" and task.budget_hours:
         _say_budget(where, task)
+
+
+def _say(said: Mapping[str, Sequence[str]], full: bool) -> None:
+    """Print a task's overview (:func:`runner.views.overview.screen.printed`)."""
+    for line in said["full" if full else "screen"]:
+        output.data(output.printable(line))
 
 
 def _say_budget(where: Config, task: Task) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def runs_at(to: str, wanted: Mapping[str, str | None], outcome: str | None) -> list[RunView]:
     """The team's runs at a server, those whose facts are as ``wanted`` and whose outcome is, where these are named."""
-    with Client(server(to)) as client, _as_expected():
+    with Client(server(to)) as client, as_expected():
         rows = client.all("run-row", "runs")
         return [
             received(row, client.server.team)
@@ -37,7 +37,7 @@ def show_at(to: str, run: str, *, as_json: bool, part: bool) -> None:
     if part:
         what = "of a run at a server only the whole is shown"
         raise RunnerError("E101", what, fix="its page at the server has all that is inside")
-    with Client(server(to)) as client, _as_expected():
+    with Client(server(to)) as client, as_expected():
         data = client.get("run-view", "runs", _run_id(client, run))
         view = received(data, client.server.team)
         if as_json:
@@ -49,7 +49,7 @@ def show_at(to: str, run: str, *, as_json: bool, part: bool) -> None:
 
 def logs_at(to: str, run: str) -> None:
     """Print the log of a run as its team may read it: stdout to stdout, stderr to stderr."""
-    with Client(server(to)) as client, _as_expected():
+    with Client(server(to)) as client, as_expected():
         found = client.get("run-log", "runs", _run_id(client, run), "log")
         for stream, file in (("stdout", sys.stdout), ("stderr", sys.stderr)):
             for line in found[stream]:
@@ -58,7 +58,7 @@ def logs_at(to: str, run: str) -> None:
 
 def status_at(to: str | None, request: str | None, *, as_json: bool, wait: bool) -> int:
     """Print what became of the requests of a team, or of one; returns the exit code: 1 where that one was refused."""
-    with Client(server(to)) as client, _as_expected():
+    with Client(server(to)) as client, as_expected():
         if request is not None:
             if wait:
                 client.decision(request)
@@ -101,7 +101,7 @@ def board_at(
     from runner.views.leaderboard.formats.record import from_dict
     from runner.views.leaderboard.rows import software_of
 
-    with Client(server(to)) as client, _as_expected():
+    with Client(server(to)) as client, as_expected():
         name, of = client.server.name, client.get("overview", "tasks", task)
         if round_ is None:
             where, there = [], [str(one["id"]) for one in of["boards"]]
@@ -132,7 +132,7 @@ def receipt_at(to: str | None, request: str) -> dict[str, Any]:
     """The receipt of a request of the team: what the front signed, and what work did as far as it has decided. Raises E102 without either."""
     from runner.exchange.receipts import receipt
 
-    with Client(server(to)) as client, _as_expected():
+    with Client(server(to)) as client, as_expected():
         one = client.get("api-request", "requests", request)
         arrival, decision = one.get("receipt"), (one["answer"] or {}).get("receipt")
         name = client.server.name
@@ -168,7 +168,7 @@ def _run_id(client: Client, text: str) -> str:
 
 
 @contextmanager
-def _as_expected() -> Iterator[None]:
+def as_expected() -> Iterator[None]:
     """What a server gives in another form than this program knows is E312."""
     try:
         yield

@@ -43,6 +43,11 @@ def screen(of: Overview) -> list[str]:
     return found if len(found) <= SCREEN else [*head(of), *lines(of, most=_MOST, of_example=1)]
 
 
+def printed(of: Overview) -> dict[str, list[str]]:
+    """The lines that ``runner task show`` prints, for who asks a server: on one ``screen``, and in ``full``."""
+    return {"screen": screen(of), "full": [*head(of), *lines(of)]}
+
+
 def head(of: Overview) -> list[str]:
     """The task's name, title and description, and an empty line."""
     return [

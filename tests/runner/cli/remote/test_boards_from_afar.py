@@ -1,4 +1,4 @@
-"""A leaderboard of a server, on the terminal of a team: the same table as beside it."""
+"""Leaderboards and tasks of a server, on the terminal of a team: the same lines as beside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from runner.cli.app import app
 from tests.runner.web.test_api_v1 import front
 from tests.runner.web.test_routes import Front
 from tests.worlds import records
@@ -69,3 +71,19 @@ def test_what_the_server_does_not_give_is_said(home: Project, capsys: pytest.Cap
         said = board(home, capsys, *more)
         assert said.code == 2 and code in said.err, (more, said.all)
     assert "E102" in call_here(home, ["leaderboard", "none", "--to", "local"], capsys).err
+
+
+def test_tasks_of_a_server_are_listed_and_shown_as_at_home(
+    home: Project, front: Front, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = front.exchange.parents[0]
+    own = {"RUNNER_ROOT": str(project), "RUNNER_HOME": str(project / "home")}
+    for words in (("list",), ("list", "--json"), ("show", records.TASK), ("show", records.TASK, "--full")):
+        there = call_here(home, ["task", *words, "--to", "local"], capsys)
+        as_ = ("--as", "team:alpha") if words[0] == "show" else ()
+        here = CliRunner().invoke(app, ["task", *words, *as_], env=own)
+        assert there.code == 0 and there.out == here.stdout, (there.all, here.output)
+    assert "for alpha" in call_here(home, ["task", "show", records.TASK, "--to", "local"], capsys).out
+    data = call_here(home, ["task", "show", records.TASK, "--to", "local", "--json"], capsys).json
+    assert data["team"]["team"] == "alpha" and data["id"] == records.TASK and "printed" not in data
+    assert "E102" in call_here(home, ["task", "show", "none", "--to", "local"], capsys).err

@@ -37,6 +37,8 @@ COMMANDS = {
     "show": ("show", RUN, "--to", "local"),
     "logs": ("logs", RUN, "--to", "local"),
     "leaderboard": ("leaderboard", "mini", "--to", "local"),
+    "task list": ("task", "list", "--to", "local"),
+    "task show": ("task", "show", "mini", "--to", "local"),
     "receipt": ("receipt", "get", ID, "--to", "local"),
     "withdraw": ("withdraw", RUN, "--to", "local"),
     "submit": ("submit", "--team", "alpha", "--to", "local", "--wait"),

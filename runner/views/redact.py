@@ -45,7 +45,7 @@ _FROM_REDACTION = object()
 
 class RunView(Mapping[str, Any]):
     """What one audience may see of a run: plain data, ready for JSON. Only :func:`redact_run` and :func:`redact_row` make
-    one, and :func:`received` one that a server sent, which they made there.
+    one, :func:`published_before` one that they made before, and :func:`received` one that a server sent, which they made there.
 
     ``hidden`` names the sections that were left out for this audience. Text in it was escaped: it holds no
     control characters.
@@ -129,6 +129,11 @@ def received(data: Mapping[str, Any], team: str) -> RunView:
 
     view = {str(key): plain(value) for key, value in data.items()}
     return RunView(view, Audience("team", team) if team else PUBLIC, made_by=_FROM_REDACTION)
+
+
+def published_before(data: Mapping[str, Any], audience: Audience) -> RunView:
+    """What :func:`redact_run` made for ``audience`` and work published, as it was read back."""
+    return RunView(data, audience, made_by=_FROM_REDACTION)
 
 
 def redact_findings(

@@ -108,7 +108,7 @@ class Desk:
             rows += own
             together += objects
             runs = self.to.object("runs", "runs", "Runs", own)
-            left = self._standings(audience)
+            left = self._standings(audience, of_team.get(team, ()))
             more = [self._queue(of_team, team), self._parts(handed_in.get(team, ()))]
             if team in self.notices:
                 more.append(self.to.object("notices", "notices", "Notices", self.notices[team]))
@@ -336,14 +336,11 @@ class Desk:
         except RunnerError as error:
             self.problem(error)
 
-    def _standings(self, audience: Audience) -> Iterator[Object]:
+    def _standings(self, audience: Audience, listed: Sequence[ListedRun]) -> Iterator[Object]:
         for name, task in self._announced().items():
             with self._apart():
-                of = replace(self._overview(task)[0], standing=standing(self.store, task, str(audience.team)))
-                left = {
-                    "task": name,
-                    "title": task.title,
-                    "team": of.as_dict()["team"],
-                    "printed": printed(of),
-                }
-                yield self.to.object(f"standing/{name}", "standing", task.title, left)
+                runs = [one.run for one in listed if one.run.submission.task == name]
+                left = standing(self.store, task, str(audience.team), runs)
+                of = replace(self._overview(task)[0], standing=left)
+                said = {"task": name, "title": task.title, "team": left.as_dict(), "printed": printed(of)}
+                yield self.to.object(f"standing/{name}", "standing", task.title, said)

@@ -7,11 +7,11 @@ is the elements as Jinja2 macros; ``look.js`` makes buttons work that copy, ``bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,7 +58,22 @@ def environment(home: str = "") -> Environment:
     )
     made.globals |= {"tones": TONES, "signs": SIGNS}
     made.filters |= {"thousands": "{:,}".format, "date": date, "ahead": ahead}
+    made.filters |= {"across": across, "below": below}
     return made
+
+
+def across(value: float, least: float, most: float) -> str:
+    """Where a value lies on a line from ``least`` to ``most``: from 4 to 124, as a drawing of ours has it."""
+    return f"{4 + 120 * (min(max(value, least), most) - least) / ((most - least) or 1):.1f}"
+
+
+def below(row: Sequence[Any], heads: Sequence[str], number: Container[int]) -> list[tuple[Any, str, bool]]:
+    """The cells of a row but the first, each with the head of its column and whether that has figures (its place is in ``number``)."""
+    return [
+        (cell, heads[place] if place < len(heads) else "", place in number)
+        for place, cell in enumerate(row)
+        if place
+    ]
 
 
 def date(at: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from sqlalchemy import func, select
@@ -32,15 +32,18 @@ def quota(store: Store, task: Task, team: str, now: datetime | None = None) -> Q
     return quotas(store, task, team, now)[""]
 
 
-def quotas(store: Store, task: Task, team: str, now: datetime | None = None) -> dict[str, QuotaUse]:
+def quotas(
+    store: Store, task: Task, team: str, now: datetime | None = None, runs: Collection[Run] | None = None
+) -> dict[str, QuotaUse]:
     """How much of its quotas a team has used ``now`` (None: at this moment): of the task (no name), and by dataset.
 
+    ``runs`` are those of the team in the task, where they were read before.
     Runs that ended on the platform's side (held), and cancelled ones, cost nothing; nor does a submission that was withdrawn
     uncharged. Submissions given by events count for the task and for each of its datasets.
     """
     now, c = now or SystemClock().now(), t.extensions.c
     with store.read() as connection:
-        found = runs_in(connection, [task], task=task.id, team=team)
+        found = runs_in(connection, [task], task=task.id, team=team) if runs is None else runs
         extra = select(c.submissions).where(c.task == task.id, c.team == team)
         more = sum(connection.execute(extra).scalars())
     rules = {"": task.quota} | {d.id: d.quota for d in task.datasets.values() if d.quota is not None}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, func, select, union_all
+from sqlalchemy import ColumnElement, Connection, func, select, tuple_, union_all
 
 from runner.model.pins import Pins
 from runner.model.run import FindingCount, MeasureValue, Run
@@ -19,6 +19,7 @@ from runner.records.store.connect import Store
 Evaluated = tuple[str, int, int]  # run id, attempt, evaluation
 _Key = tuple[str, int | None, int | None]  # the same; None matches nothing
 _T = TypeVar("_T")
+_AT_ONCE = 500  # evaluations that a query asks for
 
 
 # --- of one evaluation, in the caller's transaction -------------------------------------------------------------
@@ -108,37 +109,7 @@ def all_topic_scores(store: Store, run: Run) -> dict[str, dict[str, float]]:
 def topic_scores(store: Store, run: Run, measure: str, split: Split = WHOLE) -> dict[str, float]:
     """The scores of ``run`` by topic for one measure, of the part of the topics that ``split`` looks at; empty when there are
     none, or none by the task's definition."""
-    if measure in run.changed:
-        return {}
-    c = t.topic_scores.c
-
-    def read(connection: Connection, key: _Key) -> dict[str, float]:
-        query = select(c.topic, c.value).where(_is(t.topic_scores, key), c.measure == measure)
-        return {row.topic: row.value for row in connection.execute(query.order_by(c.topic))}
-
-    return split.topics(run.dataset, _deciding(store, run, read))
-
-
-class Resamples(NamedTuple):
-    """Values in bootstrap resamples of the topics, NaN for none; those of what else has the same ``drawn`` can be paired."""
-
-    drawn: str
-    values: Sequence[float]
-
-
-def resamples(store: Store, run: Run, measure: str, split: Split = WHOLE) -> Resamples | None:
-    """The values of a measure in resamples; None where there are none, or none by the task's definition or of the part of the
-    topics that ``split`` looks at."""
-    if measure in run.changed or run.dataset in split.partial:
-        return None
-    c = t.resamples.c
-
-    def read(connection: Connection, key: _Key) -> Resamples | None:
-        query = select(c.drawn, c["values"]).where(_is(t.resamples, key), c.measure == measure)
-        row = connection.execute(query).one_or_none()
-        return None if row is None else Resamples(row[0], struct.unpack(f"<{len(row[1]) // 8}d", row[1]))
-
-    return _deciding(store, run, read)
+    return split.topics(run.dataset, topic_scores_of(store, [run], measure)[run.id])
 
 
 def findings(store: Store, run: Run) -> tuple[FindingCount, ...]:
@@ -157,6 +128,50 @@ def measured(store: Store) -> Mapping[Evaluated, frozenset[str]]:
         for run, attempt, evaluation, measure in connection.execute(union_all(*both)):
             found[run, attempt, evaluation].add(measure)
     return {key: frozenset(names) for key, names in found.items()}
+
+
+def topic_scores_of(store: Store, runs: Collection[Run], measure: str) -> dict[str, dict[str, float]]:
+    """The scores of each of ``runs`` by topic for one measure, by run id; empty where there are none, or none by the task's definition."""
+    found: dict[str, dict[str, float]] = {run.id: {} for run in runs}
+    c = t.topic_scores.c
+    for row in _of_measure(store, t.topic_scores, runs, measure, c.topic, c.value):
+        found[row.run][row.topic] = row.value
+    return found
+
+
+class Resamples(NamedTuple):
+    """Values in bootstrap resamples of the topics, NaN for none; those of what else has the same ``drawn`` can be paired."""
+
+    drawn: str
+    values: Sequence[float]
+
+
+def resamples_of(store: Store, runs: Collection[Run], measure: str) -> dict[str, Resamples]:
+    """The values of a measure in resamples by run id, of those of ``runs`` that have such by the task's definition."""
+    c = t.resamples.c
+    return {
+        row.run: Resamples(row.drawn, struct.unpack(f"<{len(row[2]) // 8}d", row[2]))
+        for row in _of_measure(store, t.resamples, runs, measure, c.drawn, c["values"])
+    }
+
+
+def _of_measure(
+    store: Store, table: Any, runs: Iterable[Run], measure: str, *columns: ColumnElement[Any]
+) -> Iterator[Any]:
+    """The run and ``columns`` of what a table has for one measure of the evaluations that decided the outcomes of ``runs``, by the first
+    of these; without runs for which the task defines it otherwise now."""
+    c, first = table.c, columns[0]
+    wanted = [
+        (run.id, run.outcome.attempt, run.outcome.evaluation)
+        for run in runs
+        if run.outcome.evaluation is not None and measure not in run.changed
+    ]
+    here = tuple_(c.run, c.attempt, c.evaluation)
+    with store.read() as connection:
+        for begin in range(0, len(wanted), _AT_ONCE):
+            some = here.in_(wanted[begin : begin + _AT_ONCE])
+            query = select(c.run, *columns).where(some, c.measure == measure).order_by(c.run, first)
+            yield from connection.execute(query)
 
 
 def measures_of(

@@ -19,6 +19,7 @@ from runner.views.leaderboard.choosing import Group
 from runner.views.leaderboard.rows import Comparison, Row, Tested, software_of
 
 if TYPE_CHECKING:
+    from runner.model.run import MeasureValue, Run
     from runner.records.store.connect import Store
 
 FEW_TOPICS = 25
@@ -78,18 +79,64 @@ class Tests:
 
     @cached_property
     def _sampled(self) -> list[list[_Sampled | None]]:
-        return [_sampled(self._store, self.table, group, self._split) for group in self._groups]
+        by, whole = self.table.rank_by.first, self._whole
+        split = [run for run in self._runs if run.dataset not in self._split.partial]
+        drawn = results.resamples_of(self._store, split, by)
+        known = {id: whole[id].get(by) for id in drawn}
+        return [
+            [
+                None
+                if run is None or (of := known.get(run.id)) is None
+                else _Sampled(of.value, of.topics, *drawn[run.id])
+                for run in group.chosen
+            ]
+            for group in self._groups
+        ]
+
+    @cached_property
+    def _runs(self) -> list[Run]:
+        return [run for group in self._groups for run in group.runs]
+
+    @cached_property
+    def _whole(self) -> Mapping[str, Mapping[str, MeasureValue]]:
+        """Aggregates over all topics, by run and measure."""
+        return results.measures_of(self._store, self.task.id, self._runs)
+
+    @cached_property
+    def _by_run(self) -> Mapping[str, Mapping[str, float]]:
+        """Values of all topics on the ranking measure, by run."""
+        return results.topic_scores_of(self._store, self._runs, self.table.rank_by.first)
 
     @cached_property
     def _scores(self) -> list[dict[tuple[str, str], float]]:
         """Values by topic; none where what is ranked by is no mean of them, such as RMSE or a median: that is resampled."""
         if any(map(any, self._sampled)) or not self._means:
             return [{} for _ in self.rows]
-        return [_topic_scores(self._store, self.table, group, self._split) for group in self._groups]
+        return [_topic_scores(group, self._by_run, self._split) for group in self._groups]
+
+    @cached_property
+    def _tables(self) -> list[tuple[list[int], Any]]:
+        """The rows that have values of the same topics, and an array of these: a line for each."""
+        import numpy as np
+
+        alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
+        for n, scores in enumerate(self._scores):
+            if scores:
+                alike.setdefault(tuple(sorted(scores)), []).append(n)
+        return [
+            (rows, np.array([[self._scores[n][key] for key in keys] for n in rows]))
+            for keys, rows in alike.items()
+        ]
 
     @cached_property
     def _means(self) -> bool:
-        return all(_is_mean(self._store, self.table, group) for group in self._groups)
+        """Whether the figures of rows are the means of their values by topic, where there are such."""
+        by = self.table.rank_by.first
+        return all(
+            is_mean(whole.value, values)
+            for id, values in self._by_run.items()
+            if values and (whole := self._whole[id].get(by)) is not None
+        )
 
     def against(self, base: int) -> Tested:
         """All other rows against the row ``base``."""
@@ -101,38 +148,43 @@ class Tests:
 
     def each(self) -> list[Tested]:
         """:meth:`against` for every row; what two rows differ by is tested once."""
-        by_topics: dict[tuple[tuple[str, str], ...], list[int]] = {}
-        for n, scores in enumerate(self._scores):
-            by_topics.setdefault(tuple(sorted(scores)), []).append(n)
-        for keys, alike in by_topics.items():
-            if keys:
-                found = significance.between([[self._scores[n][key] for key in keys] for n in alike])
-                self._p |= {(alike[a], alike[b]): p for (a, b), p in found.items()}
+        for alike, values in self._tables:
+            found = significance.between(values)
+            self._p |= {(alike[a], alike[b]): p for (a, b), p in found.items()}
         return [self.against(n) for n in range(len(self.rows))]
 
     def _by_topic(self, base: int) -> _Found | None:
         """Rows against the row ``base`` by values of single topics; None where that has none."""
-        rows, scores, against = self.rows, self._scores, self._scores[base]
+        rows, against = self.rows, self._scores[base]
         if not against:
             return None
-        shared = {n: sorted(set(scores[n]) & set(against)) for n in range(len(rows)) if n != base}
-        name = self._name(base)
+        name, pairs = self._name(base), self._apart(base)
         notes = [
             f"No significance test of {rows[n].team}/{rows[n].software}: it shares no topic with {name}."
-            for n, keys in shared.items()
-            if not keys
+            for n, pair in pairs.items()
+            if not pair
         ]
-        shared = {n: keys for n, keys in shared.items() if keys}
-        if any(len(keys) != len(against) for keys in shared.values()):
+        pairs = {n: pair for n, pair in pairs.items() if pair}
+        if any(len(pair) != len(against) for pair in pairs.values()):
             notes.append(f"Some rows were compared with {name} on the shared topics only.")
-        pairs = {n: [scores[n][key] - against[key] for key in keys] for n, keys in shared.items()}
         differences = {n: math.fsum(pair) / len(pair) for n, pair in pairs.items()}
         known = {n: p for n in pairs if (p := self._p.get((min(n, base), max(n, base)))) is not None}
         missing = [n for n in pairs if n not in known]
         known |= zip(missing, significance.randomisation([pairs[n] for n in missing]), strict=True)
-        topics = {n: len(keys) for n, keys in shared.items()}
+        topics = {n: len(pair) for n, pair in pairs.items()}
         made = _corrected(self.task, self.table, differences, topics, [known[n] for n in pairs])
         return made, notes + _few(len(against)), TEST_NAME
+
+    def _apart(self, base: int) -> dict[int, list[float]]:
+        """By how much each other row differs from the row ``base``, topic by topic; empty where they share none."""
+        against, found = self._scores[base], dict[int, list[float]]()
+        for alike, values in self._tables:
+            if base in alike:
+                found |= zip(alike, (values - values[alike.index(base)]).tolist(), strict=True)
+        for n, scores in enumerate(self._scores):
+            if n not in found:
+                found[n] = [scores[key] - against[key] for key in sorted(scores.keys() & against.keys())]
+        return {n: found[n] for n in range(len(self.rows)) if n != base}
 
     def _by_resample(self, base: int) -> _Found:
         """Rows against the row ``base`` by values in the same resamples of the topics."""
@@ -214,16 +266,6 @@ def _few(topics: int) -> list[str]:
     return [f"Only {topics} topics: differences this few topics can show are large ones."]
 
 
-def _is_mean(store: Store, table: Table, group: Group) -> bool:
-    """Whether the figures of a row are the means of its values by topic, where there are such."""
-    by = table.rank_by.first
-    for run in group.runs:
-        values, whole = results.topic_scores(store, run, by), results.measures(store, run).get(by)
-        if values and whole is not None and not is_mean(whole.value, values):
-            return False
-    return True
-
-
 P_DECIMALS = 3  # of p-values beside rounded scores
 
 
@@ -274,18 +316,9 @@ class _Paired(NamedTuple):
     topics: int
 
 
-def _sampled(store: Store, table: Table, group: Group, split: Split) -> list[_Sampled | None]:
-    """What a row has on the ranking measure in each cell; None where it has no values in resamples."""
-    by = table.rank_by.first
-    found: list[_Sampled | None] = []
-    for run in group.chosen:
-        drawn = None if run is None else results.resamples(store, run, by, split)
-        whole = None if run is None or drawn is None else results.measures(store, run).get(by)
-        found.append(None if whole is None or drawn is None else _Sampled(whole.value, whole.topics, *drawn))
-    return found
-
-
-def _topic_scores(store: Store, table: Table, group: Group, split: Split) -> dict[tuple[str, str], float]:
+def _topic_scores(
+    group: Group, by_run: Mapping[str, Mapping[str, float]], split: Split
+) -> dict[tuple[str, str], float]:
     """Dataset and topic → mean score over the table's scenarios.
 
     A topic that is answered in several scenarios is one topic: counted twice it would make differences look
@@ -293,6 +326,6 @@ def _topic_scores(store: Store, table: Table, group: Group, split: Split) -> dic
     """
     scores: dict[tuple[str, str], list[float]] = {}
     for run in group.runs:
-        for topic, value in results.topic_scores(store, run, table.rank_by.first, split).items():
+        for topic, value in split.topics(run.dataset, by_run[run.id]).items():
             scores.setdefault((run.dataset, topic), []).append(value)
     return {key: math.fsum(values) / len(values) for key, values in scores.items()}

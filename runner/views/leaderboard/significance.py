@@ -69,7 +69,7 @@ def _randomise(rows: list[Sequence[float]], length: int) -> list[float]:
     return [(1 + int(count)) / (1 + draws) for count in extreme]
 
 
-def between(rows: Sequence[Sequence[float]]) -> dict[tuple[int, int], float]:
+def between(rows: Sequence[Sequence[float]] | np.ndarray[Any, Any]) -> dict[tuple[int, int], float]:
     """The p-values of :func:`randomisation` for each two of ``rows`` of values on the same topics: (first, second) → p, first < second.
 
     The sums of a sign pattern are made once a row, not once a pair. What two rows differ by is tested once in a process, as

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from runner.model.dates import ZonedTime
     from runner.model.limits import Limits
     from runner.model.quota import QuotaUse
+    from runner.model.run import Run
     from runner.model.task import Dataset, Quota, Task
     from runner.records.store.connect import Store
 
@@ -34,6 +35,17 @@ class Standing:
     closes: Mapping[str, ZonedTime | None] = field(default_factory=dict)  # by dataset
     limits: Limits | None = None  # what its runs may use; None: as the task says
     paused: Mapping[str, str] = field(default_factory=dict)  # reasons by dataset; of the whole task: no name
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "team": self.team,
+            **self.quotas[""].as_dict(),
+            "datasets": {name: one.as_dict() for name, one in self.quotas.items() if name},
+            "deadline": _date(self.deadline),
+            "closes": {name: _date(moment) for name, moment in self.closes.items()},
+            "paused": dict(self.paused),
+        }
 
 
 @dataclass(frozen=True)
@@ -81,7 +93,7 @@ class Overview:
             "frame": dict(task.frame),
             "interaction": None if task.interaction is None else asdict(task.interaction),
             "quota": {**_quota(task.quota), "attempts": task.quota.attempts},
-            "team": None if self.standing is None else _standing(self.standing),
+            "team": None if self.standing is None else self.standing.as_dict(),
             "dates": {
                 **{name: _date(getattr(dates, name)) for name in ("opens", "closes", "announced")},
                 "registration": _registering(dates.registration),
@@ -142,8 +154,8 @@ def overview(task: Task, standing: Standing | None = None) -> Overview:
     )
 
 
-def standing(store: Store, task: Task, team: str) -> Standing:
-    """What a team has left of quota and time."""
+def standing(store: Store, task: Task, team: str, runs: Collection[Run] | None = None) -> Standing:
+    """What a team has left of quota and time; ``runs`` are its runs in the task, where they were read before."""
     from runner.records.deadlines import closing, granted
     from runner.records.store.charges import quotas
     from runner.records.store.queries import pauses, team_limits
@@ -151,7 +163,7 @@ def standing(store: Store, task: Task, team: str) -> Standing:
     own = {name: closing(task, name, team, store) for name in task.datasets}
     return Standing(
         team,
-        quotas(store, task, team),
+        quotas(store, task, team, runs=runs),
         calendar(task).deadline(team, granted(store, task.id)),
         own,
         replace(task.limits, **team_limits(store).get((task.id, team), {})),
@@ -193,17 +205,6 @@ def _registering(of: Registering | None) -> dict[str, Any] | None:
 
 def _quota(quota: Quota) -> dict[str, Any]:
     return {name: getattr(quota, name) for name in ("submissions", "per_day", "at_once", "failures")}
-
-
-def _standing(standing: Standing) -> dict[str, Any]:
-    return {
-        "team": standing.team,
-        **standing.quotas[""].as_dict(),
-        "datasets": {name: one.as_dict() for name, one in standing.quotas.items() if name},
-        "deadline": _date(standing.deadline),
-        "closes": {name: _date(moment) for name, moment in standing.closes.items()},
-        "paused": dict(standing.paused),
-    }
 
 
 def _date(moment: ZonedTime | None) -> str | None:

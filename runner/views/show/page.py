@@ -42,7 +42,7 @@ def page(
     *,
     piece: bool = False,
     metadata: str = "",
-    plot: str = "",
+    by_topic: str | None = None,
 ) -> str:
     """One self-contained page of a run, with what is inside it where its audience may see that.
 
@@ -53,7 +53,7 @@ def page(
         topics: Its scores by topic.
         hint: What helps after a failure.
         task: Gives the order of its measures, and what they tell.
-        plot: A figure with its topics (HTML), for a page of a server.
+        by_topic: What :func:`topics_part` made of its topics, where that was made before.
         metadata: Address of its ir-metadata.yml, where it can be had.
         piece: Only what stands in the page, for one that brings :data:`STYLE` itself.
     """
@@ -72,12 +72,18 @@ def page(
         closed=_closed(view, task),
         comments=comments(view),
         heads=(SCORE_HEADS, FINDING_HEADS),
-        topics=topics,
-        plot=plot,
-        all_topics=[] if topics is None else topics.order[:MAX_TOPICS],
+        by_topic=topics_part(topics) if by_topic is None else by_topic,
         hint=hint,
         sections=[] if contents is None else contents.sections(wanted, MAX_INSIDE),
     )
+
+
+def topics_part(topics: Topics | None, plot: str = "") -> str:
+    """The part of a page that has the scores by topic, beside the medians, and a ``plot`` of them (HTML); empty where there are none."""
+    if topics is None:
+        return ""
+    shown = {"topics": topics, "all_topics": topics.order[:MAX_TOPICS], "plot": plot}
+    return render("runner.views.show/by_topic.html", **shown)
 
 
 def _scores(view: RunView, task: Task | None) -> Iterator[tuple[str, ...]]:

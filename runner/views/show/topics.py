@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from runner.model.run import rounded
 from runner.model.task import Cell
 from runner.records.store import results
-from runner.views.audience import bests_open, medians_open
+from runner.views.audience import Audience, bests_open, medians_open
 from runner.views.leaderboard import choosing
 from runner.views.redact import RunView, topics_escaped
 
@@ -170,34 +170,53 @@ class Counting:
         return [run for group in groups for run in group.runs]
 
     @cached_property
-    def _scores(self) -> dict[str, dict[str, float]]:
+    def _scores(self) -> Mapping[str, Mapping[str, float]]:
         assert self._table is not None
-        by = self._table.rank_by.first
-        return {run.id: results.topic_scores(self._store, run, by) for run in self._runs}
+        return results.topic_scores_of(self._store, self._runs, self._table.rank_by.first)
 
-    def medians(self, view: RunView, dataset: Dataset) -> Medians | None:
-        """The median on each topic for the audience of ``view``, for the organiser beside the best, for a team over the runs of the
-        other teams; None where it may not see it."""
-        if self._table is None or (by := self._table.rank_by.first) not in view["topic_scores"]:
-            return None
-        runs = [run for run in self._runs if run.submission.team != view.audience.team]
-        if not medians_open(view.audience, dataset, [run.submission.team for run in runs]):
-            return None
-        by_run = [scores for run in runs if (scores := self._scores[run.id])]
-        values: dict[str, list[float]] = {}
-        for scores in by_run:
+    @cached_property
+    def _sorted(self) -> Mapping[str, Sequence[float]]:
+        """The values on each topic, the least first."""
+        found: dict[str, list[float]] = {}
+        for scores in self._scores.values():
             for topic, value in scores.items():
-                values.setdefault(topic, []).append(value)
-        places = None if view.audience.kind == "organiser" else self._task.measures[by].precision
+                found.setdefault(topic, []).append(value)
+        return {topic: sorted(values) for topic, values in found.items()}
+
+    def medians(self, audience: Audience, dataset: Dataset, measures: Collection[str]) -> Medians | None:
+        """The median on each topic for an audience that sees scores by topic on ``measures``: for the organiser beside the best, for a
+        team over the runs of the other teams; None where it may not see it."""
+        if self._table is None or (by := self._table.rank_by.first) not in measures:
+            return None
+        own = {run.id for run in self._runs if run.submission.team == audience.team}
+        if not medians_open(audience, dataset, [r.submission.team for r in self._runs if r.id not in own]):
+            return None
+        runs = sum(bool(scores) for id, scores in self._scores.items() if id not in own)
+        values = {topic: found for topic in self._sorted if (found := self._without(topic, own))}
+        places = None if audience.kind == "organiser" else self._task.measures[by].precision
         better = max if self._task.measures[by].direction == "higher" else min
         shown = topics_escaped(
             {
                 name: {topic: rounded(of(found), places) for topic, found in values.items()}
-                for name, of in (("median", median), ("best", better))
-                if name == "median" or bests_open(view.audience)
+                for name, of in (("median", _middle), ("best", better))
+                if name == "median" or bests_open(audience)
             }
         )
-        return Medians(by, len(by_run), shown["median"], shown.get("best", {})) if values else None
+        return Medians(by, runs, shown["median"], shown.get("best", {})) if values else None
+
+    def _without(self, topic: str, runs: Collection[str]) -> Sequence[float]:
+        """The values on a topic, the least first, without those of some runs."""
+        found = list(self._sorted[topic])
+        for run in runs:
+            if (value := self._scores[run].get(topic)) is not None:
+                del found[bisect_left(found, value)]
+        return found
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The median of values in their order."""
+    half = len(values) // 2
+    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
 
 
 def medians_for(store: Store, task: Task | None, view: RunView, dataset: Dataset) -> Medians | None:
@@ -205,7 +224,9 @@ def medians_for(store: Store, task: Task | None, view: RunView, dataset: Dataset
     if task is None:
         return None
     cell, organiser = Cell(view["dataset"], view["scenario"]), view.audience.kind == "organiser"
-    return Counting(store, task, cell, organiser=organiser).medians(view, dataset)
+    return Counting(store, task, cell, organiser=organiser).medians(
+        view.audience, dataset, view["topic_scores"]
+    )
 
 
 def _figure(value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,18 @@ PAUSE, LONGEST = 1.0, 60.0  # seconds before a process is started again: doubled
 STEADY = 60.0  # seconds after which a process counts as running well
 GRACE = 60.0  # seconds that processes have to end
 APART = ("front",)  # what strangers talk to shall not type into our terminal
+# Of the environment they get what Python, texts and times want: keys of models, passwords and where things are stay here.
+PASSED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "NO_COLOR"),
+    *("VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+)
+PROXIES = (
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+)  # may hold a password: for asking a provider alone
+WORDS = ("LC_", "PYTHON")  # how names of others begin that it gets
 PAGE, TWO_USERS = "docs/how-to/serve.md", "On a server: two users"  # where to read on
 
 
@@ -184,7 +197,13 @@ def supervise(commands: Mapping[str, Sequence[str]]) -> None:
 def _started(name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "runner", *arguments]
     if name in APART:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        names = {*PASSED, *(PROXIES if "--oidc" in arguments else ())}
+        passed = {
+            key: value
+            for key, value in os.environ.items()
+            if key in names or key.lower() in names or key.startswith(WORDS)
+        }
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, env=passed)
     return subprocess.Popen(command)
 
 

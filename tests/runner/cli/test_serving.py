@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -58,6 +59,80 @@ def test_a_port_that_is_taken_is_said(project: Project, tmp_path: Path) -> None:
 
 def test_the_page_that_serve_names_is_there() -> None:
     assert f"## {TWO_USERS}\n" in (Path(__file__).parents[3] / PAGE).read_text()
+
+
+def test_the_front_is_given_no_secret_of_the_environment(project: Project) -> None:
+    """Model keys, the address of the engine and where hidden data are: who takes the front over finds nothing of them."""
+    secrets = {
+        "OPENAI_API_KEY": "sk-canary",
+        "RUNNER_MAIL_PASSWORD": "canary",
+        "AWS_SECRET_ACCESS_KEY": "canary",
+        "HTTPS_PROXY": "http://u:canary@127.0.0.1:9",
+    }
+    serve = project.start(
+        "serve", "--bind", "127.0.0.1:0", "--url", "http://127.0.0.1:1", TZ="UTC", **secrets
+    )
+    try:
+        assert serve.stdout is not None and serve.stdout.readline().startswith("ready ")
+        children = Path(f"/proc/{serve.pid}/task/{serve.pid}/children").read_text().split()
+        has = {}
+        for one in children:
+            name = "front" if b"\0front\0" in Path(f"/proc/{one}/cmdline").read_bytes() else "work"
+            text = Path(f"/proc/{one}/environ").read_text()
+            has[name] = dict(line.partition("=")[::2] for line in text.split("\0") if line)
+        assert has["work"].items() >= secrets.items(), "work asks models and sends mail"
+        assert not any("canary" in value for value in has["front"].values())
+        assert set(has["front"]) <= {"PATH", "HOME", "LANG", "TZ"}, has["front"]
+        assert not has["front"].keys() & {"RUNNER_PRIVATE", "RUNNER_TRUTHS", "RUNNER_HOME", "DOCKER_HOST"}
+    finally:
+        serve.send_signal(signal.SIGTERM)
+        out, err = serve.communicate(timeout=90)
+    assert serve.returncode == 0 and "Traceback" not in err, out + err
+
+
+# What runs behind the walls tries what its user may: it is the front of runner front, with a probe in the place of what loads the pages.
+PROBE = """
+import json, os, sys
+from pathlib import Path
+from runner.web import server
+def probe():
+    had = []
+    for one in json.loads(os.environ["PROBED"]):
+        try:
+            Path(one).read_bytes()
+        except OSError:
+            continue
+        had.append(one)
+    print("had", json.dumps(had), flush=True)
+    os._exit(0)
+server.load = probe
+from runner.cli.main import main
+sys.argv = ["runner", "front", "--bind", "127.0.0.1:0", "--exchange", os.environ["EXCHANGE"]]
+main()
+"""
+
+
+def test_behind_its_walls_the_front_reads_no_settings_nor_tasks_nor_secrets(project: Project) -> None:
+    (project.root / "proctor.yaml").write_text("news: hour\n")
+    project.home.mkdir(exist_ok=True)
+    for name in ("events.jsonl", "accounts.sqlite", "link.key"):
+        (project.home / name).write_text("canary")
+    hidden = next(path for path in project.private.rglob("*") if path.is_file())
+    probed = [
+        *(project.root / "proctor.yaml", next(project.root.rglob("task.yaml")), hidden),
+        *(project.home / name for name in ("events.jsonl", "accounts.sqlite", "link.key")),
+        *(Path("/proc/self/environ"), Path("/proc/1/environ"), Path("/etc/shadow")),
+    ]
+    more = {"PROBED": json.dumps([str(one) for one in probed]), "EXCHANGE": str(project.config.exchange)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        env=project.environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=project.root,
+    )
+    assert done.stdout.splitlines()[-1:] == ["had []"], done.stdout + done.stderr
 
 
 LEADER = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.executable, sys.argv[1:])"

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -207,6 +207,31 @@ class Home:
                 for one in self._listed(store, task)
             )
 
+    @_with(*frames.COMPARISON)
+    def comparison(self, task: str, runs: Sequence[str]) -> pd.DataFrame:
+        """Two to eight runs compared: one row a measure and pair of runs, over the topics that all of them have.
+
+        Args:
+            task: a task's id.
+            runs: runs on one of its datasets, each by its id or the beginning of it.
+
+        Returns a frame whose ``attrs`` name the task, dataset and runs, and hold the notes and the overlap of retrieved documents.
+
+        Raises RunnerError: E101 for runs that cannot be compared, E102 for an unknown task or run and one without scores, E103 when scores by
+        topic are not open to the audience.
+        """
+        from runner.tasks.load import load_task
+        from runner.views.comparison.several import compare_found, how_many
+        from runner.views.comparison.topics import named
+        from runner.views.listing import looked_up
+
+        how_many(len(runs))
+        loaded, tasks = load_task(self.where, task), self._tasks()
+        with self._store() as store:
+            ids = named((one.run for one in self._listed(store, loaded.id)), runs)
+            found = [looked_up(store, tasks, self.audience, run)[:2] for run in ids]
+            return frames.comparison(compare_found(found, loaded, self.audience).as_dict())
+
     @contextmanager
     def _store(self) -> Iterator[Store]:
         """The open store."""
@@ -260,7 +285,6 @@ class Remote:
         Raises RunnerError: E101 for another unit, pick or topics, or a row that a round was not tested against, E102 for an unknown task, table or round, or one that is not
         frozen, E103 when its scores are not open to the audience.
         """
-        import schemas
         from runner.views.leaderboard.comparing import row_of
         from runner.views.leaderboard.export import from_dict
         from runner.views.leaderboard.rows import software_of
@@ -271,9 +295,7 @@ class Remote:
             raise not_for(Audience.parse(self.audience), f"the table {name} of {task}")
         path = ("tasks", task, *where["path"], "boards", name)
         data = self.server.get(*path)
-        if schemas.validate(data, "leaderboard", more_keys=True):
-            what, fix = f"{self.server.url} is of another version", "use the version of the server here"
-            raise PlatformError(what, fix=fix, code="E309")
+        self._check(data, "leaderboard")
         of_team = self.audience.startswith("team:")  # to whom boards are shown that are everybody's
         made = from_dict(data, self.audience if of_team else data["audience"])
         parts = set(made.parts.values())
@@ -307,6 +329,24 @@ class Remote:
     def findings(self, task: str | None = None) -> pd.DataFrame:
         """As :meth:`Home.findings`; asks for each run."""
         return frames.findings((one, found["findings"]["codes"]) for one, found in self._each(task))
+
+    @_with(*frames.COMPARISON)
+    def comparison(self, task: str, runs: Sequence[str]) -> pd.DataFrame:
+        """As :meth:`Home.comparison`, of runs by their whole ids; a server has the sign test, and no intervals of differences.
+
+        Raises RunnerError: E101 for runs that cannot be compared, E102 for an unknown task or run.
+        """
+        data = self.server.get("tasks", task, "comparison", run=list(runs))
+        self._check(data, "comparison")
+        return frames.comparison(data)
+
+    def _check(self, data: Any, schema: str) -> None:
+        """Whether the server gave what this program knows. Raises E309."""
+        import schemas
+
+        if schemas.validate(data, schema, more_keys=True):
+            what, fix = f"{self.server.url} is of another version", "use the version of the server here"
+            raise PlatformError(what, fix=fix, code="E309")
 
     def _listed(self, task: str | None) -> Iterator[dict[str, Any]]:
         return self.server.all("runs", **({} if task is None else {"task": task}))

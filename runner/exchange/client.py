@@ -46,7 +46,7 @@ class Server:
     def __repr__(self) -> str:  # no notebook shows the token
         return f"Server({self.url!r})"
 
-    def get(self, *path: str, **query: str | int) -> Any:
+    def get(self, *path: str, **query: str | int | list[str]) -> Any:
         """The JSON data at ``/api/v1`` and the parts of ``path``. What has not changed is not sent again.
 
         Raises:
@@ -121,9 +121,9 @@ class Server:
         return PlatformError(f"{self.url} answers in another way", why=why, fix=fix, code="E309")
 
 
-def _where(path: Sequence[str], query: Mapping[str, str | int]) -> str:
+def _where(path: Sequence[str], query: Mapping[str, str | int | list[str]]) -> str:
     where = "/".join((ROOT, *(quote(part, safe="") for part in path)))
-    return f"{where}?{urlencode(query)}" if query else where
+    return f"{where}?{urlencode(query, doseq=True)}" if query else where
 
 
 def _address(url: str) -> tuple[str, bool]:

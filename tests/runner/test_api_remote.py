@@ -16,6 +16,7 @@ import pytest
 from runner.api import Home, Remote, connect, open_home
 from runner.exchange.access import Access, Token
 from runner.model.errors import RunnerError
+from runner.views.leaderboard import frames
 from tests.runner.test_api import every_frame
 from tests.runner.web import test_api_v1
 from tests.runner.web.test_routes import Front
@@ -71,6 +72,41 @@ def test_rows_are_tested_against_a_row_as_beside_the_data_directory(front: Front
     with pytest.raises(RunnerError) as error:
         remote(front, "organiser").leaderboard(records.TASK, round="final", against="alpha/y")
     assert error.value.code == "E101"
+
+
+def test_runs_are_compared_here_and_there(front: Front) -> None:
+    far, near = remote(front, "team"), local(front, "team:alpha")
+    listed = near.runs(records.TASK)
+    runs = list(listed[(listed["dataset"] == "dev") & (listed["outcome"] == "scored")]["run"])
+    found = [seen.comparison(records.TASK, runs) for seen in (near, far)]
+    common = [
+        "measure",
+        "first",
+        "second",
+        "first_value",
+        "second_value",
+        "difference",
+        "wins",
+        "losses",
+        "ties",
+    ]
+    pd.testing.assert_frame_equal(found[0][common], found[1][common])
+    assert len(runs) == 2 and len(found[0]) == len(records.MEASURES)
+    for frame in found:
+        dtypes = {column: str(dtype) for column, dtype in frame.dtypes.items()}
+        assert dtypes == {column.name: column.dtype for column in frames.COMPARISON}
+        assert frame.attrs["runs"] == runs and frame.attrs["task"] == records.TASK
+    hidden = list(listed[listed["dataset"] == "test"]["run"])[:2]
+    for wanted, codes in (
+        (runs[:1], "E101 E101"),
+        ([*runs, runs[0]], "E101 E101"),
+        ([runs[0], "x"], "E102 E102"),
+        (hidden, "E103 E101"),
+    ):
+        for seen, code in zip((near, far), codes.split(), strict=True):
+            with pytest.raises(RunnerError) as error:
+                seen.comparison(records.TASK, wanted)
+            assert error.value.code == code, (seen, wanted)
 
 
 def test_a_server_has_the_methods_of_a_data_directory() -> None:

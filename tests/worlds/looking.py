@@ -108,7 +108,10 @@ class Views:
             yield self.command("export", run, str(taken), "--as", audience)
             yield from (file.read_text(errors="replace") for file in taken.rglob("*") if file.is_file())
         home = Home(self.world.config, Audience.parse(audience))
-        for frame in (home.runs, home.topic_scores, home.findings, lambda: home.leaderboard(records.TASK)):
+        for frame in (
+            *(home.runs, home.topic_scores, home.findings),
+            *(lambda: home.leaderboard(records.TASK), lambda: home.comparison(records.TASK, self.runs)),
+        ):
             try:
                 yield frame().to_csv()
             except RunnerError as error:

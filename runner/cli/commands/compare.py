@@ -92,12 +92,12 @@ def _compared(
     from runner.views.comparison import topics as comparison
     from runner.views.redact import redact_run
 
-    views = [redact_run(one, audience, dataset) for one, dataset in found]
+    if len(found) > 2:
+        return several.compare_found(found, task, audience, wanted)
+    first, second = (redact_run(one, audience, dataset) for one, dataset in found)
     unlike = comparison.unlike(*(one.run for one, _ in found))
-    drawn = [comparison.resamples_of(one, audience) for one, _ in found]
-    if len(found) == 2:
-        return comparison.compare(views[0], views[1], task, wanted, unlike, (drawn[0], drawn[1]))
-    return several.compare_all(views, task, wanted, unlike, drawn, several.rankings_of(found, task, audience))
+    ours, theirs = (comparison.resamples_of(one, audience) for one, _ in found)
+    return comparison.compare(first, second, task, wanted, unlike, (ours, theirs))
 
 
 def _write(

@@ -36,12 +36,14 @@ from runner.views.comparison.topics import (
     notes_of,
     nothing_shared,
     percentiles,
+    resamples_of,
     topics_drawn,
+    unlike,
 )
 from runner.views.leaderboard import significance
 from runner.views.leaderboard.comparing import TEST_NAME
 from runner.views.leaderboard.formats.spreadsheet import no_formula
-from runner.views.redact import RunView
+from runner.views.redact import RunView, redact_run
 from runner.views.text import plural
 
 if TYPE_CHECKING:
@@ -99,6 +101,16 @@ def rankings_of(
     """The documents of each run by topic, where it has any and ``audience`` may see them."""
     retrieved = kind_spec(task.kind).retrieved
     return [retrieved(one, task, audience, dataset) if retrieved else None for one, dataset in found]
+
+
+def compare_found(
+    found: Sequence[tuple[RunDetail, Dataset]], task: Task, audience: Audience, wanted: Sequence[str] = ()
+) -> Comparisons:
+    """Compare runs that were looked up for ``audience``. Raises as :func:`compare_all`."""
+    views = [redact_run(one, audience, dataset) for one, dataset in found]
+    drawn = [resamples_of(one, audience) for one, _ in found]
+    notes = unlike(*(one.run for one, _ in found))
+    return compare_all(views, task, wanted, notes, drawn, rankings_of(found, task, audience))
 
 
 def compare_all(

@@ -163,6 +163,30 @@ FINDINGS = (
     Column("title", TEXT, "What the code means."),
 )
 
+COMPARISON = (
+    *_texts(
+        measure="The measure, as the task calls it.",
+        first="A run.",
+        second="Another one.",
+    ),
+    Column(
+        "first_value",
+        FLOAT,
+        "The first's figure: the mean over the topics that all of the runs have, where it is a mean.",
+    ),
+    Column("second_value", FLOAT, "That of the second."),
+    Column("difference", FLOAT, "First minus second."),
+    Column("difference_low", FLOAT, "Lower bound of its 95 % interval; missing from a server."),
+    Column("difference_high", FLOAT, "Upper bound of the same interval."),
+    Column("wins", WHOLE, "Topics on which the first is better."),
+    Column("losses", WHOLE, "Topics on which the second is better."),
+    Column("ties", WHOLE, "Topics on which they are equal."),
+    Column("effect", FLOAT, "The mean difference as a multiple of the differences' standard deviation."),
+    Column("p", FLOAT, "Two-sided p, uncorrected; missing without a test."),
+    Column("p_corrected", FLOAT, "The same with Holm's correction over all pairs of the measure."),
+    Column("test", TEXT, "The test: by randomisation or resamples, from a server the sign test."),
+)
+
 
 def table_of(columns: Iterable[Column]) -> str:
     """The columns as a Markdown table."""
@@ -297,3 +321,19 @@ def findings(
     """One row a run and code, with the columns of :data:`FINDINGS`."""
     rows = [{**view, **one, "code": code} for view, codes in found for code, one in sorted(codes.items())]
     return frame(rows, FINDINGS)
+
+
+def comparison(data: Mapping[str, Any]) -> pd.DataFrame:
+    """One row a measure and pair of runs, with the columns of :data:`COMPARISON`, of what ``comparison.schema.json`` describes; ``attrs`` has
+    its task, dataset, runs, overlap and notes."""
+    rows = []
+    for one in data["measures"]:
+        values = dict(zip(data["runs"], one["values"], strict=True))
+        for pair in one["pairs"]:
+            low, high = pair["interval"] or (None, None)
+            row = {**pair, "measure": one["id"], "difference_low": low, "difference_high": high}
+            rows.append(row | {f"{side}_value": values[pair[side]] for side in ("first", "second")})
+    made = frame(rows, COMPARISON)
+    made.attrs = {name: data[name] for name in ("task", "dataset", "runs", "overlap")}
+    made.attrs["notes"] = list(data.get("notes", ()))
+    return made

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MAX_TOPICS = 2000
 NO_MEASURE = "These runs have no measure in common."
+NO_TOPIC = "These runs have no topic in common on any measure."
 MAX_INSIDE = 60_000  # characters of what is inside runs: the rest is a link away
 _RUNS = {
     "run": f"A run of the task; two to {MOST_RUNS} on one dataset have to be named, each by a parameter of its own."
@@ -98,8 +99,8 @@ class Comparing(Routes):
             return self.door.refused(call.visitor, 400, why)
         views = [view for name in names if (view := self._run(call, name))]
         made = await run_in_threadpool(_on_measures, views, facts["measures"])
-        if not made:
-            return self.door.refused(call.visitor, 400, NO_MEASURE)
+        if not any(one.topics for one in made):
+            return self.door.refused(call.visitor, 400, NO_TOPIC if made else NO_MEASURE)
         shared = await run_in_threadpool(self._shared, call, names)
         facts = {"task": facts["id"], "dataset": views[0]["dataset"]}
         return json_answer(call, recorded(facts, names, made, shared))
@@ -183,11 +184,11 @@ class Comparing(Routes):
     ) -> dict[str, Any]:
         """What the page has of three runs and more."""
         made = _on_measures(views, measures)
-        if not made:
-            return {"why": NO_MEASURE}
+        if not any(one.topics for one in made):
+            return {"why": NO_TOPIC if made else NO_MEASURE}
         wanted = call.request.query_params.get("measure")
         ranked = next((one for one in made if one.topics and one.id == wanted), None)
-        ranked = ranked or next((one for one in made if one.topics), made[0])
+        ranked = ranked or next(one for one in made if one.topics)
         texts = self._texts(call, names[0])
         return {
             "dataset": views[0]["dataset"],

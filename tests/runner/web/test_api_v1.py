@@ -56,7 +56,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     submission = made.register("alpha", "x")
     bad = made.attempt(submission, dataset="dev", warnings=["odd"], refused=[("a", "a link")], log=b"log")
     made.evaluation(
-        bad, {m: {"q1": 0.5} for m in records.MEASURES}, codes={"F012": ("error", 17)}, message="m"
+        bad, {m: {"1": 0.5, "q1": 0.5} for m in records.MEASURES}, codes={"F012": ("error", 17)}, message="m"
     )
     made.attempt(made.register("alpha", "broken"), verdict="run-error", detail="exit code 77")
     exchange = folder / "exchange"

@@ -48,7 +48,7 @@ MAX_DEPTH = 20  # lists and mappings within each other in request.json
 MAX_LOOK = 1000  # requests that are looked at in one go
 KINDS = (  # a kind is a handler in runner/work/handlers/
     *("run-file", "software", "withdraw", "choose", "token", "register", "identity"),
-    *("propose", "review", "rerun", "team", "withdraw-any", "notices"),
+    *("propose", "review", "rerun", "team", "withdraw-any", "notices", "terms"),
 )
 ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"([0-9]{10})-([0-9a-f]{32})")

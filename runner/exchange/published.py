@@ -45,6 +45,8 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``plots/SHA256``                   plot          a plot of a board or run: what it says, its CSV, its Vega specification, its drawing as ``page``
 ``plots-of/TASK``                  plots         the plots of all boards of a task
 ``styles/SHA256``                  style         a style sheet that pages name
+``data/TASK``                      data          what of a task's data is offered: terms, and files with size and SHA-256
+``data/TASK/DATASET/SIDE/NAME``    file          one of them, in pieces (:mod:`runner.exchange.pieces`); only for whom it is open
 =================================  ============  ======================================================
 """
 
@@ -73,6 +75,7 @@ KEPT_SECONDS = 600.0
 AHEAD = 60.0  # seconds by which a clock may be behind that of work
 LONGEST = 500  # characters of an object's path
 POINTER, ALIVE = "current.json", "alive.json"
+FILE = "file"  # the kind of objects whose content lies in pieces (runner.exchange.pieces)
 _STUCK = {"stuck": True}
 AUDIENCE = re.compile(r"public|organiser|assistant|team:[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -252,7 +255,7 @@ class Publisher:
         """Whether all files of ``objects`` are there; then none of them is removed before the pointer names it."""
         try:
             for one in objects:
-                for digest in filter(None, (one.data, one.page, one.style)):
+                for digest in _files(self.root, one):
                     os.utime(file_of(self.root, digest))
         except FileNotFoundError:
             return False
@@ -331,8 +334,27 @@ def leads_to(root: Path, databases: Iterable[str]) -> set[str]:
         found.add(f"audiences/{database}.sqlite")
         if (root / "audiences" / f"{database}.sqlite").is_file():
             for one in View(root, database).below(""):
-                found.update(f"files/{x[:2]}/{x}" for x in (one.data, one.page, one.style) if x)
+                found.update(f"files/{x[:2]}/{x}" for x in _files(root, one))
     return found
+
+
+def _files(root: Path, of: Object) -> Iterator[str]:
+    """The digests of all files of an object; of a file that is offered also those of its pieces, once it is there itself."""
+    yield from filter(None, (of.data, of.page, of.style))
+    if of.kind == FILE:
+        yield from _pieces(root, of.data)
+
+
+@lru_cache(maxsize=4096)
+def _pieces_of(text: bytes) -> tuple[str, ...]:
+    return tuple(str(one) for one in json.loads(text)["pieces"])
+
+
+def _pieces(root: Path, digest: str) -> tuple[str, ...]:
+    try:
+        return _pieces_of(file_of(root, digest).read_bytes())
+    except FileNotFoundError:
+        return ()
 
 
 def sweep(root: Path) -> None:

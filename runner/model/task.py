@@ -99,6 +99,10 @@ class Dataset:
     licence: str = ""  # these three: empty for what the task says
     terms: str = ""
     contact: str = ""
+    citation: str = ""
+    downloads: Mapping[Side, Reader] = field(
+        default_factory=dict
+    )  # who downloads what; nobody what is not named
     public_topics: float | None = (
         None  # the share of its topics over which scores are shown before they are published
     )
@@ -358,3 +362,5 @@ class Task:
 
 
 Visibility = Literal["public", "blinded"]
+Side = Literal["inputs", "truths"]
+Reader = Literal["everybody", "teams"]

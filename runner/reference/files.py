@@ -233,6 +233,7 @@ _SERVER = (
     ("inbox-token", "data of a request for a token", "the front, for work"),
     ("inbox-identity", "data of signing in at a provider", "the front, for work"),
     ("inbox-register", "data of a registration", "the front, for work"),
+    ("inbox-terms", "data of a team's accepting terms", "the front, for work"),
     ("inbox-propose", "data of a proposal", "the front, for work"),
     ("inbox-review", "data of a review", "the front, for work"),
     ("inbox-rerun", "data of a request to execute a run again", "the front, for work"),

@@ -82,9 +82,8 @@ def _good(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(operation: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a good answer; empty where that has no content."""
-    content: dict[str, Any] = _good(operation).get("content", {"application/json": {"schema": {}}})
-    found: dict[str, Any] = content["application/json"]["schema"]
+    """The schema of a good answer; empty where that has no content, or is a file."""
+    found: dict[str, Any] = _good(operation).get("content", {}).get("application/json", {}).get("schema", {})
     return found
 
 
@@ -96,7 +95,9 @@ def _name(operation: dict[str, Any]) -> str:
 
 
 def _gives(operation: dict[str, Any]) -> str:
-    if not (name := _name(operation)):
+    if not (name := _name(operation)) and (content := _good(operation).get("content")):
+        return f"the file ({', '.join(content)})"
+    if not name:
         return "headers: " + ", ".join(f"`{header}`" for header in _good(operation)["headers"])
     link = f"[{name}](#{name})"
     return link if "$ref" in _schema(operation) else f"pages of {link}"

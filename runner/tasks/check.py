@@ -22,6 +22,7 @@ from runner.tasks.check_services import check_inside, check_services
 from runner.tasks.data_files import inside, within
 from runner.tasks.folders import inputs_folder, is_hidden, tree, truths_folder, where_hidden
 from runner.tasks.tables import check_tables
+from runner.tasks.transfer.offers import check_downloads
 
 MOST_TERMS = 64 * 1024  # bytes of the file that teams accept
 Raw = Mapping[str, Any]
@@ -50,6 +51,7 @@ def check_definition(config: Config, folder: Path, problems: Problems) -> None:
     _check_scores(data, problems)
     _check_frames(data, problems)
     check_services(folder, data, problems)
+    check_downloads(config, folder, data, problems)
     _check_registration(folder, data, problems)
     for i, row in rows(data, "models"):
         check_inside(folder, ("models", i, "path"), row.get("path"), problems)

@@ -25,6 +25,7 @@ from runner.tasks.files import (
     why_stage_missing,
 )
 from runner.tasks.folders import exposed, private_root, tree, where_hidden
+from runner.tasks.transfer.offers import hidden_files, offers, read_hidden
 from runner.tasks.views import Files, seen
 
 _MAKE = "fetch or make the data; the task's README says how"
@@ -63,6 +64,7 @@ def _checked(
     checks.leaks()
     if datasets is None:
         checks.reach()
+        checks.downloads()
         checks.models()
         checks.baselines()
         checks.limits()
@@ -152,6 +154,19 @@ class _FileChecks:
             if within(folder, private_root(self.config)):
                 fix = "set RUNNER_PRIVATE to a folder outside the project, and move them there"
             self.problems.add(("datasets", i), what, fix, "E411" if side == "inputs" else "E403")
+
+    def downloads(self) -> None:
+        """What is offered for download and cannot be: names that are none for an address, and contents that are hidden."""
+        hidden = read_hidden(hidden_files([self.task]))
+        for i, dataset in enumerate(self.task.datasets.values()):
+            for side in dataset.downloads:
+                folder = dataset.inputs if side == "inputs" else dataset.truths
+                try:
+                    for offer in offers(self.task, dataset.id, side) if folder.is_dir() else ():
+                        hidden.refuse(offer)
+                except RunnerError as error:
+                    at = ("datasets", i, "downloads", side)
+                    self.problems.add(at, f"{error.what}. {error.why}".strip(" ."), error.fix, error.code)
 
     def among(self, at: Pointer, file: str, names: Collection[str], where: str) -> None:
         """A file that is not among those that there are, where there are any."""
@@ -261,7 +276,10 @@ class _FileChecks:
         for _, dataset, path in self.hidden:
             row = self.task.datasets[dataset]
             name = PurePosixPath(path.relative_to(row.truths).as_posix())
-            if row.visibility == "public" and any(str(part) in read for part in (name, *name.parents)):
+            offered = "truths" in row.downloads
+            if row.visibility == "public" and (
+                offered or any(str(part) in read for part in (name, *name.parents))
+            ):
                 found.append((f'truths of the public dataset "{dataset}"', name, path))
         return found
 

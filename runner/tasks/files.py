@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import schemas
-from runner.model.calendar import Registering
+from runner.model.calendar import Registering, calendar
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset, Model, Scenario, Source, Task, Workflow
 from runner.tasks.data_files import files_digest, folder_files, inside
@@ -48,6 +48,13 @@ def terms_of(task: Task, rules: Registering) -> Terms | None:
     except (OSError, UnicodeDecodeError) as error:
         what = f"the terms of {task.id} cannot be read"
         raise RunnerError("E401", what, why=str(error), fix="write them as plain text (UTF-8)") from error
+
+
+def terms_now(task: Task) -> tuple[str, Terms] | None:
+    """The version of a task's terms and the terms themselves, as they are now; None where it has none. Raises E401."""
+    rules = calendar(task).registration
+    found = None if rules is None else terms_of(task, rules)
+    return None if rules is None or found is None else (rules.terms_version, found)
 
 
 def why_stage_missing(dataset: Dataset) -> str:

@@ -11,15 +11,15 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from runner.model.config import Config
 from runner.model.mapping import rows
+from runner.model.task import Side
 from runner.tasks.data_files import inside, within
 from schemas import show
 
 Raw = Mapping[str, Any]
-Side = Literal["inputs", "truths"]
 SIDES: tuple[Side, ...] = ("inputs", "truths")
 
 

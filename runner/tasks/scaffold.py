@@ -24,12 +24,12 @@ from runner.model.kinds import KindSpec, kind_spec, kinds_with
 from runner.model.mapping import rows
 from runner.model.names import check_name
 from runner.model.problems import refuse
+from runner.model.task import Side
 from runner.tasks import compose
 from runner.tasks.check_data import check_task
 from runner.tasks.data_files import files_digest, folder_files, within
 from runner.tasks.folders import (
     SIDES,
-    Side,
     holds_files,
     in_task,
     inputs_folder,

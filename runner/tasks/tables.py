@@ -21,7 +21,7 @@ FEW = 5  # topics of a part
 DEFAULT_RULE = "latest-per-software"
 
 # What stands beside tables on a server, below a task's address.
-ADDRESSES = frozenset({"calendar.ics", "compare", "hand-in", "plots", "register"})
+ADDRESSES = frozenset({"calendar.ics", "compare", "hand-in", "plots", "register", "terms"})
 
 AGGREGATES = {
     "mean": "unweighted mean over the cells",

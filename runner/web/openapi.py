@@ -22,6 +22,7 @@ PAGES = {
     "after": "Begin behind the entry of this id: `next` of a page has it.",
 }
 _STATUS = {
+    "206": "The range that was asked for.",
     "304": "What the client has (If-None-Match) is what there is.",
     "400": "The request cannot be understood.",
     "401": "A token is needed, or the one that was sent opens nothing.",
@@ -31,12 +32,13 @@ _STATUS = {
     "412": "Of the protocol tus only version 1.0.0 is spoken; the answer says so in Tus-Version.",
     "413": "What was sent is too large.",
     "415": "The content is of another type.",
+    "416": "The file has no such range.",
     "423": "Somebody else is sending it.",
     "429": "That was too often: Retry-After says in how many seconds to try again.",
     "460": "The content has another digest than was said; what came of it is gone.",
     "507": "What was sent could not be kept, and was not taken.",
 }
-_EMPTY = ("412", "460")  # statuses of tus, without a problem in JSON
+_EMPTY = ("206", "412", "416", "460")  # statuses without a problem in JSON, such as those of tus
 
 
 def document(rules: Iterable[Rule]) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def document(rules: Iterable[Rule]) -> dict[str, Any]:
     described = [rule for rule in rules if rule.operation]
     paths: dict[str, Any] = {}
     for rule in described:
-        paths.setdefault(rule.path, {})[rule.method.lower()] = _operation(rule)
+        paths.setdefault(re.sub(r":path\b", "", rule.path), {})[rule.method.lower()] = _operation(rule)
     used = {
         name for rule in described if rule.operation for name in (rule.operation.gives, rule.operation.takes)
     }
@@ -80,10 +82,13 @@ def _moved(node: Any, to: str) -> Any:
 def _operation(rule: Rule) -> dict[str, Any]:
     of = rule.operation
     assert of is not None
-    good: dict[str, Any] = {"description": "What was asked for." if of.gives else "It is so, or done."}
+    gives = of.gives or of.media_given
+    good: dict[str, Any] = {"description": "What was asked for." if gives else "It is so, or done."}
     if of.gives:
         schema = _page(of.gives) if of.paged else _named(of.gives)
         good["content"] = {"application/json": {"schema": schema}}
+    elif of.media_given:
+        good["content"] = {of.media_given: {}}
     wrong = (
         {"400", "401", "404", "429"} if rule.method == "GET" else {"400", "401", "404", "413", "429", "507"}
     )

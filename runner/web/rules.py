@@ -78,8 +78,8 @@ class Operation:
     ``gives``: the schema of its answer, or of the entries of its pages where ``paged``; ``takes``: the schema of the fields
     of a form that go with a ``file``; ``query``: further parameters, with what they mean. For what is sent and answered in
     headers, each with what it means: ``sends`` has to be there, ``may_send`` can be, ``tells`` is in a good answer; ``media`` is what
-    the body is in, where it is no form, and ``also`` are statuses that other routes do not answer with. Without ``gives`` a good answer has
-    no content.
+    the body is in, where it is no form, and ``also`` are statuses that other routes do not answer with. ``media_given``: what is
+    answered is no JSON, but a file of that type. Without either a good answer has no content.
     """
 
     gives: str = ""
@@ -91,6 +91,7 @@ class Operation:
     may_send: Mapping[str, str] = field(default_factory=dict)
     tells: Mapping[str, str] = field(default_factory=dict)
     media: str = ""
+    media_given: str = ""
     also: tuple[str, ...] = ()
 
 

@@ -29,7 +29,7 @@ from runner.work.identities import TABLES as IDENTITIES
 from runner.work.identities import Identities
 from runner.work.people import TABLES as PEOPLE
 from runner.work.people import WANTED, People
-from runner.work.registrations import LET_IN, Registrations
+from runner.work.registrations import ACCEPTANCES, LET_IN, Registrations
 from runner.work.registrations import TABLES as REGISTRATIONS
 from runner.work.uses import TABLES as USES
 from runner.work.uses import Uses
@@ -54,8 +54,7 @@ CREATE INDEX tokens_of ON tokens (account);
     REGISTRATIONS,
     IDENTITIES,
     USES,
-    WANTED,
-    LET_IN,
+    *(WANTED, LET_IN, ACCEPTANCES),
 )
 VERSION = len(_TABLES)
 

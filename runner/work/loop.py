@@ -27,8 +27,9 @@ from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.model.task import Task
 from runner.records.commit import WORK_LOCK
-from runner.records.store.connect import open_store
+from runner.records.store.connect import Store, open_store
 from runner.tasks.load import load_tasks
+from runner.views.overview.offering import Offering
 from runner.views.plots.apart import Apart
 from runner.work.accounts import Accounts, open_accounts, publish_access
 from runner.work.checks import Checks
@@ -165,6 +166,7 @@ class Work:
             closing(Checks.on(machine := self.machine or Machine(config, self.listener.say))) as checks,
             closing(Slot()) as slot,
             closing(Drawings(to, Apart(), self.listener.say)) as drawings,
+            closing(Offering(to, self.listener.problem, beside=True)) as offering,
         ):
             publish_access(config, accounts)
             signer = Signer.load(config.home / KEY)
@@ -191,26 +193,20 @@ class Work:
                 if now - said >= ALIVE or not said:
                     to.alive(bool(self._stuck))
                     said = now
-                state = (
-                    store.catch_up().seq,
-                    tuple(store.archive.live()),
-                    self._definitions(),
-                    (teams := _teams(accounts)),
-                    [one.account for one in accounts.registrations.waiting()],
-                    accounts.people.all_wants(),
-                    self._told.time(),
-                    drawings.drawn,
-                )
+                state = self._state(store, accounts, drawings, offering)
                 if (state != seen and now >= due) or now - looked >= REFRESH:
                     tasks = load_tasks(config)[0]
                     with self._publishing(), self._told.store(store, tasks) as as_told:
                         shown = accounts.registrations.shown(tasks.values(), self.clock.now())
-                        told = of_teams(config, accounts)
-                        known = (kept, shown, told, drawings)
-                        Desk(as_told, tasks, to, self.listener.problem, self.clock, *known).publish(*teams)
+                        told, accepted = of_teams(config, accounts), accounts.registrations.acceptances()
+                        known = (kept, shown, told, drawings, offering, accepted)
+                        Desk(as_told, tasks, to, self.listener.problem, self.clock, *known).publish(
+                            *_teams(accounts)
+                        )
                     seen, looked = state, now
                     due = time.monotonic() + REST * (time.monotonic() - now)
                 drawings.collect()
+                offering.collect()
                 if requests.round(announced(tasks, self.clock.now())):
                     self._wake.set()
                 self.stop.wait(TICK)
@@ -232,6 +228,21 @@ class Work:
             self._stuck = why
         else:
             self._stuck = ""
+
+    def _state(self, store: Store, accounts: Accounts, drawings: Drawings, offering: Offering) -> object:
+        """What is published again when it is another one."""
+        return (
+            store.catch_up().seq,
+            tuple(store.archive.live()),
+            self._definitions(),
+            _teams(accounts),
+            [one.account for one in accounts.registrations.waiting()],
+            accounts.registrations.acceptances(),
+            accounts.people.all_wants(),
+            self._told.time(),
+            drawings.drawn,
+            offering.done,
+        )
 
     def _definitions(self) -> tuple[tuple[str, int], ...]:
         """The tasks that there are, and when each was written last."""

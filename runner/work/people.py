@@ -94,7 +94,7 @@ class People:
     def erase(self, account: str) -> None:
         """Erase all that is known of the people of an account."""
         with self._db:
-            for table in ("people", "members", "terms", "wanted"):
+            for table in ("people", "members", "terms", "acceptances", "wanted"):
                 self._db.execute(f"DELETE FROM {table} WHERE account = ?", (account,))  # noqa: S608
 
     def erase_member(self, account: str, member: str) -> None:

@@ -7,7 +7,7 @@ front is never given what only the terminal may show. Assistants get less: no ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,6 +34,7 @@ from runner.views.leaderboard.table import build
 from runner.views.listing import ListedRun, listed_runs
 from runner.views.overview import about
 from runner.views.overview.facts import Overview, overview, standing
+from runner.views.overview.offering import Offering, Reader
 from runner.views.overview.screen import parts, printed
 from runner.views.overview.taking_part import baselines, participation
 from runner.views.pages import render
@@ -59,7 +60,7 @@ class Desk:
 
     ``notices`` says by team what it is told by mail, ``registrations`` are what the console says of them (:meth:`runner.work.registrations.Registrations.shown`).
     With the same ``kept`` at the next publishing, runs of which nothing has changed are not made again; ``drawings`` are those of
-    plots, by default drawn while it is published.
+    plots, by default drawn while it is published; ``offering`` those of data that are downloaded, which goes by what teams ``accepted``.
     """
 
     store: Store
@@ -71,6 +72,8 @@ class Desk:
     registrations: Mapping[str, Any] = field(default_factory=lambda: dict(NO_REGISTRATIONS))
     notices: Mapping[str, Any] = field(default_factory=dict)
     drawings: Drawings | None = None
+    offering: Offering | None = None
+    accepted: Mapping[str, Collection[tuple[str, str, str]]] = field(default_factory=dict)
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
     _made: dict[tuple[str, ...], tuple[Object, ...]] = field(default_factory=dict)
     _figures: dict[Object, list[Figure]] = field(default_factory=dict)  # of boards
@@ -79,6 +82,18 @@ class Desk:
     @cached_property
     def _run_pages(self) -> RunPages:
         return RunPages(self.store, self.tasks, self.to, self.kept, self._drawings)
+
+    @cached_property
+    def _offering(self) -> Offering:
+        made = self.offering or Offering(self.to, self.problem)
+        made.look(self.tasks.values())
+        return made
+
+    def _data(self, reader: Reader) -> Iterator[Object]:
+        """What is offered of the data of each task, and what of it is open to a reader."""
+        for _, task in sorted(self._announced().items()):
+            with self._apart():
+                yield from list(self._offering.objects(task, reader))
 
     @cached_property
     def _drawings(self) -> Drawings:
@@ -90,7 +105,7 @@ class Desk:
         The console also names the teams whose account is ``closed``. What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
         """
         everybody = list(self._styles())
-        found = {"public": [*everybody, *self._boards(PUBLIC)]}
+        found = {"public": [*everybody, *self._boards(PUBLIC), *self._data(Reader())]}
         together: list[Object] = []
         rows: list[Any] = []
         hidden: set[str] = set()  # to assistants
@@ -112,6 +127,7 @@ class Desk:
             more = [self._queue(of_team, team), self._parts(handed_in.get(team, ()))]
             if team in self.notices:
                 more.append(self.to.object("notices", "notices", "Notices", self.notices[team]))
+            more += self._data(Reader(True, self.accepted.get(team, ())))
             found[str(audience)] = [*everybody, *self._boards(audience), runs, *more, *objects, *left]
         found["organiser"] = [*found["public"], self.to.object("runs", "runs", "Runs", rows), *together]
         rows = self._rows_for_assistants(of_team, of_team)
@@ -139,7 +155,7 @@ class Desk:
 
     def publish_to_everybody(self) -> bool:
         """Publish what everybody may see, and nothing else; whether anything changed."""
-        return self.to.publish({"public": [*self._styles(), *self._boards(PUBLIC)]})
+        return self.to.publish({"public": [*self._styles(), *self._boards(PUBLIC), *self._data(Reader())]})
 
     def _queue(self, of_team: Mapping[str, Sequence[ListedRun]], team: str) -> Object:
         """How many runs wait or are executed: in all, of a team, and of others that were handed in before its first."""

@@ -20,6 +20,10 @@ CREATE TABLE registrations (account TEXT PRIMARY KEY, request TEXT NOT NULL, tok
 CREATE TABLE terms (account TEXT NOT NULL REFERENCES accounts (id), task TEXT NOT NULL, version TEXT NOT NULL,
                     sha256 TEXT NOT NULL, accepted TEXT NOT NULL, purpose TEXT NOT NULL);
 """
+ACCEPTANCES = """
+CREATE TABLE acceptances (account TEXT NOT NULL REFERENCES accounts (id), task TEXT NOT NULL, version TEXT NOT NULL,
+                          sha256 TEXT NOT NULL, accepted TEXT NOT NULL, UNIQUE (account, task, version, sha256));
+"""
 LET_IN = "ALTER TABLE terms ADD COLUMN let_in TEXT"
 DAY = timedelta(days=1)
 MOST_SHOWN = 50  # of them on the console
@@ -124,8 +128,26 @@ class Registrations:
     def terms_of(self, account: str) -> list[dict[str, str]]:
         """What an account accepted: task, version, sha256, accepted (UTC), purpose."""
         names = ("task", "version", "sha256", "accepted", "purpose")
-        query = "SELECT task, version, sha256, accepted, purpose FROM terms WHERE account = ? ORDER BY rowid"
-        return [dict(zip(names, row, strict=True)) for row in self._db.execute(query, (account,))]
+        query = """SELECT task, version, sha256, accepted, purpose FROM terms WHERE account = ?
+                   UNION ALL SELECT task, version, sha256, accepted, '' FROM acceptances WHERE account = ? ORDER BY accepted"""
+        return [dict(zip(names, row, strict=True)) for row in self._db.execute(query, (account, account))]
+
+    def accept(self, account: str, task: str, terms: tuple[str, str], at: datetime) -> None:
+        """Note that an account accepted terms (version and SHA-256) after it was let in; the same once."""
+        row = (account, task, *terms, stamp(at))
+        with self._db:
+            self._db.execute("INSERT OR IGNORE INTO acceptances VALUES (?, ?, ?, ?, ?)", row)
+
+    def acceptances(self) -> dict[str, frozenset[tuple[str, str, str]]]:
+        """What the teams with an open account accepted: task, version and SHA-256."""
+        query = """SELECT a.team, t.task, t.version, t.sha256 FROM accounts a JOIN
+                   (SELECT account, task, version, sha256 FROM terms
+                    UNION SELECT account, task, version, sha256 FROM acceptances) t ON t.account = a.id
+                   WHERE a.closed IS NULL AND a.team IS NOT NULL"""
+        found: dict[str, set[tuple[str, str, str]]] = {}
+        for team, *terms in self._db.execute(query):
+            found.setdefault(team, set()).add((terms[0], terms[1], terms[2]))
+        return {team: frozenset(found[team]) for team in sorted(found)}
 
 
 def _read(account: str, request: str, token: str, key: str, arrival: str, said: str) -> Registration:

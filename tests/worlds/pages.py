@@ -31,7 +31,7 @@ from runner.work.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import EVALUATOR, World, good
 from tests.worlds import records
-from tests.worlds.mini import Project
+from tests.worlds.mini import TASK, Project
 from tests.worlds.shown import (
     HOSTILE,
     INDEX,
@@ -156,10 +156,18 @@ def _project(project: Project) -> None:
         "uploads": True,
         "closes": "2041-12-31 23:59 UTC",
     }
-    project.write_task(
+    offered = {
+        "licence": "CC BY 4.0",
+        "citation": "A. Author and B. Author: Fifty questions to a small collection. 2031.",
+        "description": "Three questions with judgments, for what you build at home.",
+        "downloads": {"inputs": "everybody", "truths": "teams"},
+    }
+    folder = project.write_task(
+        datasets=[{**TASK["datasets"][0], **offered}, TASK["datasets"][1]],
         title="Documents for questions", description="Rank the documents of a small collection for fifty questions.",
-        registration={"approve": "organiser"}, tables=[table, precision], **more,
+        registration={"approve": "organiser", "terms": {"file": "terms.txt", "version": "2031-1"}}, tables=[table, precision], **more,
     )  # fmt: skip
+    (folder / "terms.txt").write_text("The data are for research.\nName your sources.\n" * 6)
     project.write_task("closed", title="A task whose scores are closed", **more)
     for name in ("touche-2021-task1", "report-questions"):
         shutil.copytree(TASKS / name, project.root / "tasks" / name)

@@ -14,7 +14,7 @@ from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.model.task import Source
-    from runner.tasks.fetch import Fetched
+    from runner.tasks.transfer.fetch import Fetched
 
 data = group("data", "Data that does not come with a task: fetch it, import it, or make it from runs.")
 
@@ -26,8 +26,8 @@ def pull(
     task: options.TaskArgument, dataset: options.DatasetOption = None, as_json: options.JsonOption = False
 ) -> None:
     """Fetch a task's remote files and check their hashes. Start it again after any interruption: it goes on."""
-    from runner.tasks.fetch import pull as fetch
     from runner.tasks.files import missing_sources
+    from runner.tasks.transfer.fetch import pull as fetch
 
     loaded = context.load_task(context.config(), task)
     chosen = [context.get_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
@@ -74,7 +74,7 @@ def import_(
 ) -> None:
     """Make a dataset from an official release, or bring a single file whose hash task.yaml names."""
     from runner.kinds import import_release
-    from runner.tasks.fetch import add_local_file
+    from runner.tasks.transfer.fetch import add_local_file
 
     _, loaded, chosen = context.dataset(task, dataset)
     if name is not None:

@@ -103,7 +103,11 @@ class Overview:
                 ],
             },
             "datasets": [
-                {name: getattr(one, name) for name in ("id", "visibility", "scores", "description")}
+                {
+                    name: getattr(one, name)
+                    for name in ("id", "visibility", "scores", "description", "citation")
+                }
+                | {"downloads": dict(one.downloads)}
                 | {"publish_at": _date(dates.publish.get(one.id))}
                 | {"quota": None if one.quota is None else _quota(one.quota), **_phase(dates, one.id)}
                 | {"requires": one.requires, "smoke": one.smoke, "public_topics": one.public_topics}

@@ -93,6 +93,9 @@ def parts(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     yield from _datasets(of, whole=of_example > 1)
     for name in STATED:
         yield from section(name, _stated(task.stated(name), whole=of_example > 1))
+    cited = {one.id: one.citation for one in task.datasets.values() if one.stage is None}
+    yield from section("cite", _stated(cited, whole=of_example > 1))
+    yield from section("downloads", [_offered(one) for one in task.datasets.values() if one.downloads])
     if len(task.scenarios) > 1:
         yield from section("scenarios", [", ".join(task.scenarios)])
     yield from _inputs(of, most, of_example)
@@ -127,6 +130,11 @@ def _stated(by_dataset: Mapping[str, str], *, whole: bool) -> list[str]:
     if len(said) == len(by_dataset) and len(set(said.values())) == 1:
         return list(said.values())[:1]
     return [f"{name}: {text}" for name, text in said.items()]
+
+
+def _offered(of: Dataset) -> str:
+    """Which side of a dataset is downloaded on the task's page of a server, and by whom."""
+    return f"{of.id}: " + ", ".join(f"{side} by {to}" for side, to in sorted(of.downloads.items()))
 
 
 def _first(texts: list[str], most: int | None, noun: str) -> list[str]:

@@ -12,9 +12,9 @@ from runner.web.routes.api import Api, Described
 from runner.web.routes.boards import Boards
 from runner.web.routes.comparing import Comparing
 from runner.web.routes.console import Console
+from runner.web.routes.data import Data
 from runner.web.routes.deciding import Deciding
-from runner.web.routes.feed import Feed
-from runner.web.routes.following import Following
+from runner.web.routes.following import Feed, Following
 from runner.web.routes.handing_in import HandingIn
 from runner.web.routes.link import Link
 from runner.web.routes.oidc import ByProvider
@@ -53,6 +53,7 @@ def rules(
         Registering(door, room),
         Plots(door),
         Comparing(door),
+        Data(door, room),
         Reading(door),
         Boards(door),
     )

@@ -59,7 +59,10 @@ class Routes:
             ]
             return schemas.digest([found, self._asked(visitor)])[:32]
         shown = view.get(name)
-        return shown.etag if shown is not None and shown.kind in FOLLOWED else None
+        if shown is None or shown.kind not in FOLLOWED:
+            return None
+        data = view.get(f"data/{name.removeprefix('tasks/')}") if shown.kind == "task" else None
+        return schemas.digest([shown.etag, data.etag])[:32] if data is not None else shown.etag
 
     def _asked(self, visitor: Visitor) -> list[tuple[str, bool]]:
         """The requests of a visitor's team that were taken here, and whether each is answered."""

@@ -52,13 +52,16 @@ class Reading(Routes):
         data = call.view.data(found)
         text = call.view.text(found)
         about = self.object(call, f"about/{call.at('task')}", "about")
+        offered = self.object(call, f"data/{call.at('task')}", "data")
         return page(
             "task",
             call.visitor,
             call.published,
             title=found.title,
-            live=(f"/{found.path}", found.etag),
+            live=self.live(call, f"/{found.path}"),
             task=data,
+            offered=call.view.data(offered) if offered else None,
+            field=FORM,
             piece=text,
             style=found.style,
             about=call.view.text(about) if about else "",

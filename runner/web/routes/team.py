@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # Kinds of requests by which something was decided, and nothing handed in.
-DECIDES = ("withdraw", "choose", "review", "rerun", "team", "withdraw-any")
+DECIDES = ("withdraw", "choose", "review", "rerun", "team", "withdraw-any", "terms")
 
 
 class Team(Routes):

@@ -14,6 +14,7 @@ from runner.work.handlers.propose import propose
 from runner.work.handlers.register import register
 from runner.work.handlers.run_file import hand_in_run_file
 from runner.work.handlers.software import hand_in_software
+from runner.work.handlers.terms import accept_terms
 from runner.work.handlers.token import make_token
 from runner.work.handlers.wish import Handler
 
@@ -23,6 +24,7 @@ HANDLERS: Mapping[str, Handler] = {
     "withdraw": Handler("hand-in", withdraw_own),
     "choose": Handler("hand-in", choose_own),
     "notices": Handler("hand-in", choose_notices),
+    "terms": Handler("hand-in", accept_terms),
     "token": Handler(None, make_token),
     "identity": Handler(None, sign_in, strangers=True),
     "register": Handler(None, register, strangers=True),

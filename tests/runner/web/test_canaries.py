@@ -27,7 +27,7 @@ from runner.work.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import EVALUATOR, RESULT, World
 from tests.runner.web.test_routes import TABLE
-from tests.worlds.mini import Project
+from tests.worlds.mini import TASK, Project
 from tests.worlds.site import serving
 
 ROLES = ("public", "alpha", "beta", "organiser", "assistant")
@@ -42,6 +42,7 @@ CANARIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "affiliation of a person": ("Canary <Institute> 5", ()),
     "what organisers write to each other": ('canary "note" <6>', ()),
     "what is written to a team": ('canary "hint" <7>', ("alpha", "organiser", "assistant")),
+    "data for teams": ('canary "data" <10>&', ("alpha", "beta")),
     "description before publishing": ('canary "description" <8>', ("alpha", "organiser", "assistant")),
     "software before publishing": ("canary-software-9", ("alpha", "organiser", "assistant")),
 }
@@ -148,7 +149,10 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     root = tmp_path_factory.mktemp("canaries")
     project = Project(root / "project", root / "home", root / "truths")
-    project.write_task(prefix=CANARIES["hidden inputs and truths"][0], uploads=True)
+    dev = {**TASK["datasets"][0], "downloads": {"inputs": "everybody", "truths": "teams"}}
+    rows = [dev, TASK["datasets"][1]]
+    folder = project.write_task(prefix=CANARIES["hidden inputs and truths"][0], uploads=True, datasets=rows)
+    (folder / "datasets/dev/truths/note.txt").write_text(CANARIES["data for teams"][0])
     world = World(project)
     world.engine.script[EVALUATOR] = scored
     said, software = CANARIES["description before publishing"][0], CANARIES["software before publishing"][0]
@@ -180,7 +184,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         "row": [f"{team}.{software}" for team in ("alpha", "beta")],
         "run": [*runs, *(run.replace(".test", ".dev") for run in runs)],
         "submission": [run.removesuffix(".test") for run in runs],
-        "id": ["d" * 32], "name:path": ["access.json"], "entry": [f"0000000001-{'d' * 32}"], "file": ["payload"],
+        "id": ["d" * 32], "name:path": ["access.json", "note.txt", "queries.jsonl", "qrels.txt"], "dataset": ["dev", "test"], "side": ["inputs", "truths"], "entry": [f"0000000001-{'d' * 32}"], "file": ["payload"],
         "digest": [path.name for path in (project.config.published / "files").glob("*/*")][:20],
     }  # fmt: skip
     with serving(project.config.exchange, root / "state") as url:

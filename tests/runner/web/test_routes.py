@@ -17,6 +17,7 @@ from runner.exchange.access import Access, Grant, Role, Token, verifier
 from runner.exchange.inbox import Inbox, answer
 from runner.exchange.link import Key
 from runner.exchange.look import ahead, date
+from runner.exchange.pieces import keep
 from runner.exchange.published import Object, Published, Publisher
 from runner.exchange.receipts import Signer, examine
 from runner.exchange.security import SecurityLog
@@ -26,6 +27,7 @@ from runner.web.routes import rules
 from runner.web.server import hosts_of
 from runner.web.sessions import Sessions
 from runner.web.vega import script
+from schemas import canonical
 from tests.worlds.site import serving
 
 FORM = re.compile(r'name="form-token" value="([^"]+)"')
@@ -64,6 +66,11 @@ REGISTRATION = {
     "terms": {"version": "1", "text": "Be fair.", "sha256": "e" * 64},
 }
 
+OFFERED = {
+    **{"task": "mini", "title": "Mini", "accepted": False, "coming": 0, "datasets": []},
+    "terms": {"version": "1", "text": "Be fair.", "sha256": "e" * 64},
+}
+
 # What each role gets: its status. "in": sent to sign in; where a team gets something, another team gets the last column.
 TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     # method, path: public, team, organiser, assistant, assessor, another team
@@ -74,6 +81,11 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("POST", "/tasks/{task}/hand-in"): (401, 202, 403, 403, 403, 202),
     ("GET", "/tasks/{task}/{table:path}"): (404, 200, 404, 404, 404, 404),
     ("GET", "/tasks/{task}/against/{row}/{table:path}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/tasks/{task}/data/{dataset}/{side}/{name:path}"): (404, 200, 404, 404, 404, 404),
+    ("POST", "/tasks/{task}/terms"): (401, 400, 403, 403, 403, 404),
+    ("GET", "/api/v1/tasks/{task}/data"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/api/v1/tasks/{task}/data/{dataset}/{side}/{name:path}"): (404, 200, 404, 404, 404, 404),
+    ("POST", "/api/v1/tasks/{task}/terms"): (401, 400, 403, 403, 403, 404),
     ("GET", "/tasks/{task}/compare"): ("in", 200, 200, 200, 200, 200),
     ("GET", "/api/v1/tasks/{task}/comparison"): (401, 400, 400, 400, 400, 400),
     ("GET", "/runs/{run}"): ("in", 200, 404, 404, 404, 404),
@@ -255,6 +267,12 @@ def fronts(root: Path) -> Iterator[Front]:
     metadata = to.object("metadata/alpha.one.x.dev", "metadata", "metadata", {"yaml": "tag: secret\n"})
     parts = to.object("parts", "parts", "Parts", {"sha256": ["secret digest"]})
     runs = to.object("runs", "runs", "Runs", [])
+    (root / "corpus").write_bytes(b"secret words of a corpus")
+    pieces = {**keep(to, root / "corpus").as_dict(), "name": "access.json"}
+    offered = [
+        to.object("data/mini", "data", "Mini", OFFERED),
+        Object("data/mini/dev/inputs/access.json", "file", "access.json", to.keep(canonical(pieces))),
+    ]
     plots = to.object("plots-of/mini", "plots", "Mini: plots", [], "<h1>secret plots</h1>")
     files = {"svg": b64encode(b"<svg>secret</svg>").decode()}
     specified = {"vega": {"of": "secret"}, "files": files}
@@ -277,6 +295,7 @@ def fronts(root: Path) -> Iterator[Front]:
                 parts,
                 plots,
                 drawn,
+                *offered,
             ],
             "team:beta": [*everybody, runs],
             "organiser": everybody,
@@ -352,6 +371,7 @@ def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str
         "digest": {"plots": PLOT, "vega": script()[0]}.get(path.split("/")[1], front.style),
         "form": "svg",
         "name:path": "access.json",
+        **{"dataset": "dev", "side": "inputs"},
         "entry": f"0000000001-{REQUEST}",
         "file": "payload",
     }

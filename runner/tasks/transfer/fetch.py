@@ -19,7 +19,7 @@ from pathlib import Path
 import schemas
 from runner.model.errors import RunnerError, no_such
 from runner.model.task import Dataset, Source
-from runner.tasks.download import CHUNK, OnProgress, Wait, download, not_fetched, writing, wrong_file
+from runner.tasks.transfer.download import CHUNK, OnProgress, Wait, download, not_fetched, writing, wrong_file
 
 
 @dataclass(frozen=True)

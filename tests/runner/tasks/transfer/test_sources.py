@@ -20,11 +20,11 @@ from runner.doctor.tasks import sources_check
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.task import Task
-from runner.tasks import download
-from runner.tasks import fetch as sources
 from runner.tasks import load as tasks
 from runner.tasks.check_data import task_problems
 from runner.tasks.files import inputs_digest, missing_sources, truths_digest, view_files
+from runner.tasks.transfer import download
+from runner.tasks.transfer import fetch as sources
 from tests.worlds.definitions import project, told, write_task
 
 BODY = bytes(range(256)) * 4096  # 1 MiB

@@ -1,0 +1,82 @@
+"""Files in pieces: read again as they were, whatever part is asked for, and never what was changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from runner.exchange.pieces import Pieces, keep
+from runner.exchange.published import FILE, Damaged, Object, Published, Publisher, file_of, leads_to, sweep
+from schemas import canonical
+
+CONTENT = bytes(range(256)) * 40 + b"the end"
+
+
+@pytest.fixture
+def to(tmp_path: Path) -> Publisher:
+    (tmp_path / "source").write_bytes(CONTENT)
+    return Publisher(tmp_path / "published")
+
+
+def kept(to: Publisher, piece: int = 1000) -> Pieces:
+    return Pieces.read(keep(to, to.root.parent / "source", piece).as_dict())
+
+
+@pytest.mark.parametrize("piece", [1000, 10_247, 10**6])
+def test_every_part_is_read_as_it_was(to: Publisher, piece: int) -> None:
+    found = kept(to, piece)
+    assert (found.size, found.sha256) == (len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+    for start, end in (
+        (0, len(CONTENT)),
+        (0, 1),
+        (999, 1001),
+        (1000, 2000),
+        (5, 10_240),
+        (len(CONTENT) - 1, len(CONTENT)),
+    ):
+        found.check(to.root, start, end)
+        assert b"".join(found.blocks(to.root, start, end)) == CONTENT[start:end]
+    assert not list(to.root.rglob("*.part"))
+
+
+def test_a_file_without_content_has_no_pieces(to: Publisher) -> None:
+    (to.root.parent / "source").write_bytes(b"")
+    found = kept(to)
+    assert found.pieces == () and list(found.blocks(to.root, 0, 0)) == []
+
+
+@pytest.mark.parametrize("change", ["gone", "shorter", "other"])
+def test_what_was_changed_is_not_given(to: Publisher, change: str) -> None:
+    found = kept(to)
+    path = file_of(to.root, found.pieces[2])
+    if change == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(CONTENT[: 999 if change == "shorter" else 1000][::-1])
+    with pytest.raises(Damaged):
+        found.check(to.root, 0, found.size)
+        list(found.blocks(to.root, 0, found.size))
+    assert b"".join(found.blocks(to.root, 0, 2000)) == CONTENT[:2000]
+
+
+def test_pieces_stay_as_long_as_a_pointer_leads_to_their_file(to: Publisher) -> None:
+    found = kept(to)
+    one = Object("data/mini/dev/inputs/source", FILE, "source", to.keep(canonical(found.as_dict())))
+    to.publish({"public": [one]})
+    names = leads_to(to.root, Published(to.root).pointer().values())
+    assert {f"files/{digest[:2]}/{digest}" for digest in found.pieces} < names
+    for path in to.root.glob("files/*/*"):
+        os.utime(path, (0, 0))
+    sweep(to.root)
+    assert b"".join(found.blocks(to.root, 0, found.size)) == CONTENT
+    assert to.has([one])
+    file_of(to.root, found.pieces[0]).unlink()
+    assert not to.has([one])
+    to.publish({"public": []})
+    for path in to.root.glob("files/*/*"):
+        os.utime(path, (0, 0))
+    sweep(to.root)
+    assert not [path for path in to.root.glob("files/*/*") if path.name in found.pieces]

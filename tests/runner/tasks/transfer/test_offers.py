@@ -1,0 +1,108 @@
+"""What of a task's data is offered: nothing that is not named, and nothing hidden, whatever a task.yaml says."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runner.model.errors import RunnerError
+from runner.tasks.load import load_task
+from runner.tasks.transfer.offers import hidden_files, offers, read_hidden
+from tests.worlds.mini import TASK, Project, call
+
+BOTH = {"inputs": "everybody", "truths": "teams"}
+
+
+def write(project: Project, *downloads: dict[str, str] | None, **changes: Any) -> None:
+    rows = [
+        {**row, **({"downloads": to} if to else {}), **changes.get(row["id"], {})}
+        for row, to in zip(TASK["datasets"], downloads, strict=True)
+    ]
+    project.write_task(datasets=rows)
+
+
+def test_only_what_is_named_is_offered(project: Project) -> None:
+    write(project, None, None)
+    assert offers(load_task(project.config, "mini")) == []
+    write(project, {"inputs": "everybody"}, None)
+    found = offers(load_task(project.config, "mini"))
+    assert {(one.place, one.to) for one in found} == {
+        ("inputs/documents.jsonl.gz", "everybody"),
+        ("inputs/queries.jsonl", "everybody"),
+    }
+    write(project, BOTH, None)
+    (project.root / "tasks/mini/datasets/dev/inputs/.notes").write_text("mine")
+    found = offers(load_task(project.config, "mini"))
+    assert [one.place for one in found if one.to == "teams"] == ["truths/qrels.txt"]
+    assert ".notes" not in {one.name for one in found}
+    assert call(project, "task", "check", "mini", expect=None).code == 0
+
+
+@pytest.mark.parametrize(("side", "code"), [("inputs", "E411"), ("truths", "E403")])
+def test_what_is_hidden_cannot_be_offered(project: Project, side: str, code: str) -> None:
+    write(project, None, {side: "teams"})
+    said = call(project, "task", "check", "mini", expect=None)
+    assert (
+        said.code != 0
+        and f"{code}" in said.all
+        and "task.yaml:" in said.all
+        and "visibility: public" in said.all
+    )
+    write(project, None, None)
+    task = load_task(project.config, "mini")  # as if loading had not looked
+    hidden = replace(task.datasets["test"], downloads={side: "everybody"})
+    with pytest.raises(RunnerError) as error:
+        offers(replace(task, datasets={**task.datasets, "test": hidden}))
+    assert error.value.code == code
+
+
+def test_no_folder_around_hidden_ones_is_offered(project: Project) -> None:
+    """In a demo what is hidden lies in the task's folder, too."""
+    rows = [{**TASK["datasets"][0], "inputs": "datasets", "downloads": BOTH}, TASK["datasets"][1]]
+    project.write_task(datasets=rows, demo=True)
+    said = call(project, "task", "check", "mini", expect=None)
+    assert 'the inputs of "dev" and the inputs of the blinded dataset "test" lie in one another' in said.all
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("what", ["truths", "topics"])
+def test_a_copy_of_a_hidden_file_is_found(project: Project, what: str, packed: bool) -> None:
+    write(project, BOTH, None)
+    folder = project.root / "tasks/mini/datasets/dev/inputs"
+    source = (
+        project.truths / "mini/test/qrels.txt"
+        if what == "truths"
+        else project.private / "mini/test/inputs/queries.jsonl"
+    )
+    copy = folder / "more.gz"
+    if packed:
+        copy.write_bytes(gzip.compress(source.read_bytes()))
+    else:
+        shutil.copy(source, copy)
+    said = call(project, "task", "check", "mini", expect=None)
+    assert said.code != 0 and "more.gz" in said.all and "E403" in said.all
+    task = load_task(project.config, "mini")
+    hidden = read_hidden(hidden_files([task]))
+    for offer in offers(task):
+        if offer.name == "more.gz":
+            with pytest.raises(RunnerError, match="holds the t"):
+                hidden.refuse(offer)
+        else:
+            hidden.refuse(offer)
+
+
+def test_names_are_those_of_addresses(project: Project) -> None:
+    write(project, BOTH, None)
+    (project.root / "tasks/mini/datasets/dev/inputs/a b;$(x).txt").write_text("x")
+    said = call(project, "task", "check", "mini", expect=None)
+    assert said.code != 0 and "cannot be offered" in said.all and "E402" in said.all
+
+
+def test_what_comes_from_elsewhere_is_not_passed_on(project: Project) -> None:
+    source = {"path": "inputs/documents.jsonl.gz", "url": "https://data.example.org/d.gz"}
+    write(project, BOTH, None, dev={"sources": [source]})
+    assert "inputs/documents.jsonl.gz" not in {one.place for one in offers(load_task(project.config, "mini"))}

@@ -48,7 +48,9 @@ def _expanded_with_places(data: Raw) -> Iterator[tuple[int, dict[str, Any]]]:
         for cell in whole["cells"] if row.get("per_cell") else ():
             scenario = f".{cell['scenario']}" if several or cell["scenario"] != "default" else ""
             name = f"{row['id']}.{cell['dataset']}{scenario}"
-            yield i, {**whole, "id": name, "cells": [cell], "part_of": row["id"], "per_cell": False}
+            title = f"{row.get('title') or row['id']}: {cell['dataset']}{scenario.replace('.', ', ', 1)}"
+            made = {"id": name, "title": title, "cells": [cell], "part_of": row["id"], "per_cell": False}
+            yield i, {**whole, **made}
 
 
 def cells(data: Raw, given: Any) -> list[dict[str, str]]:

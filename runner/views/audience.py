@@ -36,6 +36,11 @@ class Audience:
     def __str__(self) -> str:
         return f"team:{self.team}" if self.kind == "team" else self.kind
 
+    @property
+    def words(self) -> str:
+        """Who looks, for a sentence."""
+        return {"organiser": "the organiser", "team": f"team {self.team}", "public": "everybody"}[self.kind]
+
     @classmethod
     def parse(cls, text: str) -> Audience:
         """The audience named by ``organiser``, ``public`` or ``team:NAME``. Raises E101."""

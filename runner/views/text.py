@@ -76,8 +76,8 @@ def plural(count: int, name: str) -> str:
 
 
 def figures(scores: Mapping[str, float]) -> str:
-    """``f1 0.4444, words 17``."""
-    return ", ".join(f"{name} {value:.4g}" for name, value in sorted(scores.items()))
+    """``f1 0.4444, words 17``, in their order."""
+    return ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
 
 
 def seconds(value: float | None) -> str:

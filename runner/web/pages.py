@@ -107,7 +107,7 @@ def piece(
     view: View,
     up: Sequence[tuple[str, str]] = (),
     live: tuple[str, str] | None = None,
-    beside: Sequence[tuple[str, str, bool]] = (),
+    beside: Sequence[Sequence[tuple[str, str, str]]] = (),
     **values: Any,
 ) -> Response:
     """An answer with the piece of a page that was published as an object; with plots in it, and with the script for these."""

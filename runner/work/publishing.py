@@ -232,7 +232,8 @@ class Desk:
                 yield from chain(*boards, *chain(*frozen.values()))
                 yield from self._plots(task, [one[0] for one in boards], chain(*frozen.values()))
                 open_now = [self._tables[one[0]] for one in boards]
-                more = {"baselines": baselines(open_now), "participation": participation(open_now)}
+                cells = [table.id for table in task.tables.values() if table.part_of is not None]
+                more = {"baselines": baselines(open_now, cells), "participation": participation(open_now)}
                 said = {**facts, "boards": heads, "rounds": rounds, "printed": printed(of)}
                 data = schemas.canonical({**said, **more})
                 yield replace(page, data=self.to.keep(data))
@@ -293,7 +294,8 @@ class Desk:
             )
         else:
             made = board_of_round(self.store, task, round_, table, audience)
-        drawn = figures(Board(self.store, task, made, audience), round_ is None, self._drawings.figure)
+        every = round_ is None and task.tables[table].part_of is None
+        drawn = figures(Board(self.store, task, made, audience), every, self._drawings.figure)
         text = board_page.to_html(made, piece=True, task_at=f"/tasks/{task.id}") + below_board(task.id, drawn)
         path = f"tasks/{task.id}/{table}" if round_ is None else f"tasks/{task.id}/rounds/{round_}/{table}"
         style = self._style(board_page.STYLE)
@@ -315,7 +317,7 @@ class Desk:
     def _plots(
         self, task: Task, boards: Sequence[Object], frozen: Iterable[tuple[Object, ...]]
     ) -> Iterator[Object]:
-        """The plots of boards, and the page with all of those that are open now; nothing where nothing can be drawn."""
+        """The plots of boards, and the page with those of all whole boards that are open now; nothing where nothing can be drawn."""
         shown = {
             one.digest: one
             for board in (*boards, *(made[0] for made in frozen))
@@ -327,9 +329,15 @@ class Desk:
                 (made.heading or made.table, self._figures[board])
                 for board in boards
                 for made in [self._tables[board]]
+                if task.tables[made.table].part_of is None
             ]
             data = [{"table": title, **one.brief()} for title, drawn in found for one in drawn]
-            text = render("runner.views.plots/plots.html", title=task.title, boards=found)
+            text = render(
+                "runner.views.plots/plots.html",
+                title=task.title,
+                boards=found,
+                parts=len(found) < len(boards),
+            )
             yield self.to.object(f"plots-of/{task.id}", "plots", f"{task.title}: plots", data, text)
 
     def _runs(self, audience: Audience, runs: Sequence[ListedRun]) -> tuple[list[Any], list[Object]]:

@@ -134,7 +134,7 @@ class _Topics:
         self.turns: dict[tuple[str, int], dict[str, float]] = {}
         self.wholes: dict[str, dict[str, float]] = {}
         self.taken: Counter[str] = Counter()
-        measures = task.measures.values() if task else ()
+        measures = list(task.measures.values()) if task else []
         known = {one.id for one in measures if one.measure.partition("@")[0] in SHOWN}
         for row in found.evaluation.scores() if found.evaluation is not None else ():
             measure, topic, value = row["measure"], row["topic"], number(row["value"])
@@ -147,6 +147,11 @@ class _Topics:
             turn = whole(facets["turn"]) if facets.keys() == {"turn"} else None
             if turn is not None and measure not in known:
                 self.turns.setdefault((topic, turn), {})[measure] = value
+        order = {one.id: n for n, one in enumerate(measures)}
+        for scores in (*self.wholes.values(), *self.turns.values()):
+            ordered = sorted(scores.items(), key=lambda one: order.get(one[0], len(order)))
+            scores.clear()
+            scores.update(ordered)
         self.claims = _claims(dataset)
 
     def of(self, n: int, debate: schemas.debates.Debate) -> str:

@@ -218,7 +218,7 @@ def _defined(task: Task, table: Table) -> dict[str, Any]:
         "task": task.id,
         "table": table.id,
         "title": escape(task.title, 200),
-        "heading": escape(table.title, 100),
+        "heading": escape(table.title, 200),
         "description": escape(table.description, 500),
     }
 

@@ -5,7 +5,7 @@ So neither tells more than the leaderboards do: of one that is not open nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from runner.model.names import BASELINES
@@ -33,8 +33,11 @@ def _taking_part(table: LeaderboardTable) -> Iterable[Row | Unranked]:
             yield row
 
 
-def baselines(boards: Iterable[LeaderboardTable]) -> list[dict[str, Any]]:
-    """The baselines on these leaderboards in the order in which they are met: what each is, and where it stands."""
+def baselines(boards: Iterable[LeaderboardTable], cells: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The baselines on these leaderboards in the order in which they are met: what each is, and where it stands.
+
+    ``cells`` are leaderboards of a single cell of others: they are named only where a baseline stands on none else.
+    """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for table in boards:
         for row in table.rows:
@@ -44,6 +47,8 @@ def baselines(boards: Iterable[LeaderboardTable]) -> list[dict[str, Any]]:
                 found.setdefault((row.team, row.software), {**one, "places": []})["places"].append(
                     _place(table, row)
                 )
+    for kept in found.values():
+        kept["places"] = [place for place in kept["places"] if place["table"] not in cells] or kept["places"]
     return list(found.values())
 
 

@@ -28,6 +28,7 @@ class Plot:
 
     ``rows`` have the keys ``columns``; ``says`` is the text alternative, written from them; ``facts`` is what the chart needs
     besides, such as titles of axes. ``chart`` makes the Altair chart of it. Texts in it were escaped for people already.
+    ``of`` is with what its title begins: a board's or a run's name, which a page of that has as its heading.
     """
 
     kind: str
@@ -37,6 +38,12 @@ class Plot:
     rows: tuple[Mapping[str, Any], ...]
     chart: Callable[[Plot], alt.TopLevelMixin] = field(repr=False)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    of: str = ""
+
+    @property
+    def caption(self) -> str:
+        """The title without what it is ``of``."""
+        return self.title.removeprefix(f"{self.of}: ")
 
     def as_csv(self) -> str:
         """A line for each row, at full precision. No cell starts a spreadsheet formula."""
@@ -116,10 +123,14 @@ def best(rows: Sequence[Row], column: Column) -> Row:
     return max(rows, key=lambda row: sign * row.values[column.id].mean)
 
 
+def board_name(table: LeaderboardTable) -> str:
+    """What a table is called in the titles of its plots."""
+    return f"{table.title}: {table.heading or table.table}"
+
+
 def of_board(table: LeaderboardTable, what: str) -> str:
     """The title of a plot of a table."""
-    name = table.heading or table.table
-    return f"{table.title}: {name}: {what}" + (f", {table.round.title}" if table.round else "")
+    return f"{board_name(table)}: {what}" + (f", {table.round.title}" if table.round else "")
 
 
 def label(row: Row) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import RunnerError
 from runner.views.pages import render
-from runner.views.plots.base import Plot
+from runner.views.plots.base import Plot, board_name
 from runner.views.plots.drawing import PICTURES, drawn, for_page
 from runner.views.plots.making import ON_BOARD, Board, kinds_for, plot_of_run
 
@@ -47,13 +47,19 @@ def figure(plot: Plot, html: str) -> Figure:
 
 def piece(plot: Plot, svg: str, files: Sequence[str] = ()) -> str:
     """The piece of a page for a plot and its drawing, with links to ``files`` of it for papers."""
-    said = {"title": plot.title, "kind": plot.kind, "says": plot.says, "files": files}
+    said = {
+        "title": plot.title,
+        "caption": plot.caption,
+        "kind": plot.kind,
+        "says": plot.says,
+        "files": files,
+    }
     return render("runner.views.plots/figure.html", digest=plot.digest(), svg=svg, **said)
 
 
 def awaited(plot: Plot) -> Figure:
     """A plot that is being drawn: what it says."""
-    html = render("runner.views.plots/awaited.html", title=plot.title, says=plot.says)
+    html = render("runner.views.plots/awaited.html", caption=plot.caption, says=plot.says)
     return replace(figure(plot, html), drawn=False)
 
 
@@ -104,7 +110,8 @@ def _pictures(known: _Known) -> dict[str, str]:
 def figures(board: Board, every: bool, draw: Draw) -> list[Figure]:
     """The plots of a board that its audience may see, as figures: ``every`` one that its task has a use for, or those of its page."""
     kinds = kinds_for(board.task) if every else ON_BOARD
-    return [made for plot in board.fitting(kinds) if (made := draw(plot)) is not None]
+    plots = (replace(plot, of=board_name(board.table)) for plot in board.fitting(kinds))
+    return [made for plot in plots if (made := draw(plot)) is not None]
 
 
 def below_board(task: str, drawn: Sequence[Figure]) -> str:
@@ -119,4 +126,6 @@ def figure_of_run(view: RunView, topics: Topics | None, draw: Draw) -> Figure | 
     Without the median of the others: it changes with every run of anybody, and all drawings would be made again each time. The
     table beside has it.
     """
-    return None if topics is None else draw(plot_of_run(view, replace(topics, medians=None)))
+    if topics is None:
+        return None
+    return draw(replace(plot_of_run(view, replace(topics, medians=None)), of=str(view["run"])))

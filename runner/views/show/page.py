@@ -64,10 +64,12 @@ def page(
         run=shown,
         view=view,
         first=[(name, shown.facts[name]) for name in FIRST],
-        rest=[(name, shown.facts[name]) for name in FACTS],
+        rest=[
+            (name, _dated(shown.facts[name]) if name == "started" else shown.facts[name]) for name in FACTS
+        ],
         scores=list(_scores(view, task)),
         used=resources(view),
-        again=list(_again(view)),
+        again=list(_again(view, "run.txt" if task is None else task.output)),
         metadata=metadata,
         closed=_closed(view, task),
         comments=comments(view),
@@ -106,7 +108,12 @@ def _closed(view: RunView, task: Task | None) -> str:
     return f"The scores on {view['dataset']} are closed until {until}."
 
 
-def _again(view: RunView) -> Iterator[tuple[str, str]]:
+def _dated(time: str) -> str:
+    """A time as pages have it; a day, which is all that some are told, as it is."""
+    return date(time) if "T" in time else time
+
+
+def _again(view: RunView, output: str) -> Iterator[tuple[str, str]]:
     """Commands by which it can be looked into or done again, each with what it does: for organisers, and for its team at home."""
     if view.audience.kind == "team" and view["how"] == "executed":
         same = "; it is the same software where its image has the digest above" if view["image"] else ""
@@ -117,7 +124,7 @@ def _again(view: RunView) -> Iterator[tuple[str, str]]:
     elif view.audience.kind == "team":
         yield (
             "At home a run file is checked by the same rules:",
-            f"runner check run.txt --task {view['task']}",
+            f"runner check {output} --task {view['task']}",
         )
     if view.audience.kind != "organiser":
         return

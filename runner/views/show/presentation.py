@@ -156,7 +156,9 @@ def finding(line: Mapping[str, Any]) -> str:
 def _facts(view: RunView) -> dict[str, str]:
     outcome, verdict, used = view["outcome"], view["verdict"] or {}, view["resources"]
     steps = view["steps"] or {}
-    ended = f"{verdict['name']} – {verdict['says']} {verdict['detail']}".strip() if verdict else ""
+    uploaded = view["how"] == "uploaded" and verdict.get("name") == "ok"
+    says = "The run file was taken as it was handed in." if uploaded else verdict.get("says", "")
+    ended = f"{verdict['name']} – {says} {verdict['detail']}".strip() if verdict else ""
     attempt = f"  (attempt {view['attempt']} of {view['attempts']})" if view["attempt"] else ""
     return {
         "run": f"{view['run']}{attempt}",

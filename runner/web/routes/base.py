@@ -79,10 +79,10 @@ class Routes:
         path: str,
         kind: str,
         up: Sequence[tuple[str, str]] = (),
-        beside: Sequence[tuple[str, str, bool]] = (),
+        beside: Sequence[Sequence[tuple[str, str, str]]] = (),
         **values: Any,
     ) -> Response:
-        """The page around a published piece, below the pages ``up``, with those ``beside`` it; 404 where the visitor has none there."""
+        """The page around a published piece, below the pages ``up``, with lists of those ``beside`` it; 404 where the visitor has none there."""
         found = self.object(call, path, kind)
         if found is None:
             return self.nothing(call)

@@ -125,7 +125,11 @@ class Boards(Routes):
         task = self.object(call, f"tasks/{call.at('task')}", "task")
         if task is None:
             return self.nothing(call)
-        found = list(_places(call, task.path, *name))
+        order = [f"/{task.path}/{one['id']}" for one in call.view.data(task).get("boards", ())]
+        found = sorted(
+            _places(call, task.path, *name),
+            key=lambda one: order.index(one["at"]) if one["at"] in order else len(order),
+        )
         runs = call.view.get("runs")
         rows = [
             one
@@ -143,7 +147,7 @@ class Boards(Routes):
             places=found,
             runs=rows[::-1],
             badges=[
-                at["at"].replace("/tasks/", "/badges/", 1) + f"/{'/'.join(name)}.svg"
+                (at["title"], at["at"].replace("/tasks/", "/badges/", 1) + f"/{'/'.join(name)}.svg")
                 for at in found
                 if not at["round"]
             ],
@@ -194,17 +198,31 @@ def _deciding(board: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _beside(task: Mapping[str, Any], path: str, here: str) -> list[tuple[str, str, bool]]:
-    """The leaderboards of a task that are open, and the same one in its rounds: title, address, whether it is ``here``; empty
-    where there is only this one."""
+def _beside(task: Mapping[str, Any], path: str, here: str) -> list[list[tuple[str, str, str]]]:
+    """The leaderboards of a task that are open with the same one in its rounds and, where one is over several cells, those of its
+    cells: lists of title, address, and what it is to the page ``here`` (``aria-current``, or nothing); none with only one."""
+    boards = {one["id"]: one for one in task.get("boards", ())}
     table = here.rpartition("/")[2]
-    found = [(one["title"], one["id"]) for one in task.get("boards", ())]
+
+    def whole(name: str) -> str:
+        over = boards.get(name, {}).get("part_of")
+        return over if over in boards else name
+
+    over = whole(table)
+    found = [(one["title"], name) for name, one in boards.items() if whole(name) == name]
     found += [
         (one["title"], f"rounds/{one['id']}/{table}")
         for one in task.get("rounds", ())
         if table in one["tables"]
     ]
-    return [(title, f"/{path}/{name}", name == here) for title, name in found] if len(found) > 1 else []
+    cells = [(one["title"], name) for name, one in boards.items() if name != over and whole(name) == over]
+    cells = [(title.removeprefix(boards[over]["title"] + ": "), name) for title, name in cells]
+    both = (found, {over: "true", here: "page"}), ([("All", over), *cells], {here: "page"})
+    return [
+        [(title, f"/{path}/{name}", current.get(name, "")) for title, name in row]
+        for row, current in both
+        if len(row) > 1
+    ]
 
 
 def _places(call: Call, task: str, team: str, software: str) -> Iterator[Mapping[str, Any]]:

@@ -109,7 +109,7 @@ def test_the_page_of_a_blinded_run_holds_nothing_of_them(tmp_path: Path) -> None
     found = reported(World.make(tmp_path), wrong_lines("CANARY"), dataset="test")
     dataset = records.task().datasets["test"]
     text = page(redact_run(found, ALPHA, dataset), presenter.read(found, None, ALPHA, dataset))
-    assert "Records and truths of a blinded dataset are not shown to team:alpha." in text
+    assert "Records and truths of a blinded dataset are not shown to team alpha." in text
     assert "CANARY" not in text and "Confusion" not in text and "Bees" not in text
 
 

@@ -193,7 +193,7 @@ def test_a_page_of_many_debates_ends_and_says_where(tmp_path: Path, monkeypatch:
 
 def test_a_blinded_page_for_a_team_has_steps_only(tmp_path: Path) -> None:
     text = debates_page(tmp_path, "test", ALPHA)
-    assert "zebra" not in text and "timeout" not in text and "are not shown to team:alpha" in text
+    assert "zebra" not in text and "timeout" not in text and "are not shown to team alpha" in text
     assert "under 1 min" in text and "under 256 MiB" in text and "under 64 KiB" in text
     assert "zebra" in debates_page(tmp_path / "again", "test")
 
@@ -345,6 +345,16 @@ def test_a_run_says_first_what_became_of_it_and_last_how_to_do_it_again(tmp_path
     assert "runner verify" not in other, "who has no data directory cannot"
     assert "runner try --team alpha --software x" in Read(other).text, "what its team can do itself"
     assert ">To do it again<" in other
+
+
+def test_a_run_file_was_handed_in_and_is_checked_by_its_own_name(tmp_path: Path) -> None:
+    world, of = World.make(tmp_path), replace(records.task(), output="reports.jsonl")
+    attempt = world.attempt(world.register("alpha", "filed", workflow="upload"), dataset="dev")
+    text = page(
+        redact_run(run_detail.detail(world.store, attempt.run_id), ALPHA, of.datasets["dev"]), task=of
+    )
+    assert "ok – The run file was taken as it was handed in." in text and "software ended" not in text
+    assert "runner check reports.jsonl --task toy" in Read(text).text
 
 
 def test_resources_stand_over_their_limits_and_names_of_files_stay_words(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ def to_html(table: LeaderboardTable, *, piece: bool = False, task_at: str = "") 
         style=STYLE,
         script=BOARD,
         table=table,
-        caption=parts.caption(table),
+        heading=_heading(table) if task_at else table.title,
+        caption=f"Runs {parts.ranking(table)}." if task_at else parts.caption(table),
         heads=heads,
         measures={parts.head_of(column): column for column in table.columns},
         left=parts.LEFT,
@@ -51,6 +52,11 @@ def to_html(table: LeaderboardTable, *, piece: bool = False, task_at: str = "") 
         below_heads=below_heads,
         below=below,
     )
+
+
+def _heading(table: LeaderboardTable) -> str:
+    """What a leaderboard is called on a page below that of its task."""
+    return (table.heading or table.table) + (f", {table.round.title}" if table.round else "")
 
 
 def _against(table: LeaderboardTable, task_at: str) -> str:

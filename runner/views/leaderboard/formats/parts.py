@@ -13,13 +13,18 @@ from runner.views.leaderboard.significance import ALPHA, flips
 from runner.views.text import memory, seconds
 
 # Facts about rows that go where all rows share them: they are said once.
-SHARED = ("tag", "kind", "answered", "judge", "time", "memory")
+SHARED = ("tag", "kind", "answered", "topics answered", "judge", "time", "memory")
 BELOW = ("software", "name", "tag", "outcome", "blame", "why")
 
 
 def head_of(column: Column) -> str:
     """The name of a measure as a column's head, marked ↓ where lower is better."""
     return f"{column.measure} ↓" if column.direction == "lower" else column.measure
+
+
+def answered_head(table: LeaderboardTable) -> str:
+    """The head of the column with how many topics were answered: another one where a measure is called so, too."""
+    return "topics answered" if any(one.measure == "answered" for one in table.columns) else "answered"
 
 
 def figure(value: float | None, column: Column) -> str:
@@ -75,12 +80,17 @@ def cells_text(cells: Sequence[Cell]) -> str:
 
 def caption(table: LeaderboardTable) -> str:
     """What the table shows, in one sentence."""
-    ranked = table.rank_by.says({c.id: c.measure for c in table.columns})
     name = f"table {table.table}" + (f" ({table.heading})" if table.heading else "")
     if table.round is not None:
         name += f", {table.round.title}"
+    return f"{table.title}: {name} {ranking(table)}."
+
+
+def ranking(table: LeaderboardTable) -> str:
+    """On what a table ranks, by what, and which rows only, as the end of a sentence."""
+    ranked = table.rank_by.says({c.id: c.measure for c in table.columns})
     only = "".join(f", {word} only" for word in table.filters.values())
-    return f"{table.title}: {name} on {cells_text(table.cells)}, ranked by {ranked}{only}."
+    return f"on {cells_text(table.cells)}, ranked by {ranked}{only}"
 
 
 def rules(table: LeaderboardTable) -> list[str]:
@@ -234,7 +244,7 @@ def cells_by_head(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
     combined = [table.rank_by.figure, RANKS] if table.rank_by.figure else []
     heads = ["rank", "software", "name", "tag", "kind", *combined]
     heads += [head_of(ranking), "95 %", "p", *map(head_of, others)]
-    heads += ["answered", "judge", "time", "memory", *WIDE]
+    heads += [answered_head(table), "judge", "time", "memory", *WIDE]
     return heads, [_cells(table, row, ranking, others) for row in table.rows]
 
 
@@ -288,7 +298,7 @@ def _shared(table: LeaderboardTable) -> dict[str, str]:
         return {}
     columns = {head: {row[i] for row in rows} for i, head in enumerate(heads) if head in SHARED}
     if any(row.covered is not None and row.covered < row.topics for row in table.rows):
-        del columns["answered"]
+        del columns[answered_head(table)]
     return {head: min(texts) for head, texts in columns.items() if len(texts) == 1 and "" not in texts}
 
 

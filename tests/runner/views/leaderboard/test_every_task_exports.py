@@ -12,15 +12,29 @@ import pytest
 
 import schemas
 from runner.model.config import Config
+from runner.model.task import Measure
 from runner.tasks import load as tasks
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import FORMATS, export
+from runner.views.leaderboard.formats.parts import shown_cells
 from runner.views.leaderboard.table import build
 from tests.worlds import records
 from tests.worlds.records import World
 
 ROOT = Path(__file__).parents[4]
 EXPORTS = ("table", "json", "csv", "markdown", "latex", "html")
+
+
+def test_a_measure_called_as_a_column_is_gets_none_twice(tmp_path: Path) -> None:
+    """The debates count how many answers there were, as a measure, beside how many topics were answered."""
+    world = World.make(tmp_path)
+    task = records.task()
+    world.by = replace(task, measures={**task.measures, "rr": Measure("rr", "answered", "qrels.txt")})
+    scores = {m: records.per_topic(m, topics=5) for m in task.measures}
+    world.evaluation(world.attempt(world.register("alpha", "dense")), scores)
+    table = build(world.store, world.by, "main", ORGANISER)
+    heads, rows = shown_cells(table)
+    assert heads.count("answered") == 1 and rows[0][heads.index("topics answered")] == "4/5"
 
 
 @pytest.mark.parametrize("name", ["vaswani", "touche-2021-task1", "perspective-2024"])

@@ -94,8 +94,16 @@ class Bound:
     @property
     def words(self) -> str:
         """``2 of 16``, ``1.5 GiB of 48 GiB``."""
-        shown = in_units if self.unit == "bytes" else str
-        return f"{shown(self.used)} of {shown(self.most)}"
+        return f"{self._shown(self.used)} of {self._shown(self.most)}"
+
+    @property
+    def free(self) -> str:
+        """How much may still come: ``14 of 16``; empty where nothing may."""
+        left = self.most - self.used
+        return f"{self._shown(left)} of {self._shown(self.most)}" if left > 0 else ""
+
+    def _shown(self, count: int) -> str:
+        return in_units(count) if self.unit == "bytes" else str(count)
 
 
 class NoRoom(Exception):

@@ -114,8 +114,11 @@ class Uploads:
         return shutil.disk_usage(self.root).free - size - coming >= self.bounds.free
 
     def keep_free(self, size: int) -> None:
-        """Raise OSError (no space) where so many bytes of an upload would take what has to stay free: others write to the disk, too."""
-        if shutil.disk_usage(self.root).free - size < self.bounds.free:
+        """Raise OSError (no space) where so many bytes would take what has to stay free: others write to the disk, too."""
+        if (
+            shutil.disk_usage(self.root if self.root.is_dir() else self.root.parent).free - size
+            < self.bounds.free
+        ):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
 
     def of(self, team: str) -> list[Upload]:

@@ -11,6 +11,7 @@ from runner.exchange.handing_in import Form, Takes, check_fields
 from runner.exchange.inbox import Ready, Refused, Request
 from runner.exchange.receipts import receipt
 from runner.model.errors import Problem, RunnerError
+from runner.model.limits import MIB
 from runner.web.door import FORM, Door
 from runner.web.limits import NoRoom, Room
 from runner.web.pages import page
@@ -29,6 +30,10 @@ _RUN_FILE = Operation("api-taken", takes="inbox-run-file", status=202)
 _FIELDS = {"upload": "Id of a complete upload, which holds the parcel.", "software": "Name of the software."}
 _SOFTWARE = Operation("api-taken", status=202, query=_FIELDS)
 _NO_UPLOAD = Problem("", "upload: there is no complete upload of that id", "send the file first, whole")
+LARGE = (
+    16 * MIB
+)  # bytes of a form that is not taken where it would take what stays free of the disk: what is smaller is
+_OF_FORMS = ("waiting", "waiting-bytes", "forms")  # the bounds that a form meets
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -82,6 +87,7 @@ class HandingIn(Routes):
             up=[(found.title, f"/tasks/{call.at('task')}")],
             task=call.view.data(found),
             team=call.view.data(left)["team"] if left else None,
+            bounds=[one for one in self.room.bounds(str(call.visitor.team)) if one.id in _OF_FORMS],
             field=FORM,
         )
 
@@ -95,6 +101,12 @@ class HandingIn(Routes):
                 f"{self.waiting.forms} files of your team are on their way: send the next when one is there."
             )
             return self.door.refused(call.visitor, 429, why, wait=10)
+        length = int(call.request.headers.get("content-length", "0"))
+        try:
+            if length > LARGE:  # it is on the disk twice for a while: as it comes, and in the inbox
+                self.uploads.keep_free(2 * length)
+        except OSError:
+            return self.door.refused(call.visitor, 507, NOT_KEPT)
         self.room.forms[team] += 1
         try:
             return await self._formed(call, began)

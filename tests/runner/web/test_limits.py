@@ -231,6 +231,14 @@ def test_files_that_wait_have_so_many_bytes_of_a_team(front: Front, tmp_path: Pa
             assert (told["waiting"], told["waiting-bytes"]) == ((2, 100), (1200, 1000))
             with small.browser() as browser:
                 assert "1.17 KiB of 1,000 B" in browser.get("/team").text
+                form = browser.get("/tasks/mini/hand-in").text
+                assert "Nothing can be handed in now: their files: 1.17 KiB of 1,000 B." in form
+            with small.browser("other") as browser:
+                form = browser.get("/tasks/mini/hand-in").text
+                assert (
+                    "decided: 100 of 100; their files: 1,000 B of 1,000 B; files on their way in forms: 4 of 4."
+                    in form
+                )
             assert bounds_of(other)[1]["used"] == 0, "of each team its own"
             assert said.headers["retry-after"] and hand_in(other, 1).status_code == 202
             inbox = Inbox(front.exchange / "inbox")

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from runner.exchange.inbox import Inbox
 from runner.exchange.published import Publisher
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
+from runner.web.routes.handing_in import LARGE
 from runner.web.uploads import SURE, Bounds, Full, Uploads
 from tests.runner.web.test_routes import Front, grant
 from tests.worlds.proxy import Proxy, proxy
@@ -232,6 +234,19 @@ def test_what_is_on_its_way_is_counted_and_leaves_room(tmp_path: Path) -> None:
     uploads.keep_free(free // 4)
     with pytest.raises(OSError, match="space"):
         uploads.keep_free(free)
+
+
+def test_a_file_in_a_form_leaves_what_stays_free(front: Front, tmp_path: Path) -> None:
+    data, path = {"software": "one", "dataset": "dev"}, "/api/v1/tasks/mini/run-files"
+    with (
+        small_disk(front.exchange / "inbox", 530),
+        serving(front.exchange, tmp_path / "other", 10**8) as url,
+        replace(front, url=url).client("team") as team,
+    ):
+        taken = team.post(path, data=data, files={"file": ("run.txt", bytes(1_000_000))})
+        assert taken.status_code == 202, taken.text
+        said = team.post(path, data=data, files={"file": ("run.txt", bytes(LARGE))})
+        assert said.status_code == 507 and len(Inbox(front.exchange / "inbox").waiting()) == 1
 
 
 def test_a_part_that_would_take_what_stays_free_is_refused(front: Front) -> None:

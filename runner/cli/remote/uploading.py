@@ -12,15 +12,17 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
+from runner.cli import output
 from runner.cli.remote.client import API, Client, Cut
 from runner.model.errors import RunnerError
+from runner.model.limits import in_units
 
 CHUNK = 8 * 1024 * 1024
 TRIES = 8  # in a row without a byte that is new
 PAUSE, LONGEST = 1.0, 20.0  # seconds before the next try: doubled each time
 _ID, _NUMBER = re.compile(r"[A-Za-z0-9_-]{1,100}"), re.compile(r"[0-9]{1,15}")
 _TUS = {"Tus-Resumable": "1.0.0"}
-_CONFLICT, _LOCKED, _MISMATCH = 409, 423, 460
+_CONFLICT, _LARGE, _LOCKED, _MISMATCH = 409, 413, 423, 460
 
 
 def upload(
@@ -64,10 +66,12 @@ def upload(
                 failed, last = 0, at
                 on_progress(at)
             return id
-        except Cut:
+        except Cut as error:
             failed += 1
             if failed >= TRIES:
                 raise
+            if failed == 2:  # once is a line that was cut
+                output.say(f"{error.what}; it is tried again")
         wait(min(LONGEST, PAUSE * 2 ** (failed - 1)))
 
 
@@ -104,9 +108,15 @@ def _sent(client: Client, id: str, file: BinaryIO, at: int, chunk: int) -> int:
         "Upload-Offset": str(at),
         "Upload-Checksum": f"sha256 {checksum}",
     }
-    fine = (_CONFLICT, _LOCKED, _MISMATCH)
+    fine = (_CONFLICT, _LOCKED, _MISMATCH, _LARGE)
     said = client.send("PATCH", *API, "uploads", id, headers=headers, data=part, fine=fine)
     said.close()
+    if said.status_code == _LARGE:  # what is announced is bounded when an upload begins
+        what = (
+            f"a request of {in_units(len(part))} is larger than the server, or what stands before it, takes"
+        )
+        fix = "write to its organiser: a proxy before the front bounds bodies (docs/how-to/serve.md)"
+        raise RunnerError("E312", f"{client.server.name}: {what}", fix=fix)
     if said.status_code == _MISMATCH:
         what = "the server got something else than was sent"
         raise Cut(what, fix="submit again; if it stays so, something on the way changes it")

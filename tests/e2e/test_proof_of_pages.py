@@ -50,6 +50,8 @@ _CUT_OFF = """() => [...document.querySelectorAll('#content :is(.badge, button, 
 })"""
 
 
+_BEYOND = """() => [...document.querySelectorAll('figure.plot .drawing')].filter(one => one.scrollWidth > one.clientWidth
+  || [...one.querySelectorAll('svg text')].some(text => text.getBoundingClientRect().right > innerWidth)).map(one => one.ariaLabel)"""
 _PLOTS = """() => new Blob([...document.querySelectorAll('figure.plot')].map(one => one.outerHTML)).size
   + performance.getEntriesByType('resource').filter(one => one.name.includes('/vega/')).reduce((sum, one) => sum + one.transferSize, 0)"""
 _LOADED = """() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
@@ -196,6 +198,15 @@ def test_what_is_wrong_with_a_page_is_found(tmp_path: Path, browser: Browser, ax
         assert one.elsewhere == ["http://127.0.0.1:9/x.png"] and {"said", "asked"} <= {
             word for line in one.said for word in line.split()
         }
+
+
+def test_plots_fit_a_phone_as_a_whole(site: Pages, browser: Browser) -> None:
+    with watched(browser, site.url, viewport={"width": 360, "height": 780}) as one:
+        one.go("/tasks/mini/plots")
+        assert one.page.locator("figure.plot svg").count() >= 3
+        assert one.page.evaluate(_BEYOND) == []
+        captions = one.page.locator("figcaption").all_inner_texts()
+        assert "nDCG@10 of each row" in captions, "what stands in the headings above is not said again"
 
 
 def test_a_large_board_is_painted_in_a_second(site: Pages, browser: Browser) -> None:

@@ -21,20 +21,25 @@
   };
   // A column and a way, "95 % up": names of columns have blanks themselves.
   const sorting = said => [said.slice(0, said.lastIndexOf(" ")), said.slice(said.lastIndexOf(" ") + 1)];
-  const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+  const collator = new Intl.Collator();
+  const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b));
 
   const sorts = head => head.dataset.unsorted === undefined; // a column of steps, not of figures, is in no order
   const ordered = (rows, heads, state) => {
     const [key, way] = sorting(state.sort), at = heads.findIndex(head => head.dataset.key === key && sorts(head));
     const sign = way === "down" ? -1 : 1;
-    const by = (a, b) => {
-      if (at < 0) return 0;
-      const [x, y] = [a, b].map(row => at === 1 ? row.dataset.name : value(row.cells[at]));
+    const by = (x, y) => {
       if (x === null || y === null) return (x === null) - (y === null); // what has no value stands last, either way
       return sign * compare(x, y);
     };
-    const apart = row => Number(Boolean(state.apart) && row.classList.contains("baseline"));
-    return rows.sort((a, b) => apart(a) - apart(b) || by(a, b) || a.dataset.n - b.dataset.n);
+    // Each row is read once: a page is asked for a cell's text thousands of times otherwise.
+    const known = row => ({
+      row,
+      n: Number(row.dataset.n),
+      apart: Number(Boolean(state.apart) && row.classList.contains("baseline")),
+      value: at < 0 ? 0 : at === 1 ? row.dataset.name : value(row.cells[at]),
+    });
+    return rows.map(known).sort((a, b) => a.apart - b.apart || by(a.value, b.value) || a.n - b.n).map(one => one.row);
   };
 
   // The rows that stand for their teams: the first by rank, or the one that was handed in last.

@@ -75,7 +75,7 @@ def chart(of: Plot) -> Any:
     caption = alt.TitleParams(
         of.facts["caption"], anchor="start", fontSize=12, fontWeight="normal", color=style.INK
     )
-    base = alt.Chart({"values": [dict(row) for row in of.rows]}, width=380, height=340, title=caption)
+    base = alt.Chart({"values": [dict(row) for row in of.rows]}, width=style.WIDTH, height=280, title=caption)
     titles, names = of.facts["axes"], of.facts["measures"]
     tips = style.tips(row="row", first=f"{names[0]}:f", second=f"{names[1]}:f", tag="tag")
     x = alt.X(
@@ -90,4 +90,4 @@ def chart(of: Plot) -> Any:
         title=titles[1],
         scale=style.scale(row["second"] for row in of.rows),
     )
-    return style.finished(style.scattered(base, x, y, tips, of.names("group"), len(of.rows)))
+    return style.finished(style.scattered(base, x, y, tips, of.names("group"), of))

@@ -87,7 +87,7 @@ def chart(of: Plot) -> Any:
     values = [row[unit] for row in of.rows]
     wide = max(values) >= _WIDE * min(values)
     scale = alt.Scale(type="log") if wide else style.scale(values)
-    base = alt.Chart({"values": [dict(row) for row in of.rows]}, width=style.WIDTH + 80, height=300)
+    base = alt.Chart({"values": [dict(row) for row in of.rows]}, width=style.WIDTH, height=240)
     tips = style.tips(row="row", value=f"{of.facts['measure']}:f", **{unit: f"{unit}:f"}, tag="tag")
     x = alt.X(field=unit, type="quantitative", title=of.facts["cost"], scale=scale)
     y = alt.Y(
@@ -96,4 +96,4 @@ def chart(of: Plot) -> Any:
         title=of.facts["axis"],
         scale=style.scale(row["value"] for row in of.rows),
     )
-    return style.finished(style.scattered(base, x, y, tips, of.names("group"), len(values)))
+    return style.finished(style.scattered(base, x, y, tips, of.names("group"), of))

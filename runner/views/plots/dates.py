@@ -12,7 +12,7 @@ from runner.views.plots.base import Plot, axis, column_of, figure, group_of, lab
 from runner.views.text import plural
 
 _MINUTES, _DAYS, _YEAR = timedelta(minutes=10), timedelta(days=6), timedelta(days=300)
-_TICKS = 4  # about so many
+_TICKS = 3  # about so many
 COLUMNS = ("row", "registered", "group", "value", "best", "tag")
 
 
@@ -63,7 +63,7 @@ def chart(of: Plot) -> Any:
     """The chart: a mark for each row, and the best until then as steps."""
     import altair as alt
 
-    base = alt.Chart({"values": [dict(row) for row in of.rows]}, width=style.WIDTH + 80, height=240)
+    base = alt.Chart({"values": [dict(row) for row in of.rows]}, width=style.WIDTH + 60, height=200)
     x = alt.X(
         field="registered",
         type="temporal",

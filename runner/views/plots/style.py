@@ -8,11 +8,13 @@ The font comes with vl-convert: Liberation Sans, so that the same plot has the s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from runner.views.plots.base import Plot
 
 FONT = "Liberation Sans"
 INK, MUTED, GRID = "#1b1f24", "#57606a", "#d8dee4"
@@ -26,7 +28,7 @@ GROUPS = {
     "baseline": (INK, "diamond"),
 }
 COLOURS = (INK, MUTED, GRID, *(colour for colour, _ in GROUPS.values()), VERMILION, PALE)
-WIDTH = 480
+WIDTH = 300  # with the names beside it a drawing is as wide as a phone shows without making it unreadable; pages make it larger
 POINT = 55  # square pixels of a mark
 NAMED = 15  # marks that have their names beside them, where they are no more
 STEP, MANY, TIGHT = 18, 45, 11  # pixels a row has, and from how many rows on it has fewer
@@ -39,6 +41,11 @@ CONFIG: dict[str, Any] = {
         **{"labelColor": INK, "titleColor": INK, "domainColor": MUTED, "tickColor": MUTED, "gridColor": GRID},
         **{"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 150},
         **{"labelFlush": False},
+    },
+    # No two figures of an axis stand closer than this.
+    **{
+        name: {"labelOverlap": "greedy", "labelSeparation": 8}
+        for name in ("axisQuantitative", "axisTemporal")
     },
     "legend": {
         "labelColor": INK,
@@ -99,21 +106,31 @@ def marks(groups: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def scattered(
-    base: Any, x: alt.X, y: alt.Y, told: list[alt.Tooltip], groups: Sequence[str], rows: int
-) -> Any:
+def scattered(base: Any, x: alt.X, y: alt.Y, told: list[alt.Tooltip], groups: Sequence[str], of: Plot) -> Any:
     """A mark for each row, with its name beside it where they are few."""
     import altair as alt
 
     points = base.mark_point(size=POINT, opacity=1, strokeWidth=1).encode(
         x=x, y=y, tooltip=told, **marks(groups)
     )
-    if rows > NAMED:
+    if len(of.rows) > NAMED:
         return points
-    names = base.mark_text(align="left", dx=8, fontSize=10, limit=150).encode(
-        x=x, y=y, text=alt.Text(field="row", type="nominal")
+    named = alt.Chart({"values": _named(of.rows, x["field"], y["field"])})
+    names = named.mark_text(align="left", dx=8, fontSize=10, limit=150).encode(
+        x=x, y=y, text=alt.Text(field="label", type="nominal")
     )
     return alt.layer(points, names)
+
+
+def _named(rows: Sequence[Mapping[str, Any]], x: str, y: str) -> list[dict[str, Any]]:
+    """The rows by which names are written: of marks whose names would lie over each other the first, which says how many more."""
+    places: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
+    spans = [max(row[key] for row in rows) - min(row[key] for row in rows) or 1 for key in (x, y)]
+    for row in rows:
+        at = round(3 * row[x] / spans[0]), round(20 * row[y] / spans[1])
+        places.setdefault(at, []).append(row)
+    more = {at: f" and {len(found) - 1} more" if len(found) > 1 else "" for at, found in places.items()}
+    return [{**found[0], "label": f"{found[0]['row']}{more[at]}"} for at, found in places.items()]
 
 
 def tips(**fields: str) -> list[alt.Tooltip]:

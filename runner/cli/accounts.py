@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from runner.exchange.access import Token
     from runner.model.config import Config
-    from runner.work.accounts import Account
     from runner.work.people import Known
+    from runner.work.tokens import Account
     from runner.work.uses import TokenFacts
 
 LATE = 30.0  # seconds since work reached a front on another machine, until that is said

@@ -46,9 +46,9 @@ def build(
     """
     import schemas
     from runner.exchange.published import Publisher
+    from runner.views.plots.published import Drawings
     from runner.web import links, static
     from runner.web.server import application
-    from runner.work.drawings import Drawings
     from runner.work.publishing import Desk
     from schemas.files import atomic_folder
 

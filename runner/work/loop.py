@@ -31,9 +31,9 @@ from runner.records.store.connect import Store, open_store
 from runner.tasks.load import load_tasks
 from runner.views.overview.offering import Offering
 from runner.views.plots.apart import Apart
+from runner.views.plots.published import Drawings
 from runner.work.accounts import Accounts, open_accounts, publish_access
 from runner.work.checks import Checks
-from runner.work.drawings import Drawings
 from runner.work.front import Front
 from runner.work.link import Link, forget_contact
 from runner.work.news import Told

@@ -21,10 +21,11 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import submissions
-from runner.work.accounts import Account, Accounts, open_accounts, publish_access
+from runner.work.accounts import Accounts, open_accounts, publish_access
 from runner.work.identities import Identity
 from runner.work.notices.outbox import forget_team
 from runner.work.registrations import Registration
+from runner.work.tokens import Account
 
 ACTOR = "organiser"
 _CLOSES = {"account-added": False, "account-reopened": False, "account-closed": True, "account-erased": True}
@@ -47,7 +48,7 @@ class Managing:
 
     def lend_token(self, account: Account, token: str, key: str, lasts: timedelta) -> None:
         """Note a token for a while, of somebody whom a provider knows (:meth:`Accounts.lend`)."""
-        new = self.accounts.lend(account, token, key, lasts)
+        new = self.accounts.tokens.lend(account, token, key, lasts)
         self._once("token-added", account, new=new, token=token, by="provider")
         publish_access(self.config, self.accounts)
 
@@ -59,7 +60,7 @@ class Managing:
     def untie(self, account: Account) -> bool:
         """Have nobody sign in at a provider for an account, from this moment; whether anybody could."""
         done = self.accounts.identities.untie(account.id)
-        self.accounts.take_back(account)
+        self.accounts.tokens.take_back(account)
         if done:
             self._done("account-untied", account)
         publish_access(self.config, self.accounts)
@@ -110,7 +111,7 @@ class Managing:
 
     def rotate(self, account: Account) -> Token:
         """A new token in the place of all others. Raises E101 for an account that is closed."""
-        token = self.accounts.rotate(account)
+        token = self.accounts.tokens.rotate(account)
         self._done("token-replaced", account, token=token.id)
         return token
 
@@ -118,7 +119,7 @@ class Managing:
         """A one-time link for an account, and until when (UTC). Raises E101 for one that is closed."""
         if account.closed is not None:
             raise RunnerError("E101", f"the account of {account.team or account.role} is closed")
-        token, until = self.accounts.link(account, lasts)
+        token, until = self.accounts.tokens.link(account, lasts)
         self._done("link-made", account, token=token.id)
         return token, until
 
@@ -133,7 +134,7 @@ class Managing:
         replaces: bool,
     ) -> None:
         """Note a token that its owner asked for with another one or a link (:meth:`Accounts.put_token`)."""
-        new = self.accounts.put_token(account, by, at, token, key, scopes, replaces)
+        new = self.accounts.tokens.put(account, by, at, token, key, scopes, replaces)
         self._once("token-added", account, new=new, token=token, by=by)
         publish_access(self.config, self.accounts)
 

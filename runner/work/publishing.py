@@ -40,10 +40,10 @@ from runner.views.overview.taking_part import baselines, participation
 from runner.views.pages import render
 from runner.views.plots.figure import Figure, below_board, figures
 from runner.views.plots.making import Board
+from runner.views.plots.published import Drawings
 from runner.views.redact import redact_row
 from runner.views.show import page as run_page
 from runner.work.console import console
-from runner.work.drawings import Drawings
 from runner.work.registrations import NO_REGISTRATIONS
 from runner.work.run_pages import Kept, RunPages
 

@@ -31,13 +31,14 @@ from runner.model.config import Config
 from runner.model.errors import FAILED, USAGE, RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store, open_store
-from runner.work.accounts import Account, Accounts
+from runner.work.accounts import Accounts
 from runner.work.arrivals import Arrivals, difference
 from runner.work.checks import Checks, Later
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.wish import NotGood, Wish
 from runner.work.news import Told
 from runner.work.slot import Slot
+from runner.work.tokens import Account
 from schemas.files import scratch_folder
 
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again
@@ -208,7 +209,7 @@ class Requests:
         scope = HANDLERS[request.kind].scope
         try:
             if scope is not None and not had:
-                self.accounts.check(account, request.token, scope, arrival)
+                self.accounts.tokens.check(account, request.token, scope, arrival)
             said: dict[str, Any] = {"accepted": True, **do()}
         except RunnerError as error:
             if error.exit_code not in (FAILED, USAGE):

@@ -29,11 +29,11 @@ from runner.views.irmetadata import to_take
 from runner.views.listing import ListedRun
 from runner.views.logs import log_of
 from runner.views.plots.figure import Figure, figure_of_run
+from runner.views.plots.published import Drawings
 from runner.views.redact import RunView, published_before, redact_run
 from runner.views.show import page as run_page
 from runner.views.show.contents import inside
 from runner.views.show.topics import Counting, Medians, topics_of
-from runner.work.drawings import Drawings
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from runner.exchange.access import Role
-    from runner.work.accounts import Account, Accounts
+    from runner.work.accounts import Accounts
+    from runner.work.tokens import Account
 
 teams = group("team", "Teams that may sign in at the server, and their tokens.")
 accounts = group(

@@ -20,8 +20,8 @@ from runner.model.task import Task
 from runner.records.store.queries import runs
 from runner.views.audience import ORGANISER, Audience
 from runner.views.listing import listed_runs
+from runner.views.plots.published import Drawings
 from runner.views.redact import redact_row
-from runner.work.drawings import Drawings
 from runner.work.run_pages import RunPages
 from tests.runner.views.test_show_page import Read
 from tests.runner.web.test_routes import Front, grant, served

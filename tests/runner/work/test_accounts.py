@@ -30,16 +30,16 @@ def test_what_a_token_may_is_what_its_account_is(project: Project) -> None:
         organiser, theirs = accounts.add("organiser")
         assert accounts.known(team.id, token.id) == (team, token.key)
         assert accounts.known(organiser.id, token.id) is None and accounts.known(team.id, "0" * 12) is None
-        accounts.check(team, token.id, "hand-in")
+        accounts.tokens.check(team, token.id, "hand-in")
         for account, which, scope in (
             (organiser, theirs.id, "hand-in"),
             (organiser, token.id, "read"),
         ):
             with refused("E103"):
-                accounts.check(account, which, scope)
+                accounts.tokens.check(account, which, scope)
         assert accounts.close(team) and not accounts.close(team)
         with refused("E103"):
-            accounts.check(team, token.id, "read")
+            accounts.tokens.check(team, token.id, "read")
         assert [one.closed is None for one in accounts.all()] == [False, True] and accounts.teams() == []
 
 
@@ -49,7 +49,7 @@ def test_revoking_counts_at_the_front_at_once_without_work(project: Project) -> 
         account, old = accounts.add("team", "alpha")
         publish_access(project.config, accounts)
         assert Access.read(published).grant(old) is not None
-        new = accounts.rotate(account)
+        new = accounts.tokens.rotate(account)
         publish_access(project.config, accounts)
     assert Access.read(published).grant(old) is None and Access.read(published).grant(new) is not None
 
@@ -109,7 +109,7 @@ def test_databases_of_before_get_the_tables_that_they_lack(project: Project) -> 
             account = accounts.of_team("alpha")
             accounts.people.put(account.id, contact="ada@example.org")
             assert account.tokens == ("0123456789ab",)
-            assert accounts.access().grants["0123456789ab"].expires is None
+            assert accounts.tokens.access().grants["0123456789ab"].expires is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_came_in_time_counts_also_when_work_was_down_until_later(
     start, token, made = datetime(2031, 5, 1, 12, tzinfo=UTC), Token.new(), Token.new()
     with open_accounts(project.config, clock=FixedClock(start)) as accounts:
         account, _ = accounts.add("team", "alpha")
-        accounts.lend(account, token.id, token.key, timedelta(hours=12))
+        accounts.tokens.lend(account, token.id, token.key, timedelta(hours=12))
     more = {"token": made.id, "key": made.key, "scopes": ["read"], "replaces": False}
     asked = [
         Request.new(kind, account.id, token.id, "alpha", arrival, data)
@@ -134,9 +134,9 @@ def test_what_came_in_time_counts_also_when_work_was_down_until_later(
     later = FixedClock(start + timedelta(hours=13))
     with open_store(project.config) as store, open_accounts(project.config, clock=later) as accounts:
         Requests(project.config, store, accounts, lambda _: None, later).round({})
-        accounts.take_back(account)
+        accounts.tokens.take_back(account)
         with refused("E103"):
-            accounts.check(account, token.id, "read", start)  # taken away is taken away
+            accounts.tokens.check(account, token.id, "read", start)  # taken away is taken away
     found = [answered(project.config.published, one.id) or {} for one in asked]
     assert found[0]["code"] == code
     assert found[1].get("code") == (None if code == "E102" else "E103")
@@ -148,11 +148,11 @@ def test_what_was_lent_gives_no_token_that_stays(project: Project) -> None:
     with open_accounts(project.config, clock=FixedClock(start)) as accounts:
         account, _ = accounts.add("team", "alpha")
         lent, made = Token.new(), Token.new()
-        accounts.lend(account, lent.id, lent.key, timedelta(hours=12))
+        accounts.tokens.lend(account, lent.id, lent.key, timedelta(hours=12))
         more = (start, made.id, made.key, ("read", "hand-in"), False)
-        assert accounts.put_token(account, lent.id, *more)
-        assert accounts.access().grants[made.id].expires == "2031-05-02T00:00:00Z"
-        accounts.take_back(account)
+        assert accounts.tokens.put(account, lent.id, *more)
+        assert accounts.tokens.access().grants[made.id].expires == "2031-05-02T00:00:00Z"
+        accounts.tokens.take_back(account)
         for token in (lent, made):
             with refused("E103"):
-                accounts.check(account, token.id, "hand-in")
+                accounts.tokens.check(account, token.id, "hand-in")

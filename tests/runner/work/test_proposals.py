@@ -15,11 +15,12 @@ from runner.exchange.inbox import Inbox, Request, answered
 from runner.model.clock import FixedClock, stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import published
-from runner.work.accounts import Account, open_accounts
+from runner.work.accounts import open_accounts
 from runner.work.managing import Managing
 from runner.work.proposals import MOST, Desk, proposals, waiting
 from runner.work.registrations import Registration
 from runner.work.requests import Requests
+from runner.work.tokens import Account
 from tests.runner.execution.test_pool import World, good
 from tests.worlds.mini import Project, call
 
@@ -112,7 +113,7 @@ def test_only_organisers_propose(table: Table, role: str) -> None:
 
 def test_a_front_in_the_attackers_hands_gets_nothing_done(table: Table) -> None:
     """It has every verifier, and the keys of teams that are signed in; it cannot even propose."""
-    verifier = table.managing.accounts.access().grants[table.of["organiser"][1].id].verifier
+    verifier = table.managing.accounts.tokens.access().grants[table.of["organiser"][1].id].verifier
     assert table.ask(PUBLISH, key=verifier) is None
     assert table.ask(PUBLISH, key=table.of["team"][1].key) is None
     assert waiting(table.world.store.log) == [] and not table.is_open()

@@ -24,10 +24,11 @@ from runner.records.store.charges import quota
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
-from runner.work.accounts import Account, Accounts, open_accounts
+from runner.work.accounts import Accounts, open_accounts
 from runner.work.arrivals import OLDEST
 from runner.work.checks import Checks, Upload
 from runner.work.requests import TOLD, Requests
+from runner.work.tokens import Account
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import TASK, Project
 
@@ -140,7 +141,7 @@ def test_a_request_is_done_once_whatever_comes_again(desk: Desk, lost: str) -> N
 def test_what_was_not_signed_in_for_is_dropped_and_leaves_no_trace(desk: Desk) -> None:
     """A front in the attacker's hands knows ids and verifiers, and can write what it likes."""
     other, theirs = desk.accounts.add("team", "beta")
-    verifier = desk.accounts.access().grants[desk.token.id].verifier
+    verifier = desk.accounts.tokens.access().grants[desk.token.id].verifier
     asked = [
         desk.ask(key=verifier),
         desk.ask(key=theirs.key),
@@ -155,7 +156,7 @@ def test_what_was_not_signed_in_for_is_dropped_and_leaves_no_trace(desk: Desk) -
 
 def test_a_token_that_was_taken_away_meanwhile_asks_for_nothing_and_its_owner_is_told(desk: Desk) -> None:
     request = desk.ask()
-    desk.accounts.rotate(desk.account)
+    desk.accounts.tokens.rotate(desk.account)
     found = desk.decided(request)
     assert (found["accepted"], found["code"]) == (False, "E103") and desk.used() == 0
     desk.accounts.close(desk.account)

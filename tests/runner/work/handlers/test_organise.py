@@ -180,11 +180,11 @@ def test_a_run_file_is_not_executed_and_what_was_withdrawn_stays_so(table: Table
 
 def test_a_team_is_closed_and_opened_again_without_its_tokens(table: Table) -> None:
     accounts = table.managing.accounts
-    before = accounts.access().grants
+    before = accounts.tokens.access().grants
     assert ask(table, "team", team="alpha", action="close", reason="it asked for it")["accepted"] is True
-    assert accounts.teams() == [] and table.of["team"][1].id not in accounts.access().grants
+    assert accounts.teams() == [] and table.of["team"][1].id not in accounts.tokens.access().grants
     assert ask(table, "team", team="alpha", action="reopen")["accepted"] is True
-    assert accounts.teams() == ["alpha"] and len(accounts.access().grants) == len(before) - 1
+    assert accounts.teams() == ["alpha"] and len(accounts.tokens.access().grants) == len(before) - 1
     [closed] = events(table, "account-closed")
     assert closed.data["reason"] == "it asked for it" and closed.person.name == table.of["organiser"][0].id
     assert ask(table, "team", team="nobody", action="close")["code"] == "E102"

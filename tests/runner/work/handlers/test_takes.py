@@ -47,7 +47,7 @@ def front(desk: Desk, **changes: Any) -> Iterator[tuple[str, Token]]:
     Publishing(desk.requests.store, desk.tasks, Publisher(config.published), lambda e: None).publish(
         ["alpha"]
     )
-    desk.accounts.access().write(config.published)
+    desk.accounts.tokens.access().write(config.published)
     with serving(config.exchange, desk.project.home / "front") as url:
         yield url, desk.token
 

@@ -12,7 +12,7 @@ import pytest
 from runner.exchange.published import Published, Publisher
 from runner.tasks.load import load_tasks
 from runner.views.plots.apart import Apart
-from runner.work.drawings import Drawings
+from runner.views.plots.published import Drawings
 from runner.work.publishing import Desk
 from runner.work.run_pages import Kept
 from tests.worlds import records

@@ -14,7 +14,7 @@ from typer.models import CommandFunctionType
 # Whom each command is for; the help lists them in this order.
 READERS = {
     "Participants": (
-        *("try", "check", "pack", "submit", "data pull", "data convert-lookup"),
+        *("try", "check", "pack", "submit", "data pull", "data get", "data convert-lookup"),
         *("login", "logout", "status", "notices"),
         *("receipt", "receipt get", "receipt verify"),
     ),

@@ -109,6 +109,7 @@ READS = {
     *(
         "data convert-lookup",
         "data import",
+        "data get",
         "data pull",
         "labels agreement",
         "labels export",

@@ -30,6 +30,12 @@ ANSWER = {
     **{"schema_version": 1, "id": ID, "team": "alpha", "kind": "run-file", "accepted": True},
     **{"arrival": TIME, "sha256": SHA, "submission": "alpha.one.00000000", "runs": [RUN]},
 }
+FILE = {"name": "inputs/a.txt", "size": 5, "sha256": SHA, "to": "teams", "open": True}
+_SAID = dict.fromkeys(("description", "licence", "terms", "contact", "citation"), "")
+DATA = {
+    **{"task": "mini", "title": "Mini", "terms": None, "accepted": False, "coming": 0},
+    "datasets": [{"id": "dev", **_SAID, "files": [FILE], "elsewhere": []}],
+}
 REQUEST = {"id": ID, "arrival": TIME, "sha256": SHA, "size": 5, "what": "a file", "answer": ANSWER}
 
 
@@ -49,6 +55,7 @@ def good(method: str, path: str) -> Any:
         "tasks": {"items": [], "next": None},
         "log": {"stdout": ["x"], "stderr": []},
         "parts": {"sha256": []},
+        "data": DATA,
     }
     return known.get(parts[-1], REQUEST if parts[0] == "requests" else ROW)
 

@@ -56,6 +56,31 @@ def pull(
 
 
 @data.command(
+    epilog="Examples:  runner data get my-task dev --to task.example.org  |  "
+    'runner data get my-task dev --to task.example.org --accept-terms "2031-1" --out data'
+)
+def get(
+    task: Annotated[str, typer.Argument(help="A task of the server.")],
+    dataset: Annotated[str, typer.Argument(help="A dataset of which it offers something.")],
+    to: options.ServerOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where its files go. By default TASK/DATASET here.")
+    ] = None,
+    accept: Annotated[
+        str | None,
+        typer.Option("--accept-terms", help="The version of the terms that your team has read and accepts."),
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Get the data that a task offers at a server. Start it again after any interruption: it goes on."""
+    from runner.cli.remote.getting import get_data
+
+    found = get_data(to, task, dataset, out or Path(task) / dataset, accept)
+    if as_json:
+        output.as_json(found)
+
+
+@data.command(
     "import",
     epilog="Examples:  runner data import perspective-2024 dev release.zip  |  "
     "runner data import touche-2021-task1 touche-2021 quality.qrels --as truths/quality.qrels",

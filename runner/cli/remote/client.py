@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -119,6 +120,13 @@ class Client:
                 time.sleep(wait)
         except requests.RequestException as error:
             raise self._failed(error) from error
+
+    @contextmanager
+    def stream(self, url: str, headers: dict[str, str]) -> Iterator[Response]:
+        """The answer to a GET at an address of the server, whatever it is, not read yet; no redirect is followed."""
+        options: dict[str, Any] = {"allow_redirects": False, "stream": True, "timeout": (CONNECT, READ)}
+        with self._http.get(url, headers=headers, **options) as answer:
+            yield answer
 
     def decision(self, request: str, seconds: float | None = None) -> dict[str, Any] | None:
         """What became of a request; waits until it is decided, at most so many ``seconds`` (None: as long as somebody decides there),

@@ -6,15 +6,18 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 import schemas
 from runner.model.errors import RunnerError, disk_words
 from runner.model.task import Source
+
+if TYPE_CHECKING:
+    from requests import Response
 
 CHUNK = 256 * 1024
 CONNECT, READ = 20.0, 60.0  # seconds without any answer
@@ -26,6 +29,9 @@ _RETRY = (408, 425, 429, 500, 502, 503, 504)
 
 OnProgress = Callable[[Source, int, int | None], None]  # a file, bytes there, bytes in all if known
 Wait = Callable[[float], None]
+Ask = Callable[
+    [str, dict[str, str]], AbstractContextManager["Response"]
+]  # address and headers: an answer, not read yet
 
 
 class _Broken(Exception):
@@ -54,7 +60,20 @@ def writing(source: Source) -> Iterator[None]:
         raise RunnerError("E407", f"{source.name} cannot be written", why=why, fix=fix) from error
 
 
-def download(source: Source, part: Path, on_progress: OnProgress, wait: Wait = time.sleep) -> None:
+@contextmanager
+def as_anybody(url: str, headers: dict[str, str]) -> Iterator[Response]:
+    """The answer of a server somewhere, which may send us on a few times."""
+    import requests
+
+    with requests.Session() as session:
+        session.max_redirects = REDIRECTS
+        with session.get(url, headers=headers, stream=True, timeout=(CONNECT, READ)) as answer:
+            yield answer
+
+
+def download(
+    source: Source, part: Path, on_progress: OnProgress, wait: Wait = time.sleep, ask: Ask = as_anybody
+) -> None:
     """Fetch the whole file into ``part``, from where it ends. Its hashes are not checked.
 
     Args:
@@ -62,6 +81,7 @@ def download(source: Source, part: Path, on_progress: OnProgress, wait: Wait = t
         part: where it is written; what it holds already is the beginning of the file.
         on_progress: called with every piece.
         wait: sleeps for seconds between two tries.
+        ask: sends a request.
 
     Raises:
         RunnerError: E406 when it is larger than it may be, E407 when it cannot be fetched or written.
@@ -72,7 +92,7 @@ def download(source: Source, part: Path, on_progress: OnProgress, wait: Wait = t
         before = part.stat().st_size if part.is_file() else 0
         try:
             with writing(source), part.open("ab") as file:
-                transfer = _Transfer(source, source.url, file, on_progress)
+                transfer = _Transfer(source, source.url, file, on_progress, ask)
                 transfer.copy() if urlsplit(source.url).scheme == "file" else transfer.get()
             return
         except _Broken as error:
@@ -100,6 +120,7 @@ class _Transfer:
     url: str
     file: BinaryIO
     on_progress: OnProgress
+    ask: Ask
 
     def copy(self) -> None:
         """Copy from an address that starts with ``file://``."""
@@ -125,19 +146,17 @@ class _Transfer:
         if done:
             headers["Range"] = f"bytes={done}-"
         shown = _shown(self.url)
-        with requests.Session() as session:
-            session.max_redirects = REDIRECTS
-            try:
-                with session.get(self.url, headers=headers, stream=True, timeout=(CONNECT, READ)) as answer:
-                    self.receive(answer, done)
-            except requests.TooManyRedirects:
-                raise not_fetched(self.source, f"{shown} sends us in circles.") from None
-            except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema):
-                raise not_fetched(self.source, f"{shown} leads to no web address.") from None
-            except requests.exceptions.SSLError:
-                raise not_fetched(self.source, f"The certificate of {shown} cannot be trusted.") from None
-            except (requests.RequestException, HTTPError) as error:
-                raise _Broken(_REASONS.get(type(error).__name__, type(error).__name__)) from None
+        try:
+            with self.ask(self.url, headers) as answer:
+                self.receive(answer, done)
+        except requests.TooManyRedirects:
+            raise not_fetched(self.source, f"{shown} sends us in circles.") from None
+        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema):
+            raise not_fetched(self.source, f"{shown} leads to no web address.") from None
+        except requests.exceptions.SSLError:
+            raise not_fetched(self.source, f"The certificate of {shown} cannot be trusted.") from None
+        except (requests.RequestException, HTTPError) as error:
+            raise _Broken(_REASONS.get(type(error).__name__, type(error).__name__)) from None
 
     def receive(self, answer: Any, done: int) -> None:
         """Take what a server answers to a request for everything after ``done`` bytes."""

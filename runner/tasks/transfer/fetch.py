@@ -19,7 +19,17 @@ from pathlib import Path
 import schemas
 from runner.model.errors import RunnerError, no_such
 from runner.model.task import Dataset, Source
-from runner.tasks.transfer.download import CHUNK, OnProgress, Wait, download, not_fetched, writing, wrong_file
+from runner.tasks.transfer.download import (
+    CHUNK,
+    Ask,
+    OnProgress,
+    Wait,
+    as_anybody,
+    download,
+    not_fetched,
+    writing,
+    wrong_file,
+)
 
 
 @dataclass(frozen=True)
@@ -33,11 +43,17 @@ class Fetched:
     new: bool
 
 
-def pull(source: Source, *, on_progress: OnProgress = lambda *_: None, wait: Wait = time.sleep) -> Fetched:
+def pull(
+    source: Source,
+    *,
+    on_progress: OnProgress = lambda *_: None,
+    wait: Wait = time.sleep,
+    ask: Ask = as_anybody,
+) -> Fetched:
     """Fetch a file that has an address; one that is in its place already is only checked.
 
     Raises E406 for a file with another size or hash than task.yaml says, E407 for one that cannot be fetched.
-    ``wait`` sleeps between two tries.
+    ``wait`` sleeps between two tries, ``ask`` sends requests.
     """
     if source.url is None:
         why, fix = "task.yaml names no address for it.", "bring the file: runner data import … --as"
@@ -47,7 +63,7 @@ def pull(source: Source, *, on_progress: OnProgress = lambda *_: None, wait: Wai
     with only_writer(source):
         if source.path.is_file():
             return _check(source, source.path, new=False)
-        return _fetch(source, on_progress, wait)
+        return _fetch(source, on_progress, wait, ask)
 
 
 def add_local_file(dataset: Dataset, name: str, file: Path) -> Fetched:
@@ -141,17 +157,17 @@ def _put_in_place(source: Source, part: Path) -> Fetched:
     return found
 
 
-def _fetch(source: Source, on_progress: OnProgress, wait: Wait) -> Fetched:
+def _fetch(source: Source, on_progress: OnProgress, wait: Wait, ask: Ask) -> Fetched:
     part = part_of(source)
     if not (source.sha256 or source.md5):
         part.unlink(missing_ok=True)  # nothing would show whether two halves belong together
     resumed = part.is_file() and part.stat().st_size > 0
-    download(source, part, on_progress, wait)
+    download(source, part, on_progress, wait, ask)
     try:
         return _put_in_place(source, part)
     except RunnerError:
         if not resumed:
             raise
         # The beginning came from an earlier time, when the file may have been another one: all anew, once.
-        download(source, part, on_progress, wait)
+        download(source, part, on_progress, wait, ask)
         return _put_in_place(source, part)

@@ -41,6 +41,7 @@ COMMANDS = {
     "task show": ("task", "show", "mini", "--to", "local"),
     "receipt": ("receipt", "get", ID, "--to", "local"),
     "withdraw": ("withdraw", RUN, "--to", "local"),
+    "data get": ("data", "get", "mini", "dev", "--to", "local", "--out", "OUT"),
     "submit": ("submit", "--team", "alpha", "--to", "local", "--wait"),
 }
 
@@ -152,7 +153,9 @@ def known(home: Project, url: str) -> None:
 
 
 def said(home: Project, words: tuple[str, ...], url: str, capsys: pytest.CaptureFixture[str]) -> Said:
-    return call_here(home, [url if one == "URL" else one for one in words], capsys)
+    return call_here(
+        home, [{"URL": url, "OUT": str(home.home / "got")}.get(one, one) for one in words], capsys
+    )
 
 
 @pytest.mark.parametrize("answer", ANSWERS)

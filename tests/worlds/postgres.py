@@ -82,7 +82,8 @@ def start() -> Server:
     data = f"{folder}/data"
     # Another collation than the one that is wanted: whoever leaves it to the server is found out.
     _as_its_user(
-        [str(home / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]
+        [str(home / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+         "--locale-provider=icu", "--icu-locale=en-US", "-N"]
     )  # fmt: skip
     options = f"-k {folder} -h '' -c fsync=off -c full_page_writes=off -c synchronous_commit=off -c max_connections=60"
     log = f"{folder}/log"

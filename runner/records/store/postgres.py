@@ -116,7 +116,7 @@ class PostgreSQL:
             fix = "try again; who is connected: SELECT * FROM pg_stat_activity"
         elif _state(error).startswith(_WRONG_SHAPE):
             fix = "runner store rebuild makes the store again"
-        why = show(" ".join(str(error).split()), 400).rstrip(".")
+        why = show(" ".join(str(error).split()), 400).rstrip(".?")
         return PlatformError("the store cannot be used", why=f"{why}.", fix=fix, code="E306")
 
     def tell(self, connection: Connection) -> None:

@@ -78,16 +78,18 @@ def test_readers_see_the_store_before_or_the_new_one_and_nobody_waits_for_the_ma
     with world.store.read() as connection:
         assert connection.execute(count).scalar() == 5
         records_of_before = connection.execute(sa.select(submissions)).all()
+        world.register("beta", "later")
+        assert connection.execute(count).scalar() == 5
         with ThreadPoolExecutor(1) as pool:
             made = pool.submit(connect.rebuild, world.config)
             # It waits for this reader, and lets others read meanwhile.
             for _ in range(5):
-                assert len(queries.submissions(world.store)) == 5
+                assert len(queries.submissions(world.store)) == 6
             assert not made.done()
             assert connection.execute(sa.select(submissions)).all() == records_of_before
             connection.rollback()
-            assert made.result(60).seq == 5
-    assert len(queries.submissions(world.store)) == 5
+            assert made.result(60).seq == 6
+    assert len(queries.submissions(world.store)) == 6
 
 
 def test_reading_never_meets_an_empty_store_while_it_is_made_again_and_again(world: World) -> None:

@@ -60,7 +60,7 @@ def site(live: Project, front_image: ImageRef, tmp_path: Path) -> Iterator[Site]
     compose = [str(BINARY), "-f", str(FILE)]
     work = [sys.executable, "-c", SCRIPTED_WORK]
     try:
-        subprocess.run([*compose, "up", "--detach", "--no-build"], env=environment, check=True, timeout=120)
+        subprocess.run([*compose, "up", "--detach"], env=environment, check=True, timeout=120)
         id = subprocess.run([*compose, "ps", "-q"], env=environment, capture_output=True, text=True).stdout
         client = docker.DockerClient(base_url=live.docker_host, timeout=60)
         with running(work, env=live.environment(RUNNER_WEB=str(folder)), cwd=FILE.parents[1]):
@@ -104,6 +104,38 @@ def answers(client: httpx2.Client) -> bool:
         return client.get("/").status_code == 200
     except httpx2.TransportError:
         return False
+
+
+@pytest.mark.engine
+def test_an_image_that_is_not_there_is_neither_made_nor_pulled_under_its_name(
+    live: Project, tmp_path: Path
+) -> None:
+    """What FRONT_IMAGE names may be another's, and the name of ours at a registry is nobody's yet."""
+    for name in ("published", "inbox"):
+        (tmp_path / name).mkdir()
+    image = f"localhost:1/{secrets.token_hex(8)}/front:1"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DOCKER_HOST": live.docker_host,
+        "COMPOSE_PROJECT_NAME": f"proctor-front-{secrets.token_hex(4)}",
+        "FRONT_IMAGE": image,
+        "FRONT_USER": f"{NOBODY}:{NOBODY}",
+        "FRONT_NETWORK": f"172.30.{secrets.randbelow(254)}",
+        "TASK_FOLDER": str(tmp_path),
+        "STATE_FOLDER": str(tmp_path),
+        "URL": "http://127.0.0.1",
+    }
+    compose = [str(BINARY), "-f", str(FILE)]
+    said = subprocess.run(
+        [*compose, "create", "--build"], env=environment, capture_output=True, text=True, timeout=120
+    )
+    subprocess.run(
+        [*compose, "down", "--timeout", "5"], env=environment, check=True, timeout=120, capture_output=True
+    )
+    assert said.returncode != 0 and "No such image" in said.stderr, said.stderr
+    client = docker.DockerClient(base_url=live.docker_host, timeout=60)
+    assert not client.images.list(name=image)
+    client.close()
 
 
 def test_the_compose_file_names_no_other_version_than_this_one() -> None:

@@ -29,6 +29,16 @@ def test_systemd_takes_the_units_and_finds_little_exposed(unit: str, tmp_path: P
     assert level and float(level[1]) <= EXPOSED[unit], said.stdout
 
 
+def test_the_page_explains_each_option_of_the_units_and_no_other() -> None:
+    units = "".join((DEPLOY / f"{unit}.service").read_text() for unit in EXPOSED)
+    used = set(re.findall(r"^([A-Z][A-Za-z]+)=", units.replace("[Unit]", "").replace("[Install]", ""), re.M))
+    page = (DEPLOY.parent / "docs/how-to/serve.md").read_text()
+    table = page.partition("What each option of the units is for")[2].partition("###")[0]
+    explained = re.findall(r"`([A-Z][A-Za-z]+)`", "".join(re.findall(r"^\| (.+?) \|", table, re.M)))
+    assert used - {"Description", "After", "Wants", "WantedBy"} == set(explained)
+    assert len(explained) == len(set(explained))
+
+
 @pytest.mark.parametrize("unit", EXPOSED)
 def test_the_commands_of_the_units_are_commands_of_ours(unit: str, project: Project) -> None:
     line = re.search(r"^ExecStart=\S+/runner (.+)$", (DEPLOY / f"{unit}.service").read_text(), re.M)

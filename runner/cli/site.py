@@ -57,7 +57,8 @@ def build(
     with tempfile.TemporaryDirectory(prefix="site-") as name:
         exchange = Path(name) / "exchange"
         to = Publisher(exchange / "published")
-        Desk(store, tasks, to, problem, clock, drawings=Drawings(to, files=True)).publish_to_everybody()
+        drawings = Drawings(to, files=True)
+        Desk(store, tasks, to, problem, clock, drawings=drawings, home=url).publish_to_everybody()
         front = application(exchange, Path(name) / "state", url, clock=clock, kept=True)
         found, missing = static.collect(front, urlsplit(url).netloc.lower())
     if missing:

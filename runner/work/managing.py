@@ -133,7 +133,7 @@ class Managing:
         scopes: Sequence[str],
         replaces: bool,
     ) -> None:
-        """Note a token that its owner asked for with another one or a link (:meth:`Accounts.put_token`)."""
+        """Note a token that its owner asked for with another one or a link (:meth:`runner.work.tokens.Tokens.put`)."""
         new = self.accounts.tokens.put(account, by, at, token, key, scopes, replaces)
         self._once("token-added", account, new=new, token=token, by=by)
         publish_access(self.config, self.accounts)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from runner.exchange.look import source
 from runner.exchange.published import Object, Publisher
+from runner.exchange.receipts import published_key
 from runner.model.calendar import announced
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.errors import RunnerError
@@ -61,6 +62,7 @@ class Desk:
     ``notices`` says by team what it is told by mail, ``registrations`` are what the console says of them (:meth:`runner.work.registrations.Registrations.shown`).
     With the same ``kept`` at the next publishing, runs of which nothing has changed are not made again; ``drawings`` are those of
     plots, by default drawn while it is published; ``offering`` those of data that are downloaded, which goes by what teams ``accepted``.
+    ``home`` tells in calendars who publishes, by default the key with which work signs.
     """
 
     store: Store
@@ -74,6 +76,7 @@ class Desk:
     drawings: Drawings | None = None
     offering: Offering | None = None
     accepted: Mapping[str, Collection[tuple[str, str, str]]] = field(default_factory=dict)
+    home: str = ""
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
     _made: dict[tuple[str, ...], tuple[Object, ...]] = field(default_factory=dict)
     _figures: dict[Object, list[Figure]] = field(default_factory=dict)  # of boards
@@ -228,7 +231,7 @@ class Desk:
                     if (made := frozen.get(round_.id))
                 ]
                 yield from self._registering(task, of)
-                yield from about.objects(of, self.to)
+                yield from about.objects(of, self.to, self.home or published_key(self.to.root) or "")
                 yield from chain(*boards, *chain(*frozen.values()))
                 yield from self._plots(task, [one[0] for one in boards], chain(*frozen.values()))
                 open_now = [self._tables[one[0]] for one in boards]

@@ -34,6 +34,7 @@ _TITLE = re.compile(
     r"\A(?>\s*<!--.*?-->)*\s*# [^\n]*\n", re.DOTALL
 )  # the first heading, and comments above it
 _FOLD = 73  # bytes of a line of a calendar, without its end
+_HOME = 16  # hexadecimal digits that tell publishers apart
 
 
 @dataclass(frozen=True)
@@ -154,18 +155,21 @@ def entries(of: Overview) -> list[Entry]:
     return sorted(found, key=lambda one: (one.at.at, one.id))
 
 
-def objects(of: Overview, to: Publisher) -> tuple[Object, ...]:
-    """What is published of it: README and dates for the page, and the dates for calendars; a task without dates has no calendar."""
+def objects(of: Overview, to: Publisher, home: str = "") -> tuple[Object, ...]:
+    """What is published of it: README and dates for the page, and the dates for calendars (``home`` as in :func:`icalendar`); a task without
+    dates has no calendar."""
     data = schemas.canonical({"dates": [one.as_dict() for one in entries(of)]})
-    readme, dates = to.keep(description(of.task).encode()), icalendar(of).encode()
+    readme, dates = to.keep(description(of.task).encode()), icalendar(of, home).encode()
     about = Object(f"about/{of.task.id}", "about", of.task.title, to.keep(data), readme)
     if not dates:
         return (about,)
     return about, Object(f"calendar/{of.task.id}", "calendar", of.task.title, to.keep(b"{}"), to.keep(dates))
 
 
-def icalendar(of: Overview) -> str:
+def icalendar(of: Overview, home: str = "") -> str:
     """The dates as a calendar (RFC 5545): each a moment in UTC, with the zone of its announcement in the description.
+
+    ``home`` tells who publishes it from others who have a task of this id: dates of two are two (section 3.8.4.7), such as the key of a server.
 
     Empty without dates: a calendar holds at least one (section 3.6). DTSTAMP says when task.yaml, where they stand, was last changed (3.8.7.2).
     """
@@ -173,6 +177,11 @@ def icalendar(of: Overview) -> str:
     if not found:
         return ""
     changed = datetime.fromtimestamp((of.task.folder / "task.yaml").stat().st_mtime, UTC)
+    place = (
+        f"{of.task.id}.{schemas.digest(home)[:_HOME]}.proctor.invalid"
+        if home
+        else f"{of.task.id}.proctor.invalid"
+    )
     lines = [
         "BEGIN:VCALENDAR",
         "VERSION:2.0",
@@ -182,7 +191,7 @@ def icalendar(of: Overview) -> str:
     for one in found:
         lines += [
             "BEGIN:VEVENT",
-            f"UID:{one.id}@{of.task.id}.proctor.invalid",
+            f"UID:{one.id}@{place}",
             f"DTSTAMP:{_stamp(changed)}",
             f"DTSTART:{_stamp(one.at.at)}",
             f"DTEND:{_stamp(one.at.at + timedelta(seconds=one.at.seconds))}",

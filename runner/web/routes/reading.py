@@ -86,7 +86,16 @@ class Reading(Routes):
         if call.visitor.role in CONSOLE:
             return self._looked_after(call)
         up = [(f"Team {call.visitor.team}", "/team")] if call.visitor.team else []
-        return self.piece(call, f"runs/{call.at('run')}", "run", up)
+        name, listed = call.at("run"), self.object(call, "runs", "runs")
+        row = next((one for one in (call.view.data(listed) if listed else ()) if one["run"] == name), None)
+        return self.piece(call, f"runs/{name}", "run", [*up, *self._software_of(call, row)])
+
+    def _software_of(self, call: Call, row: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+        """The software of a run in the visitor's list of runs, and its page; nothing where that is not there for them."""
+        if row is None or self.object(call, f"tasks/{row['task']}", "task") is None:
+            return []
+        name = f"{row['team']}/{row['software']}"
+        return [(name, f"/tasks/{row['task']}/softwares/{name}")]
 
     def _looked_after(self, call: Call) -> Response:
         """A run for those who decide about it: its page where they may see it, else what the console says; and the forms."""
@@ -95,7 +104,8 @@ class Reading(Routes):
         runs = self.object(call, "runs", "runs")
         lists = call.view.data(console) if console else {}
         rows = [row for key in ("held", "review", "queue") for row in lists.get(key, {}).get("runs", ())]
-        rows += call.view.data(runs) if runs else []
+        listed = call.view.data(runs) if runs else []
+        rows += listed
         named = [row for row in rows if row["run"] == name]
         row = {key: said for one in reversed(named) for key, said in one.items()} or None
         if row is None and found is None:
@@ -107,7 +117,10 @@ class Reading(Routes):
             call.visitor,
             call.published,
             title=name,
-            up=[("Console", "/console")],
+            up=[
+                ("Console", "/console"),
+                *self._software_of(call, next((one for one in listed if one["run"] == name), None)),
+            ],
             live=(f"/runs/{name}", found.etag) if found else None,
             style=found.style if found else None,
             piece=call.view.text(found) if found else "",

@@ -12,6 +12,7 @@ import pytest
 from icalendar import Calendar
 
 from runner.exchange.published import Published, Publisher
+from runner.exchange.receipts import KEY, Signer, publish_key
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.views.overview.about import description, entries, icalendar, objects
@@ -177,6 +178,10 @@ def test_a_kept_reader_of_calendars_finds_each_date_once(project: Project) -> No
     assert [(one.start, one["SUMMARY"]) for one in events] == [
         (one.at.at, f"{of.task.title}: {one.what}") for one in entries(of)
     ]
+    elsewhere = Calendar.from_ical(icalendar(of, "https://task.example.org"))
+    assert not {one.uid for one in events} & {one.uid for one in elsewhere.events}, (
+        "of another server with this task"
+    )
     assert not [one for one in events if one.errors or any(not one.get(key) for key in one.required)]
 
 
@@ -192,6 +197,7 @@ def test_the_page_has_description_dates_and_commands_to_copy(project: Project) -
     said(project, GOOD + "\n<script>alert(1)</script>\n", **{**DATES, "opens": "2021-01-01 00:00 UTC"})
     with open_store(project.config) as store:
         to = Publisher(project.config.published)
+        publish_key(project.config.published, signer := Signer.load(project.home / KEY))
         Desk(store, load_tasks(project.config)[0], to, pytest.fail).publish(["alpha"])
         to.alive()
     assert Published(project.config.published).view("public").get("about/mini") is not None
@@ -204,4 +210,6 @@ def test_the_page_has_description_dates_and_commands_to_copy(project: Project) -
     assert "2031-05-01 23:59 AoE" in page and "2 May 2031, 11:59 UTC" in page and "in " in page
     assert f"runner login {url} --name mini" in page and "runner submit --team TEAM --to mini" in page
     assert (file.status_code, file.headers["content-type"]) == (200, "text/calendar; charset=utf-8")
+    of = overview(load_tasks(project.config)[0]["mini"])
+    assert file.text == icalendar(of, signer.public), "each server has its own"
     assert "SUMMARY:" in file.text and "last-modified" not in file.headers

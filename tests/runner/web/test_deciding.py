@@ -137,7 +137,7 @@ def test_an_assistant_has_the_forms_of_its_role_where_it_has_no_page_of_the_run(
 
 def test_only_what_the_web_may_have_executed_again_has_a_button_for_it(front: Front) -> None:
     """Of runs that are not held that is what is not hidden; a run of which nothing is known has none."""
-    rows = [{"run": f"r.{one}", "submission": "r", "task": "mini", "team": "r", "how": "executed", "outcome": {"name": "scored"},
+    rows = [{"run": f"r.{one}", "submission": "r", "task": "mini", "team": "r", "software": "s", "how": "executed", "outcome": {"name": "scored"},
              "dataset": one} for one in ("dev", "test")]  # fmt: skip
     to = Publisher(front.exchange / "published")
     facts = {"datasets": [{"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "blinded"}]}

@@ -7,15 +7,19 @@ Score is the mean of the four F1. Since always saying yes does well by these, fi
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from math import fsum
 from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
+from evaluator.measures.records.resampling import Resamples, Spread
 from schemas.debates import CRITERIA
 
 THRESHOLD = 0.5  # a score from here on means yes
 RESAMPLES = 2_000
+KEPT = 1_000  # of these, for tests of two judges
 
 
 class Counts(NamedTuple):
@@ -124,6 +128,8 @@ class Measure:
         self.name = name
         self.criteria: tuple[str, ...] = (criterion,) if at else CRITERIA
         self._of = NAMES[name]
+        # Accuracy of one criterion is a mean over turns: single turns have values, and are tested by these.
+        self.by_turn = name == "accuracy" and len(self.criteria) == 1
 
     def value(self, counts: Mapping[str, Counts]) -> float:
         """The measure's value, given the counts of each criterion that it needs."""
@@ -132,10 +138,11 @@ class Measure:
 
 def spans(
     measures: Mapping[str, Measure], debates: Sequence[Mapping[str, Counts]], *, seed: int = 20_260_101
-) -> dict[str, tuple[float, float]]:
-    """A 95 % interval of each measure: percentile bootstrap over debates (turns of one debate depend on each other).
+) -> dict[str, Spread]:
+    """A 95 % interval of each measure: percentile bootstrap over debates (turns of one debate depend on each other), and the values in the first
+    :data:`KEPT` resamples, by which two judges are tested against each other.
 
-    2,000 resamples, seeded, the same for all measures. With fewer than 2 debates there are none.
+    2,000 resamples, seeded, the same for all measures and all runs on these labels. With fewer than 2 debates there are none.
     """
     if len(debates) < 2 or not measures:
         return {}
@@ -145,10 +152,15 @@ def spans(
     draws = np.random.default_rng(seed).multinomial(
         len(debates), [1 / len(debates)] * len(debates), RESAMPLES
     )
+    # Debates have no ids: how many answers of each are labelled names them, and is the same for every run.
+    labelled = [[sum(debate[c]) for c in CRITERIA] for debate in debates]
+    told = hashlib.sha256(json.dumps([seed, labelled]).encode())
+    told.update(draws[:KEPT].astype("<u4").tobytes())
     sums: Any = (draws @ cells).tolist()
     resampled = [{c: Counts(*row[4 * i : 4 * i + 4]) for i, c in enumerate(CRITERIA)} for row in sums]
     out = {}
     for name, measure in measures.items():
-        low, high = np.quantile([measure.value(one) for one in resampled], (0.025, 0.975))
-        out[name] = (float(low), float(high))
+        values = [measure.value(one) for one in resampled]
+        low, high = np.quantile(values, (0.025, 0.975))
+        out[name] = Spread((float(low), float(high)), Resamples(told.hexdigest(), values[:KEPT]))
     return out

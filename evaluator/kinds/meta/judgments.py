@@ -12,6 +12,7 @@ from evaluator.findings import Log
 from evaluator.formats.evaluations import Judgments, Shape, read_failures, read_judgments, read_shape
 from evaluator.formats.gold import Gold, read_gold
 from evaluator.measures.judging import Counts, Measure, count, spans, total
+from evaluator.measures.records.resampling import Spread
 from evaluator.request import Request
 from evaluator.scores import Sink
 from schemas.debates import CRITERIA
@@ -87,9 +88,10 @@ def _score(
     intervals = spans(ready, debates) if options["interval"] else {}
     for name, measure in ready.items():
         topics, covered = _coverage(measure, labels, judged)
-        sink.aggregate(
-            name, measure.value(overall), topics=topics, covered=covered, interval=intervals.get(name)
-        )
+        span = intervals.get(name, Spread())
+        drawn = None if measure.by_turn or span.resamples is None else span.resamples.as_dict()
+        value = measure.value(overall)
+        sink.aggregate(name, value, topics=topics, covered=covered, interval=span.interval, resamples=drawn)
         _parts(name, measure, labels, judged, debates, sink)
 
 
@@ -140,7 +142,7 @@ def _parts(
     for place, counts in enumerate(debates, 1):
         if any(sum(counts[c]) for c in measure.criteria):
             sink.score(name, f"{place}", measure.value(counts), {"debate": place})
-    if measure.name != "accuracy" or len(measure.criteria) > 1:
+    if not measure.by_turn:
         return
     criterion = measure.criteria[0]
     column = CRITERIA.index(criterion)

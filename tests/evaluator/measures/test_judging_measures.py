@@ -179,8 +179,24 @@ def test_intervals_hold_the_value_and_repeat() -> None:
     measures = {"f": Measure("f1@quality"), "k": Measure("kappa"), "s": Measure("score")}
     found = spans(measures, debates)
     counts = {c: total([d[c] for d in debates]) for c in CRITERIA}
-    for name, (low, high) in found.items():
+    for name, one in found.items():
+        assert one.interval is not None and one.resamples is not None
+        (low, high), values = one.interval, one.resamples.values
+        assert len(values) == 1000 and low > min(values) and high < max(values)
         assert low <= measures[name].value(counts) <= high and low < high
     assert spans(measures, debates) == found
     assert spans({"s": measures["s"]}, debates) == {"s": found["s"]}
     assert spans(measures, debates[:1]) == {}
+
+
+def test_two_judges_are_drawn_alike_on_the_same_labels_alone() -> None:
+    labels = [[n % 2, 1, n % 3 == 0] for n in range(12)]
+
+    def drawn(labels: list[list[int]], says: float) -> str:
+        debates = [dict.fromkeys(CRITERIA, count(turns, [says] * len(turns))) for turns in labels]
+        one = spans({"f": Measure("f1")}, debates)["f"].resamples
+        assert one is not None
+        return one.drawn
+
+    assert drawn(labels, 0.9) == drawn(labels, 0.1), "what the judge says changes nothing"
+    assert drawn(labels, 0.9) != drawn([*labels[:-1], [1, 1]], 0.9) != drawn(labels[:-1], 0.9)

@@ -155,6 +155,14 @@ def test_intervals_can_be_left_out(room: Room) -> None:
     assert room.evaluate(["score"], {**JUDGMENTS, "interval": False})["measures"]["m0"]["interval"] is None
 
 
+def test_judges_can_be_tested_by_resamples_of_debates_or_by_turns(room: Room) -> None:
+    found = room.evaluate(["score", "accuracy@quantity", "kappa"], JUDGMENTS)["measures"]
+    drawn = {one["resamples"]["drawn"] for name, one in found.items() if name != "m1"}
+    assert len(drawn) == 1 and len(found["m0"]["resamples"]["values"]) == 1000
+    assert "resamples" not in found["m1"], "a mean over turns, which have values"
+    assert "resamples" not in room.evaluate(["score"], {**JUDGMENTS, "interval": False})["measures"]["m0"]
+
+
 def test_an_invalid_run_has_no_scores(room: Room) -> None:
     write(room.folder / "run" / "run.txt", [judgments(SCORES[0])])
     result = room.evaluate(["score"], JUDGMENTS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import shutil
 import threading
@@ -33,6 +34,7 @@ from runner.model.limits import in_units
 from runner.work.front import Front, LinkDown
 from schemas.files import atomic_file, file_sha256, sync_folder
 
+SENDING = 10.0  # seconds of a round in which what is published is sent, apart from the file that it is at
 PACE = 1.0  # seconds between two rounds
 PAUSES = (1.0, 30.0)  # seconds until the next try: doubled each time, up to the second
 MOST_HERE = 32  # requests that wait at work at a time; the others wait at the front
@@ -44,12 +46,19 @@ _Stamp = tuple[int, int, int]
 
 
 class Link:
-    """The link of a data directory's exchange folder to a front. ``say`` and ``problem`` take what people should know."""
+    """The link of a data directory's exchange folder to a front. ``say`` and ``problem`` take what people should know; a round sends
+    what is published for at most about so many ``seconds``, so that requests never wait for large data."""
 
     def __init__(
-        self, config: Config, front: Front, say: Callable[[str], None], problem: Callable[[RunnerError], None]
+        self,
+        config: Config,
+        front: Front,
+        say: Callable[[str], None],
+        problem: Callable[[RunnerError], None],
+        seconds: float = SENDING,
     ) -> None:
         self.config, self.front, self.say, self.problem = config, front, say, problem
+        self.seconds = seconds
         self.inbox = Inbox(config.inbox)
         self._there: dict[
             str, _Stamp
@@ -81,21 +90,22 @@ class Link:
                 pause = min(PAUSES[1], 2 * pause)
 
     def round(self) -> bool:
-        """Send what the front has not, and bring what it has, of large requests a part; whether parts are left.
+        """Send what the front has not, of much a part, and bring what it has, of large requests a part; whether parts are left.
 
         Raises LinkDown, OSError of our disk.
         """
         if not self.front.known:
             self._there.clear()
             self.front.enter()
-        self._publish()
-        more = self._bring()
+        more = not self._publish()
+        more |= self._bring()
         with atomic_file(self.config.home / FILE, mode=0o600) as file:
             file.write(schemas.canonical({"front": self.front.url}))
         return more
 
-    def _publish(self) -> None:
-        root = self.config.published
+    def _publish(self) -> bool:
+        """Send what the front has not; whether that is all: much takes several rounds, and the pointer goes with the last."""
+        root, whole = self.config.published, True
         new = {name: stamp for name, stamp in self._replaced() if self._there.get(name) != stamp}
         pointer = self._bytes(POINTER) if POINTER in new else None
         moving = new.keys() - {POINTER, ALIVE}
@@ -103,12 +113,14 @@ class Link:
             self._send_missing({"access.json": new["access.json"]})
         if pointer is not None:
             needed = leads_to(root, json.loads(pointer)["audiences"].values())
-            self._send_missing(dict.fromkeys(sorted(needed - self._there.keys()), (0, 0, 0)))
+            missing = dict.fromkeys(sorted(needed - self._there.keys()), (0, 0, 0))
+            whole = self._send_missing(missing, self.seconds)
         self._send_missing({name: new[name] for name in sorted(moving) if name != "access.json"})
-        if pointer is not None:
+        if pointer is not None and whole:
             self._send(POINTER, new[POINTER], pointer)
         if ALIVE in new:
             self._send(ALIVE, new[ALIVE])
+        return whole
 
     def _replaced(self) -> Iterator[tuple[str, _Stamp]]:
         """The files that are not named by their content, and what tells one version from the next."""
@@ -120,19 +132,22 @@ class Link:
                     with suppress(FileNotFoundError):
                         yield name, _stamp(path)
 
-    def _send_missing(self, names: dict[str, _Stamp]) -> None:
-        """Send those of these files that the front has not."""
-        listed = list(names)
+    def _send_missing(self, names: dict[str, _Stamp], seconds: float = math.inf) -> bool:
+        """Send those of these files that the front has not, for so many seconds; whether it has all then."""
+        listed, until = list(names), time.monotonic() + seconds
         for first in range(0, len(listed), MOST_NAMES):
             asked = {name: self._digest(name) for name in listed[first : first + MOST_NAMES]}
             missing = self.front.ask("POST", "missing", asked).get("missing")
             if not isinstance(missing, list):
                 raise LinkDown("it does not say what is missing")
             for name in asked:
-                if name in missing:
-                    self._send(name, names[name])
-                else:
+                if name not in missing:
                     self._there[name] = names[name]
+                    continue
+                self._send(name, names[name])
+                if time.monotonic() > until:
+                    return all(one in self._there for one in listed)
+        return True
 
     def _digest(self, name: str) -> str:
         """SHA-256 of a file; empty for what is named by its content, and for what went away."""

@@ -20,7 +20,8 @@ import pytest
 from runner.exchange.access import Access, Grant, Token, verifier
 from runner.exchange.inbox import Inbox, Refused, Request, answer, answered
 from runner.exchange.link import Key
-from runner.exchange.published import Published, Publisher
+from runner.exchange.pieces import Pieces, keep
+from runner.exchange.published import FILE, Object, Published, Publisher
 from runner.exchange.security import SecurityLog
 from runner.model.config import Config
 from runner.model.errors import RunnerError
@@ -30,6 +31,7 @@ from runner.web.routes import rules
 from runner.web.sessions import Sessions
 from runner.work.front import SLICE, Front, LinkDown, check_front
 from runner.work.link import MOST_HERE, Link, last_contact
+from schemas import canonical
 from tests.worlds.proxy import Proxy, proxy
 from tests.worlds.site import serving
 from tests.worlds.small_disk import small_disk
@@ -120,6 +122,32 @@ def here(tmp_path: Path) -> Here:
     config = Config(root=tmp_path, home=tmp_path / "home", truths=None, web=tmp_path / "work")
     config.home.mkdir()
     return Here(config, Key.at(tmp_path / "link.key"), [], [])
+
+
+def test_a_large_file_takes_several_rounds_in_which_requests_come(here: Here, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 200
+    (tmp_path / "large").write_bytes(content)
+    with front_of(here.key.public, tmp_path / "front") as away:
+        here.publish("one")
+        here.link(away.url).round()
+        to = Publisher(here.config.published)
+        found = keep(to, tmp_path / "large", 10_000)
+        kept = to.keep(canonical({**found.as_dict(), "name": "large"}))
+        to.publish({"public": [Object("data/mini/dev/inputs/large", FILE, "large", kept)]})
+        link = Link(here.config, Front(away.url, here.key), here.said.append, here.problems.append, 0.0)
+        away.ask()
+        assert link.round(), "something is left"
+        assert away.published.view("public").get("tasks/mini/main"), "the pointer goes with the last of it"
+        assert len(Inbox(here.config.inbox).waiting()) == 1
+        rounds = 1
+        while link.round():
+            rounds += 1
+        assert rounds >= len(found.pieces)
+        one = away.published.view("public").get("data/mini/dev/inputs/large")
+        assert one is not None
+        got = Pieces.read(away.published.view("public").data(one))
+        assert b"".join(got.blocks(away.published.root, 0, got.size)) == content
+        assert httpx2.get(f"{away.url}/tasks/mini/data/dev/inputs/large", trust_env=False).content == content
 
 
 def test_what_is_published_goes_and_requests_come_and_are_forgotten_once_answered(

@@ -11,13 +11,19 @@ _PLACE = re.compile(r' (id|for|aria-labelledby|aria-describedby)="|(?<= href="#)
 
 
 def rows(first: str, second: str) -> list[tuple[str, str]]:
-    """Two pieces in rows, of which each is HTML that is whole by itself: what stands before the parts, then part beside part; one row where
-    either has no parts. Places in them have names that the other side's have not."""
+    """Two pieces in rows, of which each is HTML that is whole by itself: what stands before the parts, then part beside part, without those that
+    are the same in both; one row where either has no parts. Places in them have names that the other side's have not."""
     ours, theirs = (_PLACE.sub(rf"\g<0>{side}-", piece) for piece, side in ((first, "a"), (second, "b")))
     parts = _parts(ours), _parts(theirs)
     if len(parts[0]) == 1 or len(parts[1]) == 1:
         return [(ours, theirs)]
-    return list(zip_longest(*parts, fillvalue=""))
+    same = [one == other for one, other in zip(_parts(first)[1:], _parts(second)[1:], strict=False)]
+    told = (
+        f'<p class="muted">Alike in both, and left out: {sum(same)} of {len(same)}.</p>' if any(same) else ""
+    )
+    head, *others = zip_longest(*parts, fillvalue="")
+    apart = [row for n, row in enumerate(others) if n >= len(same) or not same[n]]
+    return [(head[0] + told, head[1] + told), *apart]
 
 
 def _parts(piece: str) -> list[str]:

@@ -41,6 +41,7 @@ READERS = {
             "events",
         ),
         *("work", "front", "serve", "site", "site build"),
+        *("worker", "cluster", "cluster show", "cluster scheduler", "cluster certificates"),
         *(
             "team",
             "team add",

@@ -13,13 +13,13 @@ from runner.model.errors import INTERRUPTED, RunnerError, disk_error
 def load_commands() -> None:
     """Each noun registers its commands by being imported; the help lists them in this order."""
     from runner.cli.commands import (  # noqa: F401
+        cluster,
         compare,
         data,
         evaluate,
         labels,
         leaderboard,
         organise,
-        reevaluate,
         review,
         rounds,
         runs,

@@ -310,11 +310,15 @@ def find_image(engine: Images, name: str) -> ImageRef | None:
         return None
 
 
-class Engine(Probe, Images, Protocol):
-    """A container engine that can enforce the sandbox."""
+class Filled(Protocol):
+    """What keeps data in volumes named by their digests."""
 
     def data_volume(self, digest: str, fill: Fill) -> Volume:
         """A digest-named volume, filled once through the engine's API, to be mounted read-only."""
+
+
+class Engine(Filled, Probe, Images, Protocol):
+    """A container engine that can enforce the sandbox."""
 
     def session(
         self,

@@ -69,42 +69,67 @@ def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = NotStopp
     being stopped, and E301 when the engine is gone: then nothing of this attempt stays. Where the dataset has first cases,
     a run that does not end well on them is not executed on the others.
     """
-    _refuse_what_cannot_work(job, engine)
+    refuse_what_cannot_work(job, engine)
     staging = archive.begin(job.task.id, job.run_id)
     try:
-        write_json(staging.path / "lock.json", job.lock)
-        name = engine_attempt(job.run_id, staging.number)
-        stopped = partial(stop.cancelled, job.run_id)
-        energy = Energy.now(engine.info())
-        executed, first = _first_cases(job, engine, f"{name}-first", staging.path, stopped)
-        if executed is None:
-            executed = workflow(job.workflow)(job, engine, name, staging.path, stopped)
-        if executed.verdict.name == "cancelled" and stop.stopping():
-            raise KeyboardInterrupt
-        record = {**_run_record(job, staging, executed, engine), **first}
-        if job.workflow != "upload":
-            record["machine"] = machine_of(engine.info()) | {"energy": energy.used()}
-        return archive.seal(staging, record)
+        return archive.seal(
+            staging, perform(job, first_cases(job), staging.number, staging.path, engine, stop)
+        )
     except BaseException:
         archive.discard(staging)
         raise
 
 
-def _first_cases(
-    job: Job, engine: Engine, name: str, staging: Path, stopped: Callable[[], bool]
+def perform(
+    job: Job,
+    first: Job | None,
+    number: int,
+    folder: Path,
+    engine: Engine,
+    stop: Stop = NotStoppable(),
+    *,
+    name: str = "",
+) -> dict[str, Any]:
+    """Run ``job`` once and leave its files in ``folder``; nothing is archived.
+
+    ``first`` is the same on the first cases (:func:`first_cases`), ``name`` the one by which the engine knows its containers
+    (empty: the attempt's). Returns the content of run.json. Raises as :func:`execute`.
+    """
+    write_json(folder / "lock.json", job.lock)
+    name = name or engine_attempt(job.run_id, number)
+    stopped = partial(stop.cancelled, job.run_id)
+    energy = Energy.now(engine.info())
+    executed, facts = _on_first_cases(first, engine, f"{name}-first", folder, stopped)
+    if executed is None:
+        executed = workflow(job.workflow)(job, engine, name, folder, stopped)
+    if executed.verdict.name == "cancelled" and stop.stopping():
+        raise KeyboardInterrupt
+    record = {**_run_record(job, number, folder, executed, engine), **facts}
+    if job.workflow != "upload":
+        record["machine"] = machine_of(engine.info()) | {"energy": energy.used()}
+    return record
+
+
+def first_cases(job: Job) -> Job | None:
+    """The same work on the first cases of a job's dataset; None where it has none, or no more than them. Raises E402."""
+    topics = job.dataset.smoke if job.workflow != "upload" else None
+    first = topics and part(job.dataset, job.task.scenarios[job.scenario], topics)
+    return job.on(first) if first else None
+
+
+def _on_first_cases(
+    job: Job | None, engine: Engine, name: str, staging: Path, stopped: Callable[[], bool]
 ) -> tuple[Executed | None, dict[str, Any]]:
-    """Execute a job on the first cases of its dataset, where it has some.
+    """Execute what :func:`first_cases` gave.
 
     Returns how that ended, with its files in ``staging``, where that is the end of the run, otherwise None; and what run.json
     says of them: the attempt started with them.
     """
-    topics = job.dataset.smoke if job.workflow != "upload" else None
-    first = topics and part(job.dataset, job.task.scenarios[job.scenario], topics)
-    if not first:
+    if job is None:
         return None, {}
-    folder = staging / "first-cases"
+    topics, folder = job.dataset.sample, staging / "first-cases"
     folder.mkdir()
-    executed = workflow(job.workflow)(job.on(first), engine, name, folder, stopped)
+    executed = workflow(job.workflow)(job, engine, name, folder, stopped)
     verdict, used = executed.verdict, executed.exit.resources if executed.exit else Resources()
     facts = {"topics": topics, "verdict": verdict.name, "wall_seconds": used.wall_seconds}
     record = {"first_cases": {**facts, "cpu_seconds": used.cpu_seconds}}
@@ -118,13 +143,13 @@ def _first_cases(
     return replace(executed, verdict=replace(verdict, warnings=said)), record
 
 
-def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) -> dict[str, Any]:
+def _run_record(job: Job, number: int, folder: Path, executed: Executed, engine: Engine) -> dict[str, Any]:
     """The content of run.json (schema ``run``)."""
     verdict, exit_, info = executed.verdict, executed.exit, engine.info()
     return {
         "schema_version": 1,
         "run_id": job.run_id,
-        "attempt": staging.number,
+        "attempt": number,
         "lock_digest": job.lock_digest,
         "started": executed.started,
         "finished": executed.finished,
@@ -134,7 +159,7 @@ def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) 
         "log_truncated": bool(exit_ and exit_.log_truncated),
         "output": {
             "file": executed.run_file,
-            "files": [_file_record(staging.path / "output" / name) for name in executed.collected.files],
+            "files": [_file_record(folder / "output" / name) for name in executed.collected.files],
             "refused": [list(pair) for pair in executed.collected.refused],
             "bytes": executed.collected.bytes,
             "full": executed.collected.full,
@@ -148,8 +173,8 @@ def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) 
     }
 
 
-def _refuse_what_cannot_work(job: Job, engine: Engine) -> None:
-    """What this engine can never give must not look like a failure: neither the software's nor, tried again, ours."""
+def refuse_what_cannot_work(job: Job, engine: Engine) -> None:
+    """What this engine can never give must not look like a failure: neither the software's nor, tried again, ours. Raises E304, E305."""
     if job.workflow == "upload":
         return
     engine.require([job.limits])

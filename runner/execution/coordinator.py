@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from runner.execution.attempt import evaluate, execute
+from runner.execution.cluster.executor import over_hosts
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
@@ -310,7 +311,8 @@ class Coordinator:
         left = replace(todo, work=tuple(p for p in todo.work if p.run.id not in unusable))
         workspace = replace(self.workspace, evaluators=evaluators)
         with _interruptible(control), self.listener.progress(len(left.work)) as on_progress:
-            executor = LocalExecutor(engine, workspace, control, jobs=jobs)
+            local = LocalExecutor(engine, workspace, control, jobs=jobs)
+            executor = over_hosts(self.config, local, self.listener.say) or local
             pool = Pool(executor, workspace, control, on_progress=on_progress)
             done = pool.run(left)
         return Result(done, pool.failed | unusable)

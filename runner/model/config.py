@@ -78,7 +78,9 @@ class Config:
     database for the store than SQLite's (``RUNNER_DATABASE``, see :mod:`runner.records.store.postgres`). ``handing_in`` says that this invocation takes submissions in, so that
     what teams wrote is a stranger's. ``person`` is who gives the command (``RUNNER_ACTOR``), for the event log. ``web`` is the folder in which front and work
     meet (``RUNNER_WEB``; None: ``web`` in the data directory). ``news`` says how often the server tells what became of softwares on
-    hidden data (``RUNNER_NEWS``, see :mod:`runner.work.news`). ``origins`` are the names of the settings, each with where it comes from, in words.
+    hidden data (``RUNNER_NEWS``, see :mod:`runner.work.news`). ``cluster`` is the address of the scheduler of a cluster on whose hosts
+    software is executed (``RUNNER_CLUSTER``; None: on this machine), ``artefacts`` where files are laid down for them
+    (``RUNNER_ARTEFACTS``), ``certificates`` the folder with what proves who is who there (``RUNNER_CERTIFICATES``). ``origins`` are the names of the settings, each with where it comes from, in words.
     """
 
     root: Path
@@ -96,6 +98,9 @@ class Config:
     private: Path | None = None
     web: Path | None = None
     news: News = "ten-minutes"
+    cluster: str | None = None
+    artefacts: str | None = None
+    certificates: Path | None = None
 
     @property
     def exchange(self) -> Path:
@@ -181,6 +186,9 @@ def load(
         person=Person.of_the_system() if who is None else Person.named(who),
         web=found.path("web", "RUNNER_WEB"),
         news=cast(News, found.choice("news", "RUNNER_NEWS", get_args(News))),
+        cluster=found.value("cluster", "RUNNER_CLUSTER", None),
+        artefacts=found.value("artefacts", "RUNNER_ARTEFACTS", None),
+        certificates=found.path("certificates", "RUNNER_CERTIFICATES"),
         origins=tuple(found.origins.items()),
     )
 

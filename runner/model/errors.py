@@ -161,6 +161,10 @@ _TEXTS = {
         "the server does not answer, or not as it should",
         "Nothing answers at the server's address, the connection broke off, or the server refuses or fails. What was sent as a whole is kept there; the same command goes on.",
     ),
+    "E313": (
+        "the cluster or its artefact store cannot be used",
+        "The scheduler of a cluster, its hosts, or the place where files are laid down for them does not answer or refuses.",
+    ),
     # E4xx: organiser's files
     "E401": (
         "task.yaml is not valid",

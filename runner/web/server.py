@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runner.exchange.address import note_address
+from runner.exchange.confined import close_calls, confine
 from runner.exchange.inbox import Inbox
 from runner.exchange.link import public_bytes
 from runner.exchange.oidc import Provider
 from runner.exchange.published import Damaged, Published
 from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock
-from runner.web.confined import close_calls, confine
 from runner.web.door import HEADERS, Door
 from runner.web.guard import MOST_CONNECTIONS, MOST_HEAD, Guard
 from runner.web.limits import Waiting

@@ -329,5 +329,5 @@ def test_one_command_serves_and_ends_in_order(project: Project) -> None:
     finally:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
-    # What it says of one user depends on the kernel: tests/runner/web/test_confined.py
+    # What it says of one user depends on the kernel: tests/runner/exchange/test_confined.py
     assert "one user here" in err and "Traceback" not in out + err and "E306" not in err, out + err

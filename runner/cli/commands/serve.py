@@ -133,7 +133,7 @@ def serve(
     work has, it says CAUTION.
     """
     from runner.cli.serving import PAGE, TWO_USERS, check_address, check_installed, check_proxies, supervise
-    from runner.web.confined import offered
+    from runner.exchange.confined import offered
 
     check_installed()
     check_address(bind, url)

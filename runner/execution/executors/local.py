@@ -17,18 +17,31 @@ from runner.execution.workspace import Workspace
 from runner.records.archive import Attempt, Evaluation
 from runner.submissions.kept import take_image
 
+Results = queue.Queue[tuple[Planned, Result]]
+
 
 class LocalExecutor:
-    """This machine. ``jobs`` bounds how many containers run at once, besides what the machine bounds."""
+    """This machine. ``jobs`` bounds how many containers run at once, besides what the machine bounds.
+
+    What comes of steps is put into ``results``, where somebody else's comes, too.
+    """
 
     fixed = True
 
-    def __init__(self, engine: Engine, workspace: Workspace, stop: Stop, *, jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        workspace: Workspace,
+        stop: Stop,
+        *,
+        jobs: int | None = None,
+        results: Results | None = None,
+    ) -> None:
         self.engine, self.workspace, self.stop = engine, workspace, stop
         self.host = Host.of(engine.info(), jobs)
         self.rooms = Rooms(engine, self.host.slots)
         self._workers = ThreadPoolExecutor(self.host.slots, thread_name_prefix="worker")
-        self._results: queue.Queue[tuple[Planned, Result]] = queue.Queue()
+        self.results: Results = queue.Queue() if results is None else results
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -58,16 +71,16 @@ class LocalExecutor:
     def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
         """See :class:`Executor`."""
         try:
-            return self._results.get(timeout=timeout)
+            return self.results.get(timeout=timeout)
         except queue.Empty:
             return None
 
     def _work(self, planned: Planned) -> None:
         """In a worker: one step. Whatever happens comes back as a result."""
         try:
-            self._results.put((planned, self._step(planned)))
+            self.results.put((planned, self._step(planned)))
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
-            self._results.put((planned, error))
+            self.results.put((planned, error))
 
     def _step(self, planned: Planned) -> Attempt | Evaluation:
         run, archive = planned.run, self.workspace.store.archive

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount, Volume
+from runner.engines.base import Cancelled, ContainerSpec, Engine, Filled, Handle, Mount, Volume
 from runner.execution.job import Executed, Job
 from runner.execution.workflows.starting import begin, conclude, keep_logs
 from runner.model.container import Collected, Exit, ImageRef
@@ -47,7 +47,7 @@ def _execute(
 ) -> tuple[Exit, Collected]:
     assert job.image is not None
     image, limits = engine.resolve(job.image), job.limits
-    mounts = [Mount(inputs_volume(job, engine), INPUT), *model_mounts(job, engine), *_input_runs(job, engine)]
+    mounts = data_mounts(job, engine)
     labels = {"run": job.run_id, "team": job.team}
     visibility = job.dataset.visibility
     with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
@@ -62,6 +62,11 @@ def _execute(
         )
 
 
+def data_mounts(job: Job, engine: Filled) -> list[Mount]:
+    """All data that the software is given, in volumes that are filled where they are not there. Raises E402, E306, E307."""
+    return [Mount(inputs_volume(job, engine), INPUT), *model_mounts(job, engine), *_input_runs(job, engine)]
+
+
 def software_spec(
     job: Job, image: ImageRef, mounts: Sequence[Mount], join: Handle | None = None
 ) -> ContainerSpec:
@@ -70,13 +75,13 @@ def software_spec(
     return replace(spec, exceptions=job.exceptions)
 
 
-def inputs_volume(job: Job, engine: Engine) -> Volume:
+def inputs_volume(job: Job, engine: Filled) -> Volume:
     """The volume with the part of the inputs that the job's scenario shows."""
     view = job.task.scenarios[job.scenario]
     return engine.data_volume(str(job.lock["digests"]["view"]), partial(view_files, job.dataset, view))
 
 
-def model_mounts(job: Job, engine: Engine) -> list[Mount]:
+def model_mounts(job: Job, engine: Filled) -> list[Mount]:
     """The task's models at their paths. Raises E402 when one has another content than task.yaml says."""
     return [
         Mount(engine.data_volume(m.digest.removeprefix("sha256:"), partial(_model_files, m)), m.target)
@@ -97,7 +102,7 @@ def _model_files(model: Model) -> list[tuple[PurePosixPath, Path]]:
     return folder_files(model.path)
 
 
-def _input_runs(job: Job, engine: Engine) -> list[Mount]:
+def _input_runs(job: Job, engine: Filled) -> list[Mount]:
     paths = input_run_paths([source.name for source in job.input_runs])
     mounts = []
     for source in job.input_runs:

@@ -1,6 +1,6 @@
-"""The front keeps itself out of everything but its own folders, where the kernel offers that.
+"""A process keeps itself out of everything but its own folders, where the kernel offers that.
 
-It is a second wall: the first is another user. By Landlock (Linux 6.2) files that are not named here cannot be opened any more, by
+What faces strangers does: the front, and the process that holds the line to a cluster. It is a second wall: the first is another user. By Landlock (Linux 6.2) files that are not named here cannot be opened any more, by
 nothing that this process becomes, and processes of others cannot be traced or (Linux 6.12) ended. By a filter of system calls it
 makes no sockets but those of the internet, so that those of an engine, a message bus or a log on this machine are closed to it;
 types nothing into a terminal; and changes neither owners nor attributes of files, nor how other processes run.
@@ -60,7 +60,7 @@ class _Beneath(ctypes.Structure):
 
 
 def confine(readable: Iterable[Path], writable: Iterable[Path]) -> bool:
-    """Close all files to this process but these folders, programs, and what of ``/etc`` everybody may read.
+    """Close all files to this process but these folders and files, programs, and what of ``/etc`` everybody may read.
 
     Folders that are not there are made; temporary files go to the first of ``writable``. To be called before there are threads.
 
@@ -74,8 +74,9 @@ def confine(readable: Iterable[Path], writable: Iterable[Path]) -> bool:
     if version < _VERSION:
         return False
     shown, own = list(readable), list(writable)
-    for folder in (*shown, *own):  # a rule is of a folder that there is
-        folder.mkdir(parents=True, exist_ok=True)
+    for folder in (*shown, *own):  # a rule is of what there is
+        if not folder.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
     rules = _Rules(_ALL, 0, _SCOPED if version >= 6 else 0)
     size = ctypes.sizeof(rules) if version >= 6 else ctypes.sizeof(ctypes.c_uint64)
     made = _call(_CREATE, ctypes.byref(rules), size, 0)
@@ -95,7 +96,7 @@ def confine(readable: Iterable[Path], writable: Iterable[Path]) -> bool:
 
 
 def offered() -> bool:
-    """Whether this kernel keeps a front that runs as the same user as work from all that work has: files, processes and sockets."""
+    """Whether this kernel keeps such a process from all that others of the same user have: files, processes and sockets."""
     return _call(_CREATE, None, 0, 1, fails=False) >= 6 and platform.machine() in _MACHINES
 
 

@@ -19,7 +19,7 @@ import pytest
 PROGRAM = """
 import asyncio, json, os, socket, sqlite3, subprocess, sys, tempfile
 from pathlib import Path
-from runner.web.confined import close_calls, confine
+from runner.exchange.confined import close_calls, confine
 home, exchange = Path(sys.argv[1]), Path(sys.argv[2])
 if not confine([exchange / "published"], [exchange / "front", exchange / "inbox"]):
     sys.exit(7)
@@ -107,7 +107,7 @@ def test_nothing_but_its_own_folders_is_open(tmp_path: Path) -> None:
 
 TERMINAL = """
 import ctypes, errno, fcntl, json, os, platform, sys, termios
-from runner.web.confined import close_calls
+from runner.exchange.confined import close_calls
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # as where the operator's shell starts it
 assert close_calls()
 raw = ctypes.CDLL(None, use_errno=True).syscall
@@ -143,7 +143,7 @@ def test_nothing_is_typed_into_a_terminal_that_it_has() -> None:
 
 OTHERS = """
 import json, os, resource, subprocess, sys
-from runner.web.confined import close_calls
+from runner.exchange.confined import close_calls
 path, parent = sys.argv[1], os.getppid()
 calls = {
     "owner": lambda: os.chown(path, -1, os.getgid()),

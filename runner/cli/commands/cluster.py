@@ -1,0 +1,182 @@
+"""More than one machine: hosts that execute software, and what brings them together."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.cli import context, options, output
+from runner.cli.app import app, group
+
+if TYPE_CHECKING:
+    from runner.execution.cluster.host import Station
+
+cluster = group(
+    "cluster", "Hosts on which software is executed: their certificates, and what brings them together."
+)
+GIB = 1 << 30
+CertificatesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificates",
+        envvar="RUNNER_CERTIFICATES",
+        help="Folder with ca.pem, cert.pem and key.pem of this machine.",
+    ),
+]
+
+
+@app.command(
+    epilog="Examples:  runner worker tls://10.0.0.1:8786 --artefacts file:///srv/artefacts --certificates /etc/proctor/host2"
+)
+def worker(
+    scheduler: Annotated[str, typer.Argument(help="Address of the scheduler: tls://HOST:PORT.")],
+    artefacts: Annotated[
+        str,
+        typer.Option(
+            "--artefacts", envvar="RUNNER_ARTEFACTS", help="Where files are laid down for hosts, and by them."
+        ),
+    ],
+    certificates: CertificatesOption = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What the host is called; default: as its system says.")
+    ] = None,
+    state: Annotated[
+        Path, typer.Option("--state", help="A folder of its own, for what it keeps.", show_default=False)
+    ] = Path("/var/lib/proctor-worker"),
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="At most so many softwares at once.")
+    ] = None,
+    keep: Annotated[
+        int, typer.Option("--keep", min=1, help="GiB of data and images kept for the next runs.")
+    ] = 50,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="A word about this host; may be given several times.")
+    ] = None,
+) -> None:
+    """Execute software on this machine for a coordinator elsewhere, until it is ended: what runs then is done first."""
+    from runner.execution.cluster.line import check_certificates, check_installed
+    from runner.execution.cluster.members import work
+
+    check_installed()
+    scheme, _, place = scheduler.partition("://")
+    check_certificates(scheme, place, certificates)
+    station = _station(
+        name or platform.node(), artefacts, state.absolute(), jobs, keep * GIB, tuple(label or ())
+    )
+    try:
+        work(station, scheduler, certificates, output.say)
+    finally:
+        station.engine.close()
+
+
+def _station(
+    name: str, artefacts: str, state: Path, jobs: int | None, keep: int, labels: tuple[str, ...]
+) -> Station:
+    """This machine as a host. Raises E301, E302 and E305 where its engine cannot run software as it has to be run."""
+    from runner.execution.cluster.artefacts import Artefacts
+    from runner.execution.cluster.cache import Cache
+    from runner.execution.cluster.host import Station
+    from runner.model.config import Config
+    from runner.model.errors import disk_error
+    from runner.provision.engine import open_engine
+
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(f"{state} cannot be made", error) from error
+    config = Config(root=state, home=state, truths=None, engine=os.environ.get("DOCKER_HOST") or None)
+    store = Artefacts(artefacts)
+    engine = open_engine(config, output.say)
+    engine.require()
+    gone = engine.reap()
+    if gone:
+        output.say(f"removed what an earlier worker left: {len(gone)}")
+    return Station(name, engine, store, Cache(state / "cache", store, keep), jobs, labels)
+
+
+@cluster.command(
+    epilog="Examples:  runner cluster scheduler --listen tls://10.0.0.1:8786 --certificates /etc/proctor/host1"
+)
+def scheduler(
+    listen: Annotated[
+        str, typer.Option("--listen", help="Where hosts and coordinator find it: tls://HOST:PORT.")
+    ],
+    certificates: CertificatesOption = None,
+    gone_after: Annotated[
+        int, typer.Option("--gone-after", min=5, help="Seconds after which a host that says nothing is lost.")
+    ] = 30,
+) -> None:
+    """Bring hosts and coordinator together, until it is ended. It keeps nothing: it can be ended and started at any time."""
+    from runner.execution.cluster.line import check_certificates, check_installed
+    from runner.execution.cluster.members import schedule
+
+    check_installed()
+    scheme, _, place = listen.partition("://")
+    check_certificates(scheme, place, certificates)
+    schedule(listen, certificates, output.say, gone_after)
+
+
+@cluster.command(epilog="Examples:  runner cluster show  |  runner cluster show --json")
+def show(as_json: options.JsonOption = False) -> None:
+    """Show the hosts that are there, what they have and are at, and why one is given no work."""
+    from runner.engines.sandbox import sandbox_digest
+    from runner.execution.cluster.artefacts import Artefacts
+    from runner.execution.cluster.executor import unfit
+    from runner.execution.cluster.line import hosts_now
+
+    where = context.config()
+    found, problems = hosts_now(where)
+    sandbox = sandbox_digest(context.machine(where).own_profile())
+    store = Artefacts(where.artefacts or "")
+    rows = [
+        {"address": address, "why_not": unfit(said, sandbox, store), **said}
+        for address, said in sorted(found.items())
+    ]
+    for problem in problems:
+        output.say(problem)
+    if as_json:
+        output.as_json(rows)
+        return
+    output.table(
+        ["Host", "Address", "Processors", "Memory", "At work", "Kept", "Given work"],
+        [
+            [
+                str(row.get("name", "")),
+                row["address"],
+                str(row.get("cpus", "")),
+                _gib(row.get("memory")),
+                str(len(row.get("at_work") or ())),
+                _gib(row.get("cached")),
+                row["why_not"] or "yes",
+            ]
+            for row in rows
+        ],
+    )
+    if not rows:
+        output.say("no host is there: runner worker on each of them")
+
+
+def _gib(size: object) -> str:
+    return f"{size / GIB:.1f} GiB" if isinstance(size, int | float) else ""
+
+
+@cluster.command(epilog="Examples:  runner cluster certificates /etc/proctor 10.0.0.1 host2.example.org")
+def certificates(
+    folder: Annotated[Path, typer.Argument(help="Where they are made; the authority's key stays in it.")],
+    hosts: Annotated[list[str], typer.Argument(help="Names or addresses of the machines.")],
+) -> None:
+    """Make a key and a certificate for each machine of a cluster, signed by an authority that is good for nothing else.
+
+    Take each machine its own folder, and no other. Machines that evaluate have to have another authority than those that
+    execute software: make it in another folder.
+    """
+    from runner.cli.serving import check_installed
+    from runner.execution.cluster.certificates import make
+
+    check_installed("cryptography")
+    for made in make(folder.absolute(), hosts):
+        output.data(str(made))

@@ -1,0 +1,169 @@
+"""The artefact store: where the coordinator and the hosts of a cluster lay down files for each other.
+
+Any address that fsspec understands will do (a folder that all machines share, S3 and what is compatible, SSH). Contents are
+kept under their SHA-256 and verified by whoever takes them out, so nobody has to believe the store.
+``contents/<2 digits>/<sha256>`` is what the coordinator brings, ``attempts/<home>/<attempt>/<file>`` what a host delivers; its
+``manifest.json`` comes last, and what has none was never delivered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from runner.model.errors import PlatformError
+from runner.records.contents import Content
+from runner.records.files import MAX_JSON, file_sha256
+
+MANIFEST = "manifest.json"
+_PIECE = 1 << 20
+
+
+class Artefacts:
+    """The store at an address. Used by several threads. Raises E313 where it cannot be read or written."""
+
+    def __init__(self, address: str) -> None:
+        from fsspec.core import url_to_fs
+
+        self.address, self.place = address, _plain(address)
+        with _answering(address):
+            self._fs, self._root = url_to_fs(address)
+
+    def put(self, path: Path) -> Content:
+        """Bring a file; one that is there already is not sent again. Returns its digest and size."""
+        content = Content(file_sha256(path), path.stat().st_size)
+        if not self.has(content):
+            self._write(path, self._place(content.sha256))
+        return content
+
+    def put_bytes(self, data: bytes) -> Content:
+        """Bring some bytes. Returns their digest and size."""
+        content = Content(hashlib.sha256(data).hexdigest(), len(data))
+        if not self.has(content):
+            with self._writing(self._place(content.sha256)) as stream:
+                stream.write(data)
+        return content
+
+    def has(self, content: Content) -> bool:
+        """Whether a content is there, as far as its size tells."""
+        with _answering(self.address):
+            try:
+                return bool(self._fs.info(self._place(content.sha256))["size"] == content.size)
+            except FileNotFoundError:
+                return False
+
+    def fetch(self, content: Content, target: Path) -> None:
+        """Write a content to the new file ``target``. Raises E313 also where it is missing or another one."""
+        self._read(self._place(content.sha256), content, target)
+
+    def get_bytes(self, content: Content) -> bytes:
+        """A content as bytes. Raises as :meth:`fetch`."""
+        with _answering(self.address), self._fs.open(self._place(content.sha256), "rb") as stream:
+            data = bytes(stream.read(content.size + 1))
+        if (hashlib.sha256(data).hexdigest(), len(data)) != content:
+            raise _another(self._place(content.sha256))
+        return data
+
+    def deliver(self, name: str, files: Mapping[str, Path], facts: Mapping[str, Any]) -> None:
+        """Lay down the files of an attempt under its ``name``, and then its manifest, which has ``facts``, too."""
+        listed = {}
+        for file, path in files.items():
+            listed[file] = [file_sha256(path), path.stat().st_size]
+            self._write(path, self._attempt(name, file))
+        text = json.dumps({**facts, "files": listed}, sort_keys=True).encode()
+        with self._writing(self._attempt(name, MANIFEST)) as stream:
+            stream.write(text)
+
+    def delivered(self, home: str) -> list[str]:
+        """The attempts that were delivered whole under names that begin with ``home`` and a slash: what is behind it, sorted."""
+        with _answering(self.address):
+            self._fs.invalidate_cache()
+            found = self._fs.glob(f"{self._root}/attempts/{home}/*/{MANIFEST}")
+        return sorted(str(path).rsplit("/", 2)[-2] for path in found)
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        """What a host says that it delivered: unchecked but for being a JSON object of bounded size. Raises E313."""
+        with _answering(self.address), self._fs.open(self._attempt(name, MANIFEST), "rb") as stream:
+            data = stream.read(MAX_JSON + 1)
+        try:
+            read = json.loads(data[:MAX_JSON]) if len(data) <= MAX_JSON else None
+        except (ValueError, RecursionError):
+            read = None
+        if not isinstance(read, dict):
+            raise _another(self._attempt(name, MANIFEST))
+        return read
+
+    def take(self, name: str, file: str, content: Content, target: Path) -> None:
+        """Write one file of a delivered attempt to the new file ``target``. Raises as :meth:`fetch`."""
+        self._read(self._attempt(name, file), content, target)
+
+    def forget(self, name: str) -> None:
+        """Remove what was delivered under a name, or half of it; nothing where there is nothing."""
+        with _answering(self.address):
+            folder = f"{self._root}/attempts/{name}"
+            if self._fs.exists(folder):
+                self._fs.rm(folder, recursive=True)
+
+    def _place(self, sha256: str) -> str:
+        return f"{self._root}/contents/{sha256[:2]}/{sha256}"
+
+    def _attempt(self, name: str, file: str) -> str:
+        return f"{self._root}/attempts/{name}/{file}"
+
+    def _write(self, path: Path, place: str) -> None:
+        with self._writing(place) as to, path.open("rb") as source:
+            while piece := source.read(_PIECE):
+                to.write(piece)
+
+    @contextmanager
+    def _writing(self, place: str) -> Iterator[Any]:
+        """A file that is there as a whole or not at all."""
+        part = f"{place}.{secrets.token_hex(4)}"
+        with _answering(self.address):
+            self._fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+            with self._fs.open(part, "wb") as stream:
+                yield stream
+            self._fs.mv(part, place)
+
+    def _read(self, place: str, content: Content, target: Path) -> None:
+        digest, left = hashlib.sha256(), content.size
+        try:
+            with _answering(self.address), self._fs.open(place, "rb") as source, target.open("xb") as to:
+                while left >= 0 and (piece := source.read(min(_PIECE, left + 1))):
+                    left -= len(piece)
+                    digest.update(piece)
+                    to.write(piece)
+            if left != 0 or digest.hexdigest() != content.sha256:
+                raise _another(place)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _answering(address: str) -> Iterator[None]:
+    """Turn whatever a file system of fsspec raises into E313."""
+    try:
+        yield
+    except PlatformError:
+        raise
+    except Exception as error:
+        what, why = f"the artefact store {_plain(address)} cannot be used", f"{type(error).__name__}: {error}"
+        fix = "see that it is there, and that this machine may read and write it"
+        raise PlatformError(what, why=why[:500], fix=fix, code="E313") from error
+
+
+def _another(place: str) -> PlatformError:
+    what = f"{place.rpartition('/')[2]} in the artefact store is not what it should be"
+    return PlatformError(what, fix="remove that file; it is brought again", code="E313")
+
+
+def _plain(address: str) -> str:
+    """An address without what opens it."""
+    scheme, mark, rest = address.rpartition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"

@@ -1,0 +1,70 @@
+"""What a host keeps of the artefact store: contents by digest, verified whenever they are used, bounded in size."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from runner.execution.cluster.artefacts import Artefacts
+from runner.model.errors import disk_error
+from runner.records.contents import Content
+from runner.records.files import file_sha256
+
+
+class Cache:
+    """The contents in ``folder``, of at most ``most`` bytes besides those that are in use. Used by several threads of one process."""
+
+    def __init__(self, folder: Path, artefacts: Artefacts, most: int) -> None:
+        self.folder, self._artefacts, self._most = folder, artefacts, most
+        self._used: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        folder.mkdir(parents=True, exist_ok=True)
+        for part in folder.glob("*.part"):
+            part.unlink()
+
+    @contextmanager
+    def using(self, content: Content) -> Iterator[Path]:
+        """The file of a content, which stays as long as the context lasts. One that was damaged is fetched again.
+
+        Raises E306 when the disk is full, and E313.
+        """
+        with self._lock:
+            self._used[content.sha256] += 1
+        try:
+            yield self._file(content)
+        finally:
+            with self._lock:
+                self._used[content.sha256] -= 1
+
+    def size(self) -> int:
+        """How many bytes are kept."""
+        return sum(entry.stat().st_size for entry in os.scandir(self.folder))
+
+    def _file(self, content: Content) -> Path:
+        path = self.folder / content.sha256
+        try:
+            if path.is_file() and file_sha256(path) == content.sha256:
+                os.utime(path)
+                return path
+            self._make_room(content.size)
+            part = path.with_name(f"{content.sha256}.{secrets.token_hex(4)}.part")
+            self._artefacts.fetch(content, part)
+            part.replace(path)
+        except OSError as error:
+            raise disk_error("the cache of this host cannot be used", error) from error
+        return path
+
+    def _make_room(self, wanted: int) -> None:
+        """Remove what was used longest ago until there is room."""
+        with self._lock:
+            kept = sorted(self.folder.iterdir(), key=lambda path: path.stat().st_mtime)
+            left = sum(path.stat().st_size for path in kept) + wanted - self._most
+            for path in kept:
+                if left > 0 and not self._used[path.name.partition(".")[0]]:
+                    left -= path.stat().st_size
+                    path.unlink()

@@ -1,0 +1,125 @@
+"""The certificates of a cluster: an authority of its own, and a key for each machine, which are good for nothing else."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.model.errors import RunnerError, disk_error
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+DAYS = 400
+AUTHORITY = "authority"  # the folder of the authority's own key, which stays where the certificates are made
+
+
+def make(folder: Path, hosts: Sequence[str]) -> list[Path]:
+    """A folder with ``ca.pem``, ``cert.pem`` and ``key.pem`` for each host (name or address), below ``folder``.
+
+    The authority is made where there is none; hosts that have a folder keep it. Returns the new folders. Raises E306, and E101
+    for a host's name that is none.
+    """
+    for name in hosts:
+        if not name or "/" in name or name.startswith(".") or name == AUTHORITY:
+            raise RunnerError(
+                "E101", f"{name!r} is no name of a host", fix="give names or addresses of machines"
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        key, authority = _authority(folder / AUTHORITY)
+        made = [folder / name for name in hosts if not (folder / name).exists()]
+        for target in made:
+            _write_host(target, key, authority)
+        return made
+    except OSError as error:
+        raise disk_error(f"{folder} cannot be written", error) from error
+
+
+def _authority(folder: Path) -> tuple[Ed25519PrivateKey, x509.Certificate]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    if (folder / "key.pem").is_file():
+        key = serialization.load_pem_private_key((folder / "key.pem").read_bytes(), None)
+        assert isinstance(key, Ed25519PrivateKey)
+        return key, x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    key = Ed25519PrivateKey.generate()
+    name = _name(f"proctor cluster {os.urandom(4).hex()}")
+    certificate = _certificate(name, name, key.public_key(), [], authority=True).sign(key, None)
+    _write(folder, {"key.pem": _pem(key), "ca.pem": _public(certificate)})
+    return key, certificate
+
+
+def _write_host(folder: Path, signing: Ed25519PrivateKey, authority: x509.Certificate) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    builder = _certificate(
+        _name(folder.name), authority.subject, key.public_key(), [folder.name], authority=False
+    )
+    certificate = builder.sign(signing, None)
+    _write(folder, {"key.pem": _pem(key), "cert.pem": _public(certificate), "ca.pem": _public(authority)})
+
+
+def _certificate(subject: Any, issuer: Any, public: Any, names: Sequence[str], *, authority: bool) -> Any:
+    from cryptography import x509
+
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=DAYS))
+        .add_extension(
+            x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True
+        )
+    )
+    if names:
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([_place(name) for name in names]), critical=False
+        )
+    return builder
+
+
+def _place(name: str) -> Any:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _name(text: str) -> Any:
+    from cryptography import x509
+
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text[:64])])
+
+
+def _pem(key: Ed25519PrivateKey) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _public(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir(mode=0o700)
+    for name, data in files.items():
+        with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(data)

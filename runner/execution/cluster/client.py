@@ -1,0 +1,221 @@
+"""The coordinator's line to the scheduler of a cluster: a process of its own.
+
+Dask unpickles what a scheduler or a worker sends, whatever its client is told: whoever has one of them can run code in the
+process that holds the client. So that process is not the coordinator: all files and processes are closed to it but its own
+certificates, and what it says is JSON that the coordinator checks. ``python -m runner.execution.cluster.client`` reads a wish a line and writes what happens a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.exchange.confined import close_calls, confine
+from runner.execution.cluster import host as at_host
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+LOOK = 1.0  # seconds between two looks at the hosts
+GONE = 3  # looks without a host after which what it was doing is lost
+CONNECTING = 30.0  # seconds
+DESCRIBING = 30.0
+MAX_ANSWER = 1 << 20
+SEEN = tuple(
+    map(Path, ("/proc/meminfo", "/proc/stat", "/proc/cpuinfo"))
+)  # what Dask looks at when it is imported
+
+
+def security(certificates: str | None) -> Any:
+    """What Dask needs to talk by TLS with the files of a folder (:mod:`runner.execution.cluster.certificates`); None without one."""
+    if not certificates:
+        return None
+    from distributed.security import Security
+
+    folder = Path(certificates)
+    ca, cert, key = (str(folder / name) for name in ("ca.pem", "cert.pem", "key.pem"))
+    both = [
+        (f"tls_{role}_{what}", file)
+        for role in ("client", "worker", "scheduler")
+        for what, file in (("cert", cert), ("key", key))
+    ]
+    return Security(require_encryption=True, tls_ca_file=ca, **dict(both))  # type: ignore[no-untyped-call]
+
+
+class Line:
+    """The client and what it was asked to do."""
+
+    def __init__(self, client: Client, home: str) -> None:
+        self._client, self._home = client, home
+        self._orders: dict[str, tuple[str, Any]] = {}  # name -> address of its host, and the future
+        self._hosts: dict[
+            str, dict[str, Any] | None
+        ] = {}  # address -> what it says of itself (None: not yet)
+        self._away: dict[str, int] = {}  # address -> looks at which it was not there
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, wishes: asyncio.StreamReader) -> None:
+        """Do what is wished until the other side is gone or wishes it to end, or the scheduler does not answer any more."""
+        look, heard = asyncio.create_task(self._look()), asyncio.create_task(self._hear(wishes))
+        try:
+            await asyncio.wait([look, heard], return_when=asyncio.FIRST_COMPLETED)
+            if look.done() and (error := look.exception()) is not None:
+                say({"failed": f"the scheduler does not answer any more: {type(error).__name__}"})
+        finally:
+            for task in (look, heard, *self._tasks):
+                task.cancel()
+
+    async def _hear(self, wishes: asyncio.StreamReader) -> None:
+        while line := await wishes.readline():
+            wish = json.loads(line)
+            if wish["do"] == "begin":
+                self._begin(wish["name"], wish["host"], wish["order"])
+            elif wish["do"] == "stop":
+                self._spawn(self._stop(wish["host"], wish["names"], wish["drop"]))
+            else:
+                return
+
+    def _begin(self, name: str, host: str, order: list[Any]) -> None:
+        message = json.dumps({"name": name, "order": order}).encode()
+        # Once, there, and never again by Dask: who repeats it is the coordinator, as another attempt.
+        future = self._client.submit(
+            at_host.perform,
+            message,
+            key=name,
+            workers=[host],
+            allow_other_workers=False,
+            retries=0,
+            pure=False,
+        )
+        self._orders[name] = host, future
+        self._spawn(self._follow(name, future))
+
+    async def _follow(self, name: str, future: Any) -> None:
+        try:
+            answer = await future
+            said = json.loads(answer[:MAX_ANSWER])
+        except asyncio.CancelledError:
+            if name in self._orders:
+                self._lose(name, "the scheduler gave it up")
+            return
+        except Exception as error:  # noqa: BLE001 - whatever Dask says of it: nothing came of it
+            self._lose(name, type(error).__name__)
+            return
+        if self._orders.pop(name, None) is not None:
+            say({"ended": name, "answer": said})
+        future.release()
+
+    def _lose(self, name: str, why: str) -> None:
+        if (found := self._orders.pop(name, None)) is not None:
+            say({"lost": name, "why": why})
+            found[1].release()
+
+    async def _stop(self, host: str, names: list[str], drop: bool) -> None:
+        message = json.dumps({"names": names, "drop": drop}).encode()
+        try:
+            await self._client.run(at_host.stop, message, workers=[host], on_error="ignore")
+        except Exception as error:  # noqa: BLE001 - a host that is gone has nothing to stop
+            say({"warning": f"{host} could not be told to stop: {type(error).__name__}"})
+
+    async def _look(self) -> None:
+        """Tell of hosts that come, change and go, now and then."""
+        told = None
+        while True:
+            assert self._client.scheduler is not None
+            info = (await self._client.scheduler.identity(n_workers=-1))["workers"]
+            there = {address: one for address, one in info.items() if one.get("status") == "running"}
+            for address in there:
+                if address not in self._hosts:
+                    self._hosts[address] = None
+                    self._spawn(self._describe(address))
+            for address in [known for known in self._hosts if known not in info]:
+                del self._hosts[address]
+            for address in {host for host, _ in self._orders.values()}:
+                self._away[address] = 0 if address in info else self._away.get(address, 0) + 1
+                if self._away[address] >= GONE:
+                    for name in [name for name, (host, _) in self._orders.items() if host == address]:
+                        self._lose(name, "its host is gone")
+            known = {a: said for a, said in self._hosts.items() if said is not None and a in there}
+            if known != told:
+                say({"hosts": known})
+                told = dict(known)
+            await asyncio.sleep(LOOK)
+
+    async def _describe(self, address: str) -> None:
+        try:
+            future = self._client.submit(
+                at_host.describe,
+                self._home,
+                key=f"describe-{address}-{os.urandom(4).hex()}",
+                workers=[address],
+                allow_other_workers=False,
+                pure=False,
+            )
+            said = json.loads((await asyncio.wait_for(future, DESCRIBING))[:MAX_ANSWER])
+        except Exception as error:  # noqa: BLE001 - it is asked again as long as it is there
+            say({"warning": f"{address} does not say what it is: {type(error).__name__}"})
+            self._hosts.pop(address, None)
+            return
+        if address in self._hosts:
+            self._hosts[address] = said
+
+    def _spawn(self, what: Any) -> None:
+        task = asyncio.create_task(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def say(what: dict[str, Any]) -> None:
+    """Write a line to the coordinator."""
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+async def _main(address: str, home: str, certificates: str | None) -> None:
+    from distributed import Client
+
+    reader = asyncio.StreamReader(limit=MAX_ANSWER)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    try:
+        client = await Client(  # type: ignore[no-untyped-call]
+            address,
+            asynchronous=True,
+            timeout=CONNECTING,
+            security=security(certificates),
+            set_as_default=False,
+        )
+    except (TimeoutError, OSError) as error:
+        say({"failed": f"{address} does not answer: {type(error).__name__}"})
+        return
+    try:
+        await Line(client, home).serve(reader)
+    finally:
+        await client.close(timeout=5)
+
+
+def main(address: str, home: str, own: str, certificates: str | None = None) -> None:
+    """Hold the line until the other side ends it; all but the folder ``own`` and the certificates is closed to this process before.
+
+    Where the kernel cannot do that it is said; whoever has the scheduler may have what this user has then.
+    """
+    folder = Path(own)
+    # Before Dask is imported, which begins threads: walls are those of a thread and of what it begins.
+    closed = confine([*SEEN, *([Path(certificates)] if certificates else [])], [folder]) and close_calls()
+    if not closed:
+        say(
+            {
+                "warning": "CAUTION: this kernel keeps the line to the cluster from nothing: trust its scheduler and hosts"
+            }
+        )
+    os.chdir(folder)
+    asyncio.run(_main(address, home, certificates))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

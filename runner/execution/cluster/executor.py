@@ -1,0 +1,324 @@
+"""Steps done by hosts of a cluster: software is executed there, and everything else on the coordinator's machine.
+
+Truths never travel: runs are evaluated here. A host is ordered one attempt at a time; what it delivers is taken in once, and
+what was lost with it begins anew as another attempt.
+"""
+
+from __future__ import annotations
+
+import platform
+import queue
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Self
+
+import schemas
+from runner.engines.sandbox import sandbox_digest
+from runner.execution.attempt import first_cases
+from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.host import PROTOCOL
+from runner.execution.cluster.line import Line, check_line
+from runner.execution.cluster.order import Bringing, Order, OrderedImage
+from runner.execution.cluster.taking import take_in
+from runner.execution.executors.base import Host, Lost, Result
+from runner.execution.executors.local import LocalExecutor
+from runner.execution.job import Job
+from runner.execution.lock import workflow_of
+from runner.execution.plan import Planned
+from runner.model.config import Config
+from runner.model.errors import CODES, PlatformError, RunnerError
+from runner.records.archive import Attempt, RunArchive
+from runner.records.contents import Content
+from runner.records.staging import Staging
+from runner.submissions.kept import take_image
+from schemas.files import scratch_folder
+
+WAIT = 60.0  # seconds without any host of the cluster after which runs that need one are given up
+SENDING = 4  # attempts that are prepared or taken in at once
+ENDING = 60.0  # seconds for which hosts are waited for when everything ends
+# What is the matter with a host, not with what it was to do: its engine, or its disk.
+HOSTS_OWN = frozenset({"E301", "E302", "E305", "E306", "E311"})
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """An attempt that a host was ordered to make."""
+
+    name: str
+    planned: Planned
+    host: Host
+    job: Job
+    staging: Staging
+
+
+class ClusterExecutor:
+    """Hosts of a cluster, and this machine for what must not leave it.
+
+    Args:
+        local: This machine.
+        line: The line to the scheduler.
+        artefacts: Where files are laid down for the hosts.
+        say: Told what goes wrong with hosts.
+        wait: Seconds for which hosts are waited for.
+    """
+
+    fixed = False
+
+    def __init__(
+        self,
+        local: LocalExecutor,
+        line: Line,
+        artefacts: Artefacts,
+        *,
+        say: Callable[[str], None] = lambda _: None,
+        wait: float = WAIT,
+    ) -> None:
+        self.local, self.line, self.artefacts = local, line, artefacts
+        self.workspace, self.stop = local.workspace, local.stop
+        self._say, self._bringing, self._wait = say, Bringing(artefacts), wait
+        self._home = home_of(self.workspace.store.archive)
+        self._sandbox = sandbox_digest(local.engine.info().seccomp)
+        self._archives: dict[str, Content] = {}  # image -> its archive in the store
+        self._hosts: dict[str, Host] = {}  # by address
+        self._sick: set[str] = set()  # addresses of hosts whose engine or disk failed
+        self._refused: dict[str, str] = {}  # address -> why it is given no work
+        self._left: list[str] = []  # what hosts delivered to a coordinator that was killed
+        self._begun: dict[str, _Begun] = {}
+        self._stopped: set[str] = set()
+        self._results = local.results
+        self._threads = ThreadPoolExecutor(SENDING, thread_name_prefix="cluster")
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        self._left = self._delivered()
+        self.local.__enter__()
+        self.line.start(self._told, self._home)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._end_all()
+            self._threads.shutdown(wait=True)
+            self.line.close()
+        finally:
+            self.local.__exit__(*error)
+
+    def hosts(self) -> Sequence[Host]:
+        """This machine, and those of the cluster that are there."""
+        with self._lock:
+            return (self.local.host, *self._hosts.values())
+
+    def takes(self, host: Host, planned: Planned) -> bool:
+        """Software is executed in the cluster; interactive software, run files and evaluations stay here."""
+        return (host is not self.local.host) == self._travels(planned)
+
+    def expects(self, waiting: Sequence[Planned]) -> bool:
+        """Whether a host may still come: for a while after the last one was there."""
+        return any(map(self._travels, waiting)) and self.line.without_hosts() < self._wait
+
+    def begin(self, planned: Planned, host: Host) -> None:
+        """See :class:`Executor`."""
+        if host is self.local.host:
+            self.local.begin(planned, host)
+        else:
+            self._threads.submit(self._order, planned, host)
+
+    def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
+        """See :class:`Executor`."""
+        self._stop_cancelled()
+        try:
+            return self._results.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    def _travels(self, planned: Planned) -> bool:
+        if planned.step != "execute":
+            return False
+        bundle = self.workspace.bundles[planned.run.submission.id]
+        return workflow_of(bundle, self.workspace.task_for(planned.run.submission)) == "batch"
+
+    def _order(self, planned: Planned, host: Host) -> None:
+        """In a thread: bring what a host needs and order it."""
+        try:
+            job = planned.job or self.workspace.job(planned.run)
+            self.workspace.check_current(job)
+            first = first_cases(job)
+            data, image = self._bringing.data(job, first), self._image(planned, job)
+            archive = self.workspace.store.archive
+            staging = archive.begin(job.task.id, job.run_id)
+            begun = _Begun(f"{self._home}/{staging.path.name}", planned, host, job, staging)
+            try:
+                if (left := self._taken_over(begun)) is not None:
+                    self._results.put((planned, left))
+                    return
+                order = Order(begun.name, staging.number, job, first, image, data)
+                content = self.artefacts.put_bytes(order.dump())
+                with self._lock:
+                    self._begun[begun.name] = begun
+                self.line.begin(begun.name, host.name, content)
+            except BaseException:
+                archive.discard(staging)
+                raise
+            host.holds |= {image.id, *data}
+        except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
+            self._results.put((planned, error))
+
+    def _taken_over(self, begun: _Begun) -> Attempt | None:
+        """The attempt of that run and number that was delivered to a coordinator which was killed before it took it in."""
+        mine = begun.staging.path.name.rpartition("~")[0]
+        for name in [left for left in self._left if left.rpartition("~")[0] == mine]:
+            with suppress(PlatformError):  # it is another one: it is executed again
+                return take_in(
+                    self.artefacts,
+                    f"{self._home}/{name}",
+                    begun.staging,
+                    self.workspace.store.archive,
+                    begun.job,
+                )
+            for path in begun.staging.path.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return None
+
+    def _image(self, planned: Planned, job: Job) -> OrderedImage:
+        """Where hosts get the image: from the registry that it came from, else from an archive that is made once."""
+        bundle = self.workspace.bundles[planned.run.submission.id]
+        image, engine = bundle.data["image"], self.local.engine
+        if digest := image.get("repo_digest"):
+            return OrderedImage(image["id"], repo_digest=digest)
+        with self._lock:
+            known = self._archives.get(image["id"])
+        if known is None:
+            found = take_image(engine, bundle)
+            assert found is not None, "batch software has an image"
+            with scratch_folder(self.workspace.store.archive.root.parent) as folder:
+                engine.save(found, folder / "image.tar")
+                known = self.artefacts.put(folder / "image.tar")
+            with self._lock:
+                self._archives[image["id"]] = known
+        return OrderedImage(image["id"], archive=known)
+
+    def _told(self, what: dict[str, Any]) -> None:
+        """By the line: hosts came or went, or an order ended."""
+        if "hosts" in what:
+            self._see(what["hosts"])
+            return
+        with self._lock:
+            begun = self._begun.pop(str(what.get("ended") or what.get("lost")), None)
+        if begun is not None:
+            self._threads.submit(self._end, begun, what)
+
+    def _see(self, said: Any) -> None:
+        """Take the hosts that are fit for this work; of the others it is told once why not."""
+        there = said if isinstance(said, dict) else {}
+        problems = {address: unfit(one, self._sandbox, self.artefacts) for address, one in there.items()}
+        with self._lock:
+            for address in [known for known in self._hosts if known not in there]:
+                del self._hosts[address]
+            for address, one in there.items():
+                if not problems[address] and address not in self._hosts and address not in self._sick:
+                    self._hosts[address] = _host(address, one)
+        for address, why in problems.items():
+            if why and self._refused.get(address) != why:
+                self._refused[address] = why
+                self._say(f"{schemas.show(address, 100)} is given no work: {why}")
+
+    def _end(self, begun: _Begun, what: dict[str, Any]) -> None:
+        """In a thread: take in what was delivered, also by a host that was lost afterwards."""
+        archive = self.workspace.store.archive
+        result: Result | None = None
+        answer = what.get("answer")
+        answer = answer if isinstance(answer, dict) else {}
+        try:
+            if "delivered" in answer or ("lost" in what and begun.staging.path.name in self._delivered()):
+                result = take_in(self.artefacts, begun.name, begun.staging, archive, begun.job)
+        except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
+            result = error
+        if not isinstance(result, Attempt):
+            archive.discard(begun.staging)
+        with suppress(PlatformError):
+            self.artefacts.forget(begun.name)
+        self._results.put((begun.planned, result or self._without(begun, answer)))
+
+    def _delivered(self) -> list[str]:
+        return self.artefacts.delivered(self._home)
+
+    def _without(self, begun: _Begun, answer: dict[str, Any]) -> BaseException:
+        """Why nothing came of an order."""
+        if "stopped" in answer:
+            return KeyboardInterrupt()
+        if isinstance(error := answer.get("error"), dict):
+            code = str(error.get("code"))
+            what, why, fix = (schemas.show(str(error.get(key, "")), 500) for key in ("what", "why", "fix"))
+            if code in HOSTS_OWN:  # of its engine or its disk: another host may do it
+                with self._lock:
+                    self._sick.add(begun.host.name)
+                    self._hosts.pop(begun.host.name, None)
+                self._say(f"{begun.host.name} is given no more work: {what}. {why}")
+                return Lost(f"{what}, at the host {begun.host.name}")
+            return RunnerError(code if code in CODES else "E308", what, why=why, fix=fix)
+        return Lost(f"the host {begun.host.name} was lost with it")
+
+    def _stop_cancelled(self) -> None:
+        """Tell hosts to end the runs that somebody cancelled."""
+        with self._lock:
+            found = [one for one in self._begun.values() if one.name not in self._stopped]
+        for begun in found:
+            if self.stop.cancelled(begun.job.run_id):
+                self._stopped.add(begun.name)
+                self.line.stop(begun.host.name, [begun.name], drop=self.stop.stopping())
+
+    def _end_all(self) -> None:
+        """Have everything that is going on dropped, and wait until it is; what was delivered by then is taken in."""
+        until = time.monotonic() + ENDING
+        while self._begun and time.monotonic() < until:
+            self._stop_cancelled()
+            time.sleep(0.1)
+        with self._lock:
+            left, self._begun = list(self._begun.values()), {}
+        for begun in left:
+            self._threads.submit(self._end, begun, {"lost": begun.name})
+
+
+def over_hosts(config: Config, local: LocalExecutor, say: Callable[[str], None]) -> ClusterExecutor | None:
+    """The executor of a configuration that names a cluster; None where it names none. Raises E101, E313."""
+    if config.cluster is None:
+        return None
+    check_line(config)
+    artefacts = Artefacts(config.artefacts or "")
+    return ClusterExecutor(local, Line(config.cluster, config.certificates, say), artefacts, say=say)
+
+
+def home_of(archive: RunArchive) -> str:
+    """By which hosts and the store of artefacts know whose attempts are whose: a word for this machine and archive."""
+    return schemas.digest([platform.node(), str(archive.root)])[:16]
+
+
+def _host(address: str, said: Any) -> Host:
+    steps = said["steps"] or int(said["cpus"]) or 1
+    return Host(address, float(said["memory"]) * 0.9, float(said["cpus"]), max(1, int(steps)))
+
+
+def unfit(said: Any, sandbox: str, artefacts: Artefacts) -> str:
+    """Why a host cannot be given work; empty where it can."""
+    if not isinstance(said, dict):
+        return "it does not say what it is"
+    if isinstance(error := said.get("error"), dict):
+        return schemas.show(f"{error.get('what')}. {error.get('why')}", 300)
+    ours = {"protocol": PROTOCOL, "version": version("proctor-ir"), "artefacts": artefacts.place}
+    for key, value in ours.items():
+        if said.get(key) != value:
+            return f"its {key} is {schemas.show(str(said.get(key)), 100)}, ours {value}"
+    if said.get("sandbox") != sandbox:
+        return "its engine has another sandbox than this machine's"
+    numbers = [said.get(key) for key in ("cpus", "memory", "steps")]
+    if not all(isinstance(number, int | float) and number > 0 for number in numbers[:2]):
+        return "it does not say how large it is"
+    return (
+        "" if numbers[2] is None or isinstance(numbers[2], int) else "it does not say how many steps it takes"
+    )

@@ -1,0 +1,106 @@
+"""The processes of a cluster beside the coordinator: its scheduler, and a worker on each host."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from runner.execution.cluster import host
+from runner.execution.cluster.client import security
+
+AGAIN = 2.0  # seconds after which a worker that lost its scheduler looks for it again
+GONE = 30  # seconds after which a worker that says nothing is gone
+Say = Callable[[str], None]
+
+
+def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE) -> None:
+    """Be the scheduler that listens at ``address``, until SIGTERM or Ctrl-C. It keeps nothing and does no work itself.
+
+    A host that says nothing for ``gone`` seconds is lost.
+    """
+    import dask
+    from distributed import Scheduler
+
+    # What goes down with a worker is repeated by the coordinator alone, as another attempt.
+    dask.config.set(
+        {"distributed.scheduler.allowed-failures": 0, "distributed.scheduler.worker-ttl": f"{gone}s"}
+    )
+    place = urlsplit(address)
+
+    async def serve(over: asyncio.Event) -> None:
+        async with Scheduler(
+            protocol=place.scheme,
+            host=place.hostname,
+            port=8786 if place.port is None else place.port,
+            security=security(str(certificates) if certificates else None),
+            dashboard=False,  # it would listen without TLS
+        ) as scheduler:
+            say(f"scheduler at {scheduler.address}")
+            await over.wait()
+
+    asyncio.run(_until_stopped(serve))
+
+
+def work(station: host.Station, address: str, certificates: Path | None, say: Say) -> None:
+    """Be a host of the cluster whose scheduler listens at ``address``, until SIGTERM or Ctrl-C: then what runs is done first."""
+    import dask
+    from distributed import Worker
+    from distributed.core import Status
+
+    dask.config.set({"distributed.worker.daemon": False})
+    host.become(station)
+    info = station.engine.info()
+    steps = station.steps or max(1, int(info.cpus))
+    amounts = {
+        "cpus": info.cpus,
+        "memory": info.memory,
+        "gpus": info.gpus,
+        **dict.fromkeys(station.labels, 1),
+    }
+    resources = {name: float(amount) for name, amount in amounts.items()}
+
+    async def once(over: asyncio.Event) -> None:
+        async with Worker(
+            address,
+            nthreads=steps + 1,  # one to say what it is while all others work
+            name=station.name,
+            resources=resources,
+            memory_limit=0,
+            local_directory=str(station.cache.folder.parent),
+            security=security(str(certificates) if certificates else None),
+            dashboard=False,
+        ) as worker:
+            say(f"{station.name}: takes {steps} at once from {address}")
+            ended = asyncio.create_task(worker.finished())
+            stopped = asyncio.create_task(over.wait())
+            await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
+            stopped.cancel()
+            if over.is_set() and not ended.done():
+                worker.status = Status.paused  # it is given no more
+                while station.at_work and not ended.done():
+                    say(f"{station.name}: {len(station.at_work)} still running")
+                    await asyncio.sleep(1)
+
+    async def serve(over: asyncio.Event) -> None:
+        while not over.is_set():
+            try:
+                await once(over)
+            except (TimeoutError, OSError) as error:
+                say(f"{station.name}: {address} does not answer ({type(error).__name__}); trying again")
+            if not over.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), AGAIN)
+
+    asyncio.run(_until_stopped(serve))
+
+
+async def _until_stopped(serve: Callable[[asyncio.Event], Any]) -> None:
+    over = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, over.set)
+    await serve(over)

@@ -1,0 +1,78 @@
+"""A campaign on hosts of a cluster, with a real engine: by the commands that people give, the boards are those of one machine."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worlds.cluster import Cluster
+from tests.worlds.mini import GOOD, Project, call
+
+# Well on public data, and not where it counts.
+FAILING = f"""
+import os
+if "test-1" in open(os.environ["inputDataset"] + "/queries.jsonl").read(): raise SystemExit(3)
+{GOOD}"""
+
+
+@pytest.fixture
+def hosts(live: Project, tmp_path: Path) -> Iterator[Cluster]:
+    world = Cluster(tmp_path / "cluster")
+    try:
+        world.start_scheduler()
+        for name in ("h1", "h2"):
+            world.start_worker(name, live.docker_host)
+        yield world
+    finally:
+        world.close()
+
+
+MEASURED = ("wall_seconds", "memory_peak", "registered")
+
+
+def board(project: Project, home: Path) -> list[dict[str, Any]]:
+    """The rows of the leaderboard but for what is measured of time and memory."""
+    shown = call(project, "leaderboard", "mini", "--json", env={"RUNNER_HOME": str(home)}).json
+    return [{key: value for key, value in row.items() if key not in MEASURED} for row in shown["rows"]]
+
+
+@pytest.mark.engine
+def test_boards_are_those_of_one_machine(live: Project, hosts: Cluster, tmp_path: Path) -> None:
+    live.write_task()
+    live.software("one", team="alpha")
+    live.software("two", team="beta")
+    live.software("wrong", FAILING, team="gamma")
+    there = {
+        "RUNNER_CLUSTER": hosts.address,
+        "RUNNER_ARTEFACTS": hosts.artefacts,
+        "RUNNER_CERTIFICATES": str(hosts.certificates),
+    }
+    shown = json.loads(call(live, "cluster", "show", "--json", env=there).out)
+    assert {(one["name"], one["why_not"]) for one in shown} == {("h1", ""), ("h2", "")}
+    homes = {tmp_path / "here": {}, tmp_path / "there": there}
+    for home, more in homes.items():
+        env = {"RUNNER_HOME": str(home), **more}
+        for team in ("alpha", "beta", "gamma"):
+            call(live, "submit", "--team", team, env=env)
+        call(live, "evaluate", "--all", env=env, timeout=300)
+        call(live, "store", "verify", env=env)
+    here, elsewhere = (board(live, home) for home in homes)
+    assert here == elsewhere and len(here) >= 2
+    outputs = [
+        {
+            path.parent.name + path.name
+            for path in (home / "archive" / ".contents").rglob("*")
+            if path.is_file()
+        }
+        for home in homes
+    ]
+    assert outputs[0] == outputs[1]
+    records = [json.loads(path.read_text()) for path in (tmp_path / "there" / "archive").rglob("run.json")]
+    assert {one["placed"]["host"] for one in records} <= {"h1", "h2"} and len(records) >= 3
+    hosts.processes["h1"].send_signal(signal.SIGTERM)
+    assert hosts.processes["h1"].wait(30) == 0

@@ -1,0 +1,255 @@
+"""Software executed by hosts of a cluster: real Dask by TLS, scripted engines; whatever fails, every run ends exactly once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runner.engines.fake import FakeEngine
+from runner.execution.attempt import perform
+from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.certificates import make
+from runner.execution.cluster.executor import home_of
+from runner.execution.cluster.line import Line
+from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
+from runner.execution.machine import Machine
+from runner.execution.plan import Selection, plan
+from runner.execution.pool import Control
+from runner.records.files import walk
+from tests.e2e.test_server import until
+from tests.runner.execution.test_coordinator import Notes
+from tests.runner.execution.test_pool import EVALUATOR, World
+from tests.worlds.cluster import ROOT, Cluster, cluster, good
+from tests.worlds.mini import Project
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(tmp_path / "cluster", "h1", "h2") as world:
+        yield world
+
+
+def coordinated(world: World, notes: Notes, hosts: Cluster) -> AbstractContextManager[Coordinator]:
+    """A coordinator whose configuration names the cluster."""
+    found, places = world.project.config, hosts
+    config = replace(
+        found, cluster=places.address, artefacts=places.artefacts, certificates=places.certificates
+    )
+    return coordinating(
+        config, notes, machine=Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
+    )
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    made = World(project)
+    yield made
+    made.close()
+
+
+def carried_out(world: World, hosts: Cluster, meanwhile: Callable[[], object] = lambda: None) -> Result:
+    """Do all there is to do, and something ``meanwhile`` in another thread."""
+    notes = Notes()
+    with coordinated(world, notes, hosts) as coordinator, ThreadPoolExecutor(1) as thread:
+        todo = coordinator.plan(EvaluationRequest())
+        other = thread.submit(meanwhile)
+        try:
+            result = coordinator.run(todo, EvaluationRequest())
+        finally:
+            hosts.go()
+        other.result()
+    assert not result.undone, (result.undone, notes.lines)
+    return result
+
+
+def ended_once(world: World, runs: list[str]) -> set[str]:
+    """Each run has one attempt, which was scored; returns the hosts. Nothing is left in the store of artefacts or begun."""
+    archive = world.store.archive
+    for run in runs:
+        (attempt,) = archive.attempts("mini", run)
+        assert attempt.record()["verdict"]["name"] == "ok" and world.outcome(run).name == "scored"
+    assert archive.live() == {} and not archive.sweep()
+    return {archive.attempt("mini", run, 1).record()["placed"]["host"] for run in runs}
+
+
+def test_softwares_are_executed_by_hosts_and_scored_here(world: World, hosts: Cluster) -> None:
+    runs = [world.hand_in(f"team{n}") for n in range(6)]
+    result = carried_out(world, hosts)
+    assert sorted(result.done) == sorted(runs) and ended_once(world, runs) == {"h1", "h2"}
+    assert not list((hosts.folder / "store" / "attempts").glob("*/*")), "what was delivered was taken in"
+    lock = world.store.archive.attempt("mini", runs[0], 1).lock()
+    assert lock["digests"]["sandbox"], "the lock is that of any machine"
+    brought = b"".join(
+        path.read_bytes() for path in (hosts.folder / "store" / "contents").rglob("*") if path.is_file()
+    )
+    truths = [path for path in world.project.truths.rglob("*") if path.is_file()]
+    assert truths and all(path.read_bytes() not in brought for path in truths)
+    assert str(world.project.truths).encode() not in brought
+
+
+def test_what_went_down_with_a_host_is_executed_again_elsewhere(world: World, hosts: Cluster) -> None:
+    runs = [world.hand_in(f"team{n}", "slow") for n in range(4)]
+
+    def fault() -> None:
+        hosts.begun(4)
+        hosts.kill("h1")
+        hosts.go()
+
+    carried_out(world, hosts, fault)
+    assert ended_once(world, runs) == {"h2"}
+
+
+def test_a_host_that_was_cut_off_and_comes_back_delivers_into_nothing(world: World, hosts: Cluster) -> None:
+    runs = [world.hand_in(f"team{n}", "slow") for n in range(2)]
+
+    def fault() -> None:
+        hosts.begun(2)
+        hosts.kill("h1", signal.SIGSTOP)
+        hosts.begun(3, 120)
+        hosts.go()
+
+    carried_out(world, hosts, fault)
+    hosts.processes["h1"].send_signal(signal.SIGCONT)
+    assert ended_once(world, runs) == {"h2"}
+
+
+def test_a_scheduler_that_is_killed_and_started_again(world: World, hosts: Cluster) -> None:
+    runs = [world.hand_in(f"team{n}", "slow") for n in range(3)]
+
+    def fault() -> None:
+        hosts.begun(3)
+        hosts.kill("scheduler")
+        hosts.start_scheduler()
+        hosts.begun(6)
+        hosts.go()
+
+    carried_out(world, hosts, fault)
+    assert ended_once(world, runs) <= {"h1", "h2"}
+
+
+def test_a_host_that_joins_late_and_one_that_is_drained(world: World, hosts: Cluster) -> None:
+    runs = [world.hand_in(f"team{n}", "slow") for n in range(7)]
+
+    def fault() -> None:
+        hosts.begun(4)
+        hosts.kill("h2")
+        hosts.start_host("h3")
+        hosts.begun(6)
+        hosts.processes["h1"].terminate()  # what it is at is done first
+        hosts.go()
+
+    carried_out(world, hosts, fault)
+    assert ended_once(world, runs) == {"h1", "h3"}
+    assert hosts.processes["h1"].wait(30) == 0
+
+
+def test_what_was_delivered_to_a_coordinator_that_was_killed_is_not_executed_again(
+    world: World, hosts: Cluster, tmp_path: Path
+) -> None:
+    run = world.hand_in("team0", "slow")
+    (planned,) = plan(desk := world.desk(), Selection()).work
+    (folder := tmp_path / "left").mkdir()
+    hosts.go()
+    record = perform(desk.job(planned.run), None, 1, folder, FakeEngine({"team0/slow": good}))
+    name = f"{home_of(world.store.archive)}/a~mini~{run}~1~0000abcd"
+    Artefacts(hosts.artefacts).deliver(
+        name, dict(walk(folder)), {"record": {**record, "placed": {"host": "gone"}}}
+    )
+    carried_out(world, hosts)
+    assert ended_once(world, [run]) == {"gone"} and hosts.begun(0) == 0
+
+
+def test_a_run_that_is_cancelled_ends_at_its_host(world: World, hosts: Cluster) -> None:
+    run = world.hand_in("team0", "slow")
+
+    def cancel() -> None:
+        hosts.begun(1)
+        world.control.request(run)
+
+    carried_out(world, hosts, cancel)
+    (attempt,) = world.store.archive.attempts("mini", run)
+    assert attempt.record()["verdict"]["name"] == "cancelled"
+
+
+def test_everything_is_stopped_at_its_hosts_and_begins_anew_afterwards(world: World, hosts: Cluster) -> None:
+    runs = [world.hand_in(f"team{n}", "slow") for n in range(3)]
+    control = Control.of(world.project.config)
+    with coordinated(world, Notes(), hosts) as coordinator, ThreadPoolExecutor(1) as thread:
+        todo = coordinator.plan(EvaluationRequest())
+        thread.submit(lambda: (hosts.begun(3), control.stop.set()))
+        with pytest.raises(KeyboardInterrupt):
+            coordinator.run(todo, EvaluationRequest(), control=control)
+    assert all(world.store.archive.attempts("mini", run) == [] for run in runs)
+    hosts.go()
+    carried_out(world, hosts)
+    ended_once(world, runs)
+
+
+def test_who_has_certificates_of_another_authority_has_no_part_in_it(tmp_path: Path, hosts: Cluster) -> None:
+    (stranger,) = make(tmp_path / "other", ["127.0.0.1"])
+    line = Line(hosts.address, stranger, (said := []).append)
+    line.start((told := []).append, "home")
+    try:
+        until(lambda: said, 60)
+    finally:
+        line.close()
+    assert told == [] or all(one == {"hosts": {}} for one in told)
+    assert "does not answer" in said[0]
+
+
+# Who has the scheduler sends every client a warning, which they unpickle: what is in it runs there, and tells what it could have.
+SPY = """
+import os, socket
+def tried(what):
+    try:
+        return what()
+    except OSError as error:
+        return type(error).__name__
+had = [tried(lambda: open({truths!r}).read()), tried(lambda: os.listdir({home!r})), tried(lambda: os.kill({process}, 0))]
+socket.create_connection({ear!r}).sendall(repr(had).encode())
+"""
+ATTACK = """
+import pickle, sys
+from distributed import Client
+from runner.execution.cluster.client import security
+class Bomb:
+    def __reduce__(self):
+        return exec, (sys.argv[3],)
+def tell(warning, dask_scheduler):
+    dask_scheduler.log_event("warn", warning)
+Client._default_event_handlers = {}
+with Client(sys.argv[1], security=security(sys.argv[2])) as stranger:
+    warning = {"message": pickle.dumps(Bomb()), "category": pickle.dumps(UserWarning)}
+    stranger.run_on_scheduler(tell, warning)
+"""
+
+
+def test_whoever_has_the_scheduler_reads_nothing_of_the_coordinators(world: World, hosts: Cluster) -> None:
+    """Dask's client unpickles what a scheduler says; it does so in a process to which everything else is closed."""
+    truths = next(path for path in world.project.truths.rglob("*") if path.is_file())
+    world.hand_in("team0", "slow")
+    heard: list[str] = []
+
+    def attack() -> None:
+        hosts.begun(1)
+        with socket.create_server(("127.0.0.1", 0)) as ear:
+            ear.settimeout(60)
+            facts = {"truths": str(truths), "home": str(world.project.home), "process": os.getpid()}
+            code = SPY.format(**facts, ear=ear.getsockname())
+            command = [sys.executable, "-c", ATTACK, hosts.address, str(hosts.certificates), code]
+            subprocess.run(command, cwd=ROOT, check=True, timeout=60)
+            heard.append(ear.accept()[0].recv(10_000).decode())
+        hosts.go()
+
+    carried_out(world, hosts, attack)
+    assert heard == ["['PermissionError', 'PermissionError', 'PermissionError']"]

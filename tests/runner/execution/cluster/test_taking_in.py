@@ -1,0 +1,206 @@
+"""What a host delivers is compared with what was asked for: a host in the wrong hands harms nobody but its own runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import schemas
+from runner.engines.fake import FakeEngine
+from runner.execution.attempt import perform
+from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.cache import Cache
+from runner.execution.cluster.taking import take_in
+from runner.execution.job import Job
+from runner.execution.plan import Selection, plan
+from runner.model.errors import PlatformError
+from runner.records.archive import Attempt
+from runner.records.contents import Content
+from runner.records.files import walk
+from tests.runner.execution.test_pool import World
+from tests.worlds.mini import Project
+
+Change = Callable[[Path, dict[str, Any]], None]
+
+
+class Delivering:
+    """A world with one run, which was executed as a host does it and is then delivered with some change."""
+
+    def __init__(self, project: Project, folder: Path) -> None:
+        self.world = World(project)
+        self.world.hand_in("alpha")
+        desk = self.world.desk()
+        (planned,) = plan(desk, Selection()).work
+        self.job: Job = desk.job(planned.run)
+        self.folder, self.artefacts = folder / "host", Artefacts(f"file://{folder / 'store'}")
+        self.folder.mkdir()
+        engine: FakeEngine = self.world.engine
+        self.record = perform(self.job, None, 1, self.folder, engine)
+
+    def deliver(self, change: Change = lambda *_: None) -> Attempt:
+        """Deliver and take in."""
+        facts: dict[str, Any] = {"record": self.record}
+        change(self.folder, facts)
+        self.artefacts.deliver("home/one", dict(walk(self.folder)), facts)
+        archive = self.world.store.archive
+        staging = archive.begin("mini", self.job.run_id)
+        try:
+            return take_in(self.artefacts, "home/one", staging, archive, self.job)
+        except BaseException:
+            archive.discard(staging)
+            raise
+
+    def listing(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Change the list of files of what was delivered."""
+        path = next(
+            Path(self.artefacts.address.removeprefix("file://")).glob("attempts/home/one/manifest.json")
+        )
+        manifest = json.loads(path.read_text())
+        change(manifest["files"])
+        path.write_text(json.dumps(manifest))
+
+
+@pytest.fixture
+def delivering(project: Project, tmp_path: Path) -> Delivering:
+    return Delivering(project, tmp_path)
+
+
+def test_what_was_asked_for_is_an_attempt_as_any_other(delivering: Delivering) -> None:
+    attempt = delivering.deliver()
+    assert attempt.lock() == dict(delivering.job.lock)
+    assert set(attempt.files("output")) == {"run.txt"}
+
+
+def other_run(folder: Path, facts: dict[str, Any]) -> None:
+    facts["record"] = {**facts["record"], "run_id": "beta.one.00000000.test"}
+
+
+def other_number(folder: Path, facts: dict[str, Any]) -> None:
+    facts["record"] = {**facts["record"], "attempt": 2}
+
+
+def other_lock(folder: Path, facts: dict[str, Any]) -> None:
+    lock = json.loads((folder / "lock.json").read_text())
+    (folder / "lock.json").write_text(json.dumps({**lock, "seed": 1}))
+
+
+def lies_about_output(folder: Path, facts: dict[str, Any]) -> None:
+    (folder / "output" / "run.txt").write_text("another\n")
+
+
+def no_record(folder: Path, facts: dict[str, Any]) -> None:
+    facts["record"] = {"verdict": "ok"}
+
+
+def another_file(folder: Path, facts: dict[str, Any]) -> None:
+    (folder / "evaluations").mkdir()
+    (folder / "evaluations" / "1").write_text("x")
+
+
+def too_many(folder: Path, facts: dict[str, Any]) -> None:
+    for number in range(2000):
+        (folder / "logs" / f"{number}.txt").touch()
+
+
+CHANGES: list[Change] = [
+    other_run,
+    other_number,
+    other_lock,
+    lies_about_output,
+    no_record,
+    another_file,
+    too_many,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_what_was_not_asked_for_is_not_taken(delivering: Delivering, change: Change) -> None:
+    with pytest.raises(PlatformError) as error:
+        delivering.deliver(change)
+    assert error.value.code == "E313"
+    archive = delivering.world.store.archive
+    assert archive.attempts("mini", delivering.job.run_id) == [] and archive.live() == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../escaped",
+        "output/../../escaped",
+        "/etc/escaped",
+        "output/a/b",
+        "output/",
+        "logs/..",
+        "run.json",
+        "a\0b",
+    ],
+)
+def test_names_of_files_lead_nowhere_else(delivering: Delivering, name: str, tmp_path: Path) -> None:
+    delivering.deliver()
+    delivering.listing(lambda files: files.update({name: files["lock.json"]}))
+    archive = delivering.world.store.archive
+    staging = archive.begin("mini", delivering.job.run_id)
+    with pytest.raises(PlatformError, match="not taken"):
+        take_in(delivering.artefacts, "home/one", staging, archive, delivering.job)
+    archive.discard(staging)
+    assert not list(tmp_path.rglob("escaped"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", "{}", '{"files": {}}', '{"files": {"lock.json": 1}}', "[" * 100_000]
+)
+def test_a_list_of_files_that_is_none(delivering: Delivering, text: str) -> None:
+    delivering.deliver()
+    path = next(
+        Path(delivering.artefacts.address.removeprefix("file://")).glob("attempts/home/one/manifest.json")
+    )
+    path.write_text(text)
+    archive = delivering.world.store.archive
+    staging = archive.begin("mini", delivering.job.run_id)
+    with pytest.raises(PlatformError) as error:
+        take_in(delivering.artefacts, "home/one", staging, archive, delivering.job)
+    assert error.value.code == "E313"
+    archive.discard(staging)
+
+
+def test_contents_are_verified_wherever_they_were_damaged(tmp_path: Path) -> None:
+    store, file = Artefacts(f"file://{tmp_path / 'store'}"), tmp_path / "file"
+    file.write_bytes(b"some data")
+    content = store.put(file)
+    cache = Cache(tmp_path / "cache", store, 1 << 20)
+    with cache.using(content) as path:
+        path.write_bytes(b"some dirt")  # on the disk of the host
+    with cache.using(content) as path:
+        assert path.read_bytes() == b"some data"
+    (kept,) = (path for path in (tmp_path / "store" / "contents").rglob("*") if path.is_file())
+    kept.write_bytes(b"some dirt")  # in the store
+    path.unlink()
+    with pytest.raises(PlatformError, match="not what it should be"), cache.using(content):
+        pass
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_cache_forgets_what_was_used_longest_ago_and_nothing_in_use(tmp_path: Path) -> None:
+    store = Artefacts(f"file://{tmp_path / 'store'}")
+    contents = [store.put_bytes(bytes([number]) * 400) for number in range(4)]
+    cache = Cache(tmp_path / "cache", store, 1000)
+    with cache.using(contents[0]), cache.using(contents[1]):
+        pass
+    with cache.using(contents[0]) as first, cache.using(contents[2]), cache.using(contents[3]):
+        assert first.is_file()
+    kept = {path.name for path in (tmp_path / "cache").iterdir()}
+    assert contents[0].sha256 in kept and contents[1].sha256 not in kept
+
+
+def test_a_store_that_is_away_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = Artefacts(f"file://{tmp_path / 'file' / 'store'}")
+    with pytest.raises(PlatformError) as error:
+        store.put_bytes(b"x")
+    assert error.value.code == "E313" and schemas.show(error.value.what)
+    with pytest.raises(PlatformError):
+        store.get_bytes(Content("0" * 64, 1))

@@ -1,0 +1,160 @@
+"""A cluster on this machine: a real scheduler and real hosts as processes, each host with a scripted engine, by TLS on loopback.
+
+``python -m tests.worlds.cluster NAME SCHEDULER ARTEFACTS FOLDER CERTIFICATES`` is one of the hosts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from runner.engines.fake import FakeEngine, Mounts
+from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.cache import Cache
+from runner.execution.cluster.certificates import make
+from runner.execution.cluster.host import Station
+from runner.execution.cluster.members import work
+
+ROOT = Path(__file__).parents[2]
+GO = "go"  # a file in the folder of the world: softwares that wait go on when it is there
+
+
+def good(mounts: Mounts, out: Path) -> None:
+    """A software that writes a run file."""
+    out.joinpath("run.txt").write_text("1 Q0 d 1 1.0 tag\n")
+
+
+def waiting(folder: Path) -> object:
+    """A software that says that it has begun and waits until the world lets it go on, or it is stopped."""
+
+    def script(mounts: Mounts, out: Path) -> None:
+        (folder / f"begun-{os.getpid()}-{time.monotonic_ns()}").touch()
+        while not (folder / GO).exists() and not mounts.stopped.wait(0.05):
+            pass
+        good(mounts, out)
+
+    return script
+
+
+def scripts(folder: Path) -> dict[str, object]:
+    """What the softwares of tests do at hosts, by the names of their images."""
+    slow = {f"team{n}/slow": waiting(folder) for n in range(8)}
+    return {f"team{n}/one": good for n in range(8)} | slow
+
+
+class Cluster:
+    """The world: ``address`` and ``certificates`` are what a coordinator needs, ``artefacts`` is the address of the store."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        (folder / "store").mkdir()
+        self.artefacts = f"file://{folder / 'store'}"
+        make(folder / "tls", ["127.0.0.1"])
+        self.certificates = folder / "tls" / "127.0.0.1"
+        self.processes: dict[str, subprocess.Popen[str]] = {}
+        self.address = "tls://127.0.0.1:0"
+
+    def start_scheduler(self) -> None:
+        """Start it, at the address that it had before."""
+        command = ["-m", "runner", "cluster", "scheduler", "--listen", self.address, "--gone-after", "5"]
+        process = self._start("scheduler", [*command, "--certificates", str(self.certificates)])
+        self.address = self._said(process, r"scheduler at (\S+)")
+
+    def start_host(self, name: str) -> None:
+        """Start a host, which is there when this returns."""
+        own = self.folder / name
+        own.mkdir(exist_ok=True)
+        places = [self.address, self.artefacts, str(own), str(self.certificates)]
+        self._said(self._start(name, ["-m", "tests.worlds.cluster", name, *places]), "takes")
+
+    def start_worker(self, name: str, docker_host: str) -> None:
+        """Start a host with a real engine, by the command that people give."""
+        command = [
+            "-m",
+            "runner",
+            "worker",
+            self.address,
+            "--artefacts",
+            self.artefacts,
+            "--name",
+            name,
+            "--jobs",
+            "1",
+        ]
+        command += ["--certificates", str(self.certificates), "--state", str(self.folder / name)]
+        self._said(self._start(name, command, DOCKER_HOST=docker_host), "takes")
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """End a process of the world, with no word to anybody (or by another signal)."""
+        self.processes[name].send_signal(number)
+        if number != signal.SIGSTOP:
+            self.processes[name].wait(30)
+
+    def begun(self, at_least: int, seconds: float = 60) -> int:
+        """Wait until so many softwares that wait have begun; returns how many have."""
+        until = time.monotonic() + seconds
+        while (found := len(list(self.folder.glob("begun-*")))) < at_least:
+            assert time.monotonic() < until, f"{found} of {at_least} have begun"
+            time.sleep(0.05)
+        return found
+
+    def go(self) -> None:
+        """Let softwares go on."""
+        (self.folder / GO).touch()
+
+    def close(self) -> None:
+        """End all of it."""
+        for process in self.processes.values():
+            process.kill()
+            process.communicate()
+
+    def _start(self, name: str, command: list[str], **more: str) -> subprocess.Popen[str]:
+        self.processes[name] = process = subprocess.Popen(
+            [sys.executable, *command],
+            cwd=ROOT,
+            env=os.environ | more,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        return process
+
+    def _said(self, process: subprocess.Popen[str], pattern: str) -> str:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if match := re.search(pattern, line):
+                return match[match.re.groups]
+        raise AssertionError("".join(lines))
+
+
+@contextmanager
+def cluster(folder: Path, *hosts: str) -> Iterator[Cluster]:
+    """A scheduler and hosts of those names, until the context ends."""
+    world = Cluster(folder)
+    try:
+        world.start_scheduler()
+        for name in hosts:
+            world.start_host(name)
+        yield world
+    finally:
+        world.close()
+
+
+def _host(name: str, address: str, artefacts: str, folder: Path, certificates: Path) -> None:
+    store, engine = Artefacts(artefacts), FakeEngine(scripts(folder.parent))  # type: ignore[arg-type]
+    station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2)
+    work(station, address, certificates, lambda text: print(text, file=sys.stderr, flush=True))
+
+
+if __name__ == "__main__":
+    _host(*sys.argv[1:4], Path(sys.argv[4]), Path(sys.argv[5]))

@@ -14,7 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("runner", "evaluator", "sidecars", "schemas")
 # What a package may import beyond the runtime dependencies: extras.
-EXTRAS = {"evaluator": ["judges"], "runner": ["cluster", "irds", "oidc", "plots", "web"], "sidecars": ["sidecars"]}
+EXTRAS = {
+    "evaluator": ["judges"],
+    "runner": ["cluster", "irds", "oidc", "plots", "web"],
+    "sidecars": ["sidecars"],
+}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 

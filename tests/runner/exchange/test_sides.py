@@ -31,4 +31,15 @@ def test_what_has_no_parts_stands_as_a_whole_with_places_of_its_own() -> None:
 
 def test_words_that_look_like_a_part_are_words() -> None:
     words = html.escape(f"{PART}</section>")
-    assert len(rows(section(words), section(words))) == 2
+    assert len(rows(section(words), section(f"{words}!"))) == 2
+
+
+def test_parts_that_are_alike_are_left_out() -> None:
+    def piece(*parts: str) -> str:
+        body = "".join(f'<div class="part"><p id="x">{one}</p></div>' for one in parts)
+        return f"<section><h3>Head</h3>{body}</section>"
+
+    head, *found = rows(piece("a", "b", "c"), piece("a", "x"))
+    assert len(found) == 2 and "left out: 1 of 2" in head[0] and head[0].count("</section>") == 1
+    assert 'id="a-x">b' in found[0][0] and 'id="b-x">x' in found[0][1] and found[1][1] == ""
+    assert "left out" not in rows(piece("a"), piece("b"))[0][0]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from runner.exchange.look.sides import rows
 from runner.kinds.meta.presenter import read
 from runner.model.errors import RunnerError
 from runner.model.task import Task
@@ -95,14 +94,3 @@ def test_two_judges_stand_side_by_side_where_they_differ(tmp_path: Path) -> None
     assert "Judgments beside each other" in text and "left out: 1 of 2" in text
     inside = text[text.index("Judgments beside") :]
     assert "no (0.10)" in inside and "yes (0.80)" in inside and "(0.90)" not in inside
-
-
-def test_parts_that_are_alike_are_left_out() -> None:
-    def piece(*parts: str) -> str:
-        body = "".join(f'<div class="part"><p id="x">{one}</p></div>' for one in parts)
-        return f"<section><h3>Head</h3>{body}</section>"
-
-    head, *found = rows(piece("a", "b", "c"), piece("a", "x"))
-    assert len(found) == 2 and "left out: 1 of 2" in head[0] and head[0].count("</section>") == 1
-    assert 'id="a-x">b' in found[0][0] and 'id="b-x">x' in found[0][1] and found[1][1] == ""
-    assert "left out" not in rows(piece("a"), piece("b"))[0][0]

@@ -48,11 +48,6 @@ class States:
         owners = (("run", run), ("submission", submission.id), ("task", submission.task), ("", ""))
         return _digest(self._found.get(owner, "") for owner in owners)
 
-    def of_task(self, task: str, runs: Iterable[tuple[str, Submission]]) -> str:
-        """The digest of what there is about a task and these runs of it."""
-        of_runs = sorted(f"{run} {self.of(run, submission)}" for run, submission in runs)
-        return _digest([self._found.get(("task", task), ""), self._found.get(("", ""), ""), *of_runs])
-
 
 def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256(repr(list(parts)).encode()).hexdigest()

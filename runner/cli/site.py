@@ -60,21 +60,21 @@ def build(
         drawings = Drawings(to, files=True)
         Desk(store, tasks, to, problem, clock, drawings=drawings, home=url).publish_to_everybody()
         front = application(exchange, Path(name) / "state", url, clock=clock, kept=True)
-        found, missing = static.collect(front, urlsplit(url).netloc.lower())
-    if missing:
-        _refuse([f"{one.page}: {one.link}: answered with {one.status}" for one in missing])
-    try:
-        with atomic_folder(folder, replace=True) as new:
-            static.write(found, new)
-            (new / MARK).write_bytes(
-                schemas.canonical({"made_by": "runner site build", "at": stamp(clock.now())})
-            )
-            pages, broken = links.check(new)
-            if broken:
-                _refuse([str(one) for one in broken])
-            count = sum(path.is_file() for path in new.rglob("*"))
-    except OSError as error:
-        raise disk_error("the site cannot be written", error, folder) from error
+        found, missing = static.collect(front, urlsplit(url).netloc.lower(), Path(name))
+        if missing:
+            _refuse([f"{one.page}: {one.link}: answered with {one.status}" for one in missing])
+        try:
+            with atomic_folder(folder, replace=True) as new:
+                static.write(found, new)
+                (new / MARK).write_bytes(
+                    schemas.canonical({"made_by": "runner site build", "at": stamp(clock.now())})
+                )
+                pages, broken = links.check(new)
+                if broken:
+                    _refuse([str(one) for one in broken])
+                count = sum(path.is_file() for path in new.rglob("*"))
+        except OSError as error:
+            raise disk_error("the site cannot be written", error, folder) from error
     return pages, count
 
 

@@ -9,6 +9,8 @@ import asyncio
 import json
 import posixpath
 import re
+import secrets
+import shutil
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from html import escape, unescape
@@ -21,16 +23,19 @@ _TAG = re.compile("<[a-zA-Z][^<>]*>")  # no text has one: what could begin it is
 _LINK = re.compile(r'(?<= )(href|src)="([^"]*)"')  # in a tag; in values quotes are escaped
 _API = "/api/v1/"
 _PLOT = re.compile("/plots/([0-9a-f]+).json")
+_DATA = "application/octet-stream"
 _PARTS = ("robots.txt",)  # what no page links to
 
 
 @dataclass(frozen=True)
 class Got:
-    """An answer of the front: its media type, whether it is to be saved and not shown, and its content."""
+    """An answer of the front: its media type, whether it is to be saved and not shown, and its content; data that are downloaded lie in
+    a ``file`` instead."""
 
     media: str
     saved: bool
     content: bytes
+    file: Path | None = None
 
     @property
     def is_page(self) -> bool:
@@ -55,12 +60,13 @@ class Missing:
     status: int
 
 
-def collect(application: Application, host: str) -> tuple[dict[str, Got], list[Missing]]:
+def collect(application: Application, host: str, scratch: Path) -> tuple[dict[str, Got], list[Missing]]:
     """What the front answers at ``/``, and at every address of it that a page so found links to, by its path.
 
     Args:
         application: The front; it knows itself as ``host``.
         host: Goes into the header of that name.
+        scratch: A folder in which data that are downloaded are kept until they are written.
 
     Returns:
         The answers, and the links that lead nowhere.
@@ -71,7 +77,7 @@ def collect(application: Application, host: str) -> tuple[dict[str, Got], list[M
     seen = {link for _, link in waiting}
     while waiting:
         page, link = waiting.pop()
-        status, got = asyncio.run(_ask(application, host, link))
+        status, got = asyncio.run(_ask(application, host, link, scratch))
         if status != 200:
             missing.append(Missing(page, link, status))
             continue
@@ -98,7 +104,10 @@ def write(found: dict[str, Got], folder: Path) -> None:
             content = _rewritten(content.decode(), places[path], places).encode()
         target = folder / places[path]
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        if got.file is not None:
+            shutil.copyfile(got.file, target)
+        else:
+            target.write_bytes(content)
         if plot := _PLOT.fullmatch(path):
             target.with_suffix(".js").write_text(_as_script(plot[1], content.decode()), "utf-8")
 
@@ -146,7 +155,7 @@ def _rewritten(text: str, place: str, places: dict[str, str]) -> str:
     return _TAG.sub(lambda tag: _LINK.sub(relative, tag[0]), text)
 
 
-async def _ask(application: Application, host: str, link: str) -> tuple[int, Got]:
+async def _ask(application: Application, host: str, link: str, scratch: Path) -> tuple[int, Got]:
     """What the application answers to a GET without anybody's token."""
     at = urlsplit(link)
     scope: MutableMapping[str, Any] = {
@@ -163,17 +172,31 @@ async def _ask(application: Application, host: str, link: str) -> tuple[int, Got
         "client": ("127.0.0.1", 0),
         "server": (host, 80),
     }
-    said: list[MutableMapping[str, Any]] = []
+    head: list[MutableMapping[str, Any]] = []
+    content, file = bytearray(), scratch / secrets.token_hex(8)
+
+    asked: list[MutableMapping[str, Any]] = [{"type": "http.request", "body": b"", "more_body": False}]
 
     async def receive() -> MutableMapping[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        if not asked:  # nobody goes away while it answers
+            await asyncio.Event().wait()
+        return asked.pop()
 
     async def send(message: MutableMapping[str, Any]) -> None:
-        said.append(message)
+        if message["type"] == "http.response.start":
+            head.append(message)
+        elif _header(head[0], b"content-type") == _DATA:
+            with file.open("ab") as kept:
+                kept.write(message.get("body", b""))
+        else:
+            content.extend(message.get("body", b""))
 
     await application(scope, receive, send)
-    headers = {name.lower(): value.decode("latin-1") for name, value in said[0]["headers"]}
-    media = headers.get(b"content-type", "").partition(";")[0]
-    saved = headers.get(b"content-disposition", "").startswith("attachment")
-    content = b"".join(one.get("body", b"") for one in said[1:])
-    return int(said[0]["status"]), Got(media, saved, content)
+    media = _header(head[0], b"content-type").partition(";")[0]
+    saved = _header(head[0], b"content-disposition").startswith("attachment")
+    return int(head[0]["status"]), Got(media, saved, bytes(content), file if file.exists() else None)
+
+
+def _header(head: MutableMapping[str, Any], name: bytes) -> str:
+    headers = {key.lower(): value.decode("latin-1") for key, value in head["headers"]}
+    return str(headers.get(name, ""))

@@ -21,7 +21,7 @@ from runner.tasks.load import load_tasks
 from runner.views.leaderboard.rounds import freeze
 from runner.web.links import check
 from tests.worlds import records
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import TASK, Project, call
 from tests.worlds.records import World, write_project
 
 
@@ -123,6 +123,27 @@ def test_the_feed_leads_to_pages(site: Path) -> None:
 def test_nothing_of_a_run_is_there_but_what_everybody_may_see(site: Path) -> None:
     assert not [name for name in names(site) if "runs/" in name or "logs/" in name]
     assert not [name for name in names(site) if b"exit code 77" in (site / name).read_bytes()]
+
+
+def test_data_for_everybody_lie_beside_the_page_and_others_are_only_named(
+    project: Project, tmp_path: Path
+) -> None:
+    dev = {**TASK["datasets"][0], "downloads": {"inputs": "everybody", "truths": "teams"}}
+    folder = project.write_task(
+        datasets=[dev, TASK["datasets"][1]], registration={"terms": {"file": "terms.txt", "version": "1"}}
+    )
+    (folder / "terms.txt").write_text("Be fair.")
+    large = folder / "datasets/dev/inputs/large.txt"
+    large.write_bytes(b"a line\n" * 100_000)
+    said = call(project, "site", "build", str(tmp_path / "public"))
+    assert said.code == 0, said.all
+    data = tmp_path / "public/tasks/mini/data/dev"
+    assert (data / "inputs/large.txt").read_bytes() == large.read_bytes()
+    assert names(data) == ["inputs/documents.jsonl.gz", "inputs/large.txt", "inputs/queries.jsonl"]
+    text = (tmp_path / "public/tasks/mini.html").read_text()
+    assert 'href="mini/data/dev/inputs/large.txt"' in text
+    assert "truths/qrels.txt" in text and "at the server of the task" in text
+    assert "<form" not in text and "curl" not in text and "sign-in" not in text
 
 
 def test_a_folder_with_something_else_is_not_replaced(project: Project, tmp_path: Path) -> None:

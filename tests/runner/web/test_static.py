@@ -27,7 +27,7 @@ async def application(scope: Mapping[str, Any], receive: Any, send: Any) -> None
 
 
 def test_links_are_followed_and_lead_from_file_to_file(tmp_path: Path) -> None:
-    found, missing = collect(application, "localhost")
+    found, missing = collect(application, "localhost", tmp_path)
     assert missing == [Missing("/tasks/a", "/gone", 404)]
     write(found, tmp_path)
     first, second = ((tmp_path / name).read_text() for name in ("index.html", "tasks/a.html"))
@@ -66,6 +66,6 @@ def test_no_address_leads_out_of_the_folder(path: str) -> None:
 
 
 def test_two_pages_are_never_one_file(tmp_path: Path) -> None:
-    found, _ = collect(application, "localhost")
+    found, _ = collect(application, "localhost", tmp_path)
     with pytest.raises(ValueError, match="one file"):
         write({**found, "/Tasks/A": found["/"]}, tmp_path)

@@ -7,10 +7,14 @@ import shutil
 import socket
 import subprocess
 import time
+from base64 import b64encode
 from pathlib import Path
 
 from runner.engines.docker.engine import DockerEngine
 from tests.worlds.debian import program
+
+USER, PASSWORD = "organiser", "let-me-in-5521"
+_HASH = "$2y$05$abcdefghijklmnopqrstuunXrFpgC2HtgyVGaNFM13PGuDve0eLG."  # bcrypt of it: perl's crypt(PASSWORD, "$2y$05$…")
 
 
 class Registry:
@@ -24,7 +28,7 @@ class Registry:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, password: bool = False) -> None:
-        """Start it, or start it again; with a ``password`` that nobody knows."""
+        """Start it, or start it again; with a ``password`` it gives nothing to who does not sign in (:meth:`sign_in`)."""
         self.stop()
         self.folder.mkdir(exist_ok=True)
         settings = {
@@ -34,6 +38,7 @@ class Registry:
             "http": {"addr": self.address},
         }
         if password:
+            (self.folder / "passwords").write_text(f"{USER}:{_HASH}\n")
             settings["auth"] = {"htpasswd": {"realm": "test", "path": str(self.folder / "passwords")}}
         (self.folder / "config.yml").write_text(json.dumps(settings))
         command = [program("docker-registry", "docker-registry"), "serve", str(self.folder / "config.yml")]
@@ -50,6 +55,16 @@ class Registry:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    @property
+    def secret(self) -> str:
+        """User and password as the docker client keeps them."""
+        return b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+    def sign_in(self, config: Path) -> None:
+        """What ``docker login`` leaves in the folder of the docker client's ``config``."""
+        config.mkdir(exist_ok=True)
+        (config / "config.json").write_text(json.dumps({"auths": {self.address: {"auth": self.secret}}}))
 
     def push(self, engine: DockerEngine, image: str, name: str) -> str:
         """Push an image of an engine under a ``name``; returns its digest. The engine keeps no name for it."""

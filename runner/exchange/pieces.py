@@ -101,11 +101,10 @@ def _keep_one(to: Publisher, file: BinaryIO, most: int, whole: Any) -> tuple[str
         if not size:
             return None
         name = digest.hexdigest()
-        place = file_of(to.root, name)
+        place = to.place(name)
         if place.is_file():
             os.utime(place)
         else:
-            place.parent.mkdir(exist_ok=True)
             part.chmod(0o644)
             part.rename(place)
         return name, size

@@ -231,15 +231,24 @@ class Publisher:
         for folder in (root, root / "audiences", root / "files", root / "answers"):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o755)
+        for folder in (root / "files").glob("[0-9a-f][0-9a-f]"):  # older versions made them as the umask says
+            folder.chmod(0o755)
+
+    def place(self, digest: str) -> Path:
+        """Where a content goes; its folder is there, and open to the front whatever umask work has."""
+        target = file_of(self.root, digest)
+        if not target.parent.is_dir():
+            target.parent.mkdir(exist_ok=True)
+            target.parent.chmod(0o755)
+        return target
 
     def keep(self, content: bytes) -> str:
         """Put a file there, and return its digest. The same content is written once."""
         digest = hashlib.sha256(content).hexdigest()
-        target = file_of(self.root, digest)
+        target = self.place(digest)
         if target.is_file():
             os.utime(target)  # young again: it is not removed before the pointer names it
         else:
-            target.parent.mkdir(exist_ok=True)
             with atomic_file(target, mode=0o644, sync=True) as file:
                 file.write(content)
         return digest

@@ -128,6 +128,13 @@ def settled(machine: Machine, live: Project) -> Path:
     return project
 
 
+def umask_of(who: str) -> int:
+    """What the unit of work or of the front says."""
+    found = re.search(r"^UMask=([0-7]+)$", (ROOT / f"deploy/proctor-{who}.service").read_text(), re.M)
+    assert found
+    return int(found[1], 8)
+
+
 @contextmanager
 def started(machine: Machine, port: int, env: dict[str, str]) -> Iterator[list[subprocess.Popen[str]]]:
     """The two processes, by the lines of the page."""
@@ -143,6 +150,7 @@ def started(machine: Machine, port: int, env: dict[str, str]) -> Iterator[list[s
                 machine.command(who, [sys.executable, "-m", "runner", *command.split()]),
                 env=machine.environment(**(env if who == "work" else {})),
                 cwd=parts[1],
+                umask=umask_of(who),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

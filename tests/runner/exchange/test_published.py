@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from runner.exchange.pieces import keep
 from runner.exchange.published import KEPT_SECONDS, Damaged, Published, Publisher
 
 
@@ -27,6 +29,30 @@ def test_each_audience_sees_its_own_objects_and_nothing_of_others(tmp_path: Path
     for other in ("public", "team:b", "team:unknown", "../../x"):
         assert seen.view(other).get("runs/a") is None
     assert seen.view("team:unknown").get("tasks") is not None, "who has just come sees what everybody sees"
+
+
+@pytest.fixture
+def closed_to_others() -> Iterator[None]:
+    """As the unit of work has it, and stricter."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("closed_to_others")
+def test_what_is_published_is_open_to_the_front_whatever_umask_work_has(tmp_path: Path) -> None:
+    root = tmp_path / "published"
+    to = Publisher(root)
+    to.publish({"public": [to.object("tasks", "tasks", "Tasks", [])]})
+    to.alive()
+    (tmp_path / "large").write_bytes(b"x")
+    keep(to, tmp_path / "large")
+    assert {path.stat().st_mode & 0o777 for path in root.rglob("*") if path.is_dir()} == {0o755}
+    assert {path.stat().st_mode & 0o777 for path in root.rglob("*") if path.is_file()} == {0o644}
+    for folder in (root / "files").iterdir():
+        folder.chmod(0o750)  # as an older version left them
+    Publisher(root)
+    assert {path.stat().st_mode & 0o777 for path in (root / "files").iterdir()} == {0o755}
 
 
 def test_what_is_published_again_unchanged_keeps_every_byte(tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""Offering data: looked at before it is offered, once, and again when what is hidden has changed."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from runner.exchange.published import Publisher
+from runner.model.errors import RunnerError
+from runner.tasks.load import load_task
+from runner.views.overview.offering import Offering, Reader
+from tests.worlds.mini import TASK, Project
+
+
+@pytest.fixture
+def offering(project: Project) -> Iterator[tuple[Offering, list[RunnerError]]]:
+    dev = {**TASK["datasets"][0], "downloads": {"inputs": "everybody"}}
+    project.write_task(datasets=[dev, TASK["datasets"][1]])
+    problems: list[RunnerError] = []
+    yield Offering(Publisher(project.config.published), problems.append), problems
+
+
+def offered(made: Offering, project: Project) -> set[str]:
+    task = load_task(project.config, "mini")
+    made.look([task])
+    found = [one.path for one in made.objects(task, Reader()) if one.kind == "file"]
+    return {path.removeprefix("data/mini/dev/inputs/") for path in found}
+
+
+def inputs(project: Project) -> Path:
+    return project.root / "tasks/mini/datasets/dev/inputs"
+
+
+def test_a_file_with_something_hidden_is_told_once_and_never_offered(
+    project: Project, offering: tuple[Offering, list[RunnerError]]
+) -> None:
+    made, problems = offering
+    shutil.copy(project.truths / "mini/test/qrels.txt", inputs(project) / "notes.txt")
+    for _ in range(2):
+        assert offered(made, project) == {"documents.jsonl.gz", "queries.jsonl"}
+    assert [one.code for one in problems] == ["E403"]
+
+
+def test_what_becomes_hidden_later_is_taken_back(
+    project: Project, offering: tuple[Offering, list[RunnerError]]
+) -> None:
+    made, problems = offering
+    (inputs(project) / "notes.txt").write_text("words of somebody")
+    assert "notes.txt" in offered(made, project) and problems == []
+    (project.truths / "mini/test/more.txt").write_text("other words")
+    assert "notes.txt" in offered(made, project)
+    (project.truths / "mini/test/more.txt").write_text("words of somebody")
+    assert "notes.txt" not in offered(made, project) and [one.code for one in problems] == ["E403"]
+
+
+def test_beside_the_clerk_nothing_is_offered_before_it_was_looked_at(
+    project: Project, offering: tuple[Offering, list[RunnerError]]
+) -> None:
+    with closing(Offering(Publisher(project.config.published), pytest.fail, beside=True)) as made:
+        assert offered(made, project) == set() and made.done == 0
+        last = time.monotonic() + 60
+        while made.done < 2 and time.monotonic() < last:
+            made.collect()
+        there = {"documents.jsonl.gz", "queries.jsonl"}
+        assert offered(made, project) == there
+        (project.truths / "mini/test/more.txt").write_text("other words")
+        assert offered(made, project) == there, "nobody sees that something hidden has changed"

@@ -110,6 +110,11 @@ class Cluster:
         """Let softwares go on."""
         (self.folder / GO).touch()
 
+    def forget(self) -> None:
+        """Forget what earlier softwares did: those that wait do so again."""
+        for path in (self.folder / GO, *self.folder.glob("begun-*")):
+            path.unlink(missing_ok=True)
+
     def close(self) -> None:
         """End all of it."""
         for process in self.processes.values():

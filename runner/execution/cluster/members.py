@@ -64,8 +64,13 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
     }
     resources = {name: float(amount) for name, amount in amounts.items()}
 
+    class Hand(Worker):
+        async def close(self, *args: Any, **options: Any) -> Any:
+            # What still runs when the scheduler is lost is told to stop when it is there again: nobody waits for it here.
+            return await super().close(*args, **(options | {"executor_wait": False}))
+
     async def once(over: asyncio.Event) -> None:
-        async with Worker(
+        async with Hand(
             address,
             nthreads=steps + 1,  # one to say what it is while all others work
             name=station.name,

@@ -35,8 +35,22 @@ from tests.worlds.mini import Project
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster that a test may break."""
     with cluster(tmp_path / "cluster", "h1", "h2") as world:
         yield world
+
+
+@pytest.fixture(scope="module")
+def _sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("sound") / "cluster", "h1", "h2") as world:
+        yield world
+
+
+@pytest.fixture
+def sound(_sound: Cluster) -> Cluster:
+    """A cluster that stays as it is."""
+    _sound.forget()
+    return _sound
 
 
 def coordinated(world: World, notes: Notes, hosts: Cluster) -> AbstractContextManager[Coordinator]:
@@ -82,15 +96,15 @@ def ended_once(world: World, runs: list[str]) -> set[str]:
     return {archive.attempt("mini", run, 1).record()["placed"]["host"] for run in runs}
 
 
-def test_softwares_are_executed_by_hosts_and_scored_here(world: World, hosts: Cluster) -> None:
+def test_softwares_are_executed_by_hosts_and_scored_here(world: World, sound: Cluster) -> None:
     runs = [world.hand_in(f"team{n}") for n in range(6)]
-    result = carried_out(world, hosts)
+    result = carried_out(world, sound)
     assert sorted(result.done) == sorted(runs) and ended_once(world, runs) == {"h1", "h2"}
-    assert not list((hosts.folder / "store" / "attempts").glob("*/*")), "what was delivered was taken in"
+    assert not list((sound.folder / "store" / "attempts").glob("*/*")), "what was delivered was taken in"
     lock = world.store.archive.attempt("mini", runs[0], 1).lock()
     assert lock["digests"]["sandbox"], "the lock is that of any machine"
     brought = b"".join(
-        path.read_bytes() for path in (hosts.folder / "store" / "contents").rglob("*") if path.is_file()
+        path.read_bytes() for path in (sound.folder / "store" / "contents").rglob("*") if path.is_file()
     )
     truths = [path for path in world.project.truths.rglob("*") if path.is_file()]
     assert truths and all(path.read_bytes() not in brought for path in truths)
@@ -154,50 +168,50 @@ def test_a_host_that_joins_late_and_one_that_is_drained(world: World, hosts: Clu
 
 
 def test_what_was_delivered_to_a_coordinator_that_was_killed_is_not_executed_again(
-    world: World, hosts: Cluster, tmp_path: Path
+    world: World, sound: Cluster, tmp_path: Path
 ) -> None:
     run = world.hand_in("team0", "slow")
     (planned,) = plan(desk := world.desk(), Selection()).work
     (folder := tmp_path / "left").mkdir()
-    hosts.go()
+    sound.go()
     record = perform(desk.job(planned.run), None, 1, folder, FakeEngine({"team0/slow": good}))
     name = f"{home_of(world.store.archive)}/a~mini~{run}~1~0000abcd"
-    Artefacts(hosts.artefacts).deliver(
+    Artefacts(sound.artefacts).deliver(
         name, dict(walk(folder)), {"record": {**record, "placed": {"host": "gone"}}}
     )
-    carried_out(world, hosts)
-    assert ended_once(world, [run]) == {"gone"} and hosts.begun(0) == 0
+    carried_out(world, sound)
+    assert ended_once(world, [run]) == {"gone"} and sound.begun(0) == 0
 
 
-def test_a_run_that_is_cancelled_ends_at_its_host(world: World, hosts: Cluster) -> None:
+def test_a_run_that_is_cancelled_ends_at_its_host(world: World, sound: Cluster) -> None:
     run = world.hand_in("team0", "slow")
 
     def cancel() -> None:
-        hosts.begun(1)
+        sound.begun(1)
         world.control.request(run)
 
-    carried_out(world, hosts, cancel)
+    carried_out(world, sound, cancel)
     (attempt,) = world.store.archive.attempts("mini", run)
     assert attempt.record()["verdict"]["name"] == "cancelled"
 
 
-def test_everything_is_stopped_at_its_hosts_and_begins_anew_afterwards(world: World, hosts: Cluster) -> None:
+def test_everything_is_stopped_at_its_hosts_and_begins_anew_afterwards(world: World, sound: Cluster) -> None:
     runs = [world.hand_in(f"team{n}", "slow") for n in range(3)]
     control = Control.of(world.project.config)
-    with coordinated(world, Notes(), hosts) as coordinator, ThreadPoolExecutor(1) as thread:
+    with coordinated(world, Notes(), sound) as coordinator, ThreadPoolExecutor(1) as thread:
         todo = coordinator.plan(EvaluationRequest())
-        thread.submit(lambda: (hosts.begun(3), control.stop.set()))
+        thread.submit(lambda: (sound.begun(3), control.stop.set()))
         with pytest.raises(KeyboardInterrupt):
             coordinator.run(todo, EvaluationRequest(), control=control)
     assert all(world.store.archive.attempts("mini", run) == [] for run in runs)
-    hosts.go()
-    carried_out(world, hosts)
+    sound.go()
+    carried_out(world, sound)
     ended_once(world, runs)
 
 
-def test_who_has_certificates_of_another_authority_has_no_part_in_it(tmp_path: Path, hosts: Cluster) -> None:
+def test_who_has_certificates_of_another_authority_has_no_part_in_it(tmp_path: Path, sound: Cluster) -> None:
     (stranger,) = make(tmp_path / "other", ["127.0.0.1"])
-    line = Line(hosts.address, stranger, (said := []).append)
+    line = Line(sound.address, stranger, (said := []).append)
     line.start((told := []).append, "home")
     try:
         until(lambda: said, 60)
@@ -234,22 +248,22 @@ with Client(sys.argv[1], security=security(sys.argv[2])) as stranger:
 """
 
 
-def test_whoever_has_the_scheduler_reads_nothing_of_the_coordinators(world: World, hosts: Cluster) -> None:
+def test_whoever_has_the_scheduler_reads_nothing_of_the_coordinators(world: World, sound: Cluster) -> None:
     """Dask's client unpickles what a scheduler says; it does so in a process to which everything else is closed."""
     truths = next(path for path in world.project.truths.rglob("*") if path.is_file())
     world.hand_in("team0", "slow")
     heard: list[str] = []
 
     def attack() -> None:
-        hosts.begun(1)
+        sound.begun(1)
         with socket.create_server(("127.0.0.1", 0)) as ear:
             ear.settimeout(60)
             facts = {"truths": str(truths), "home": str(world.project.home), "process": os.getpid()}
             code = SPY.format(**facts, ear=ear.getsockname())
-            command = [sys.executable, "-c", ATTACK, hosts.address, str(hosts.certificates), code]
+            command = [sys.executable, "-c", ATTACK, sound.address, str(sound.certificates), code]
             subprocess.run(command, cwd=ROOT, check=True, timeout=60)
             heard.append(ear.accept()[0].recv(10_000).decode())
-        hosts.go()
+        sound.go()
 
-    carried_out(world, hosts, attack)
+    carried_out(world, sound, attack)
     assert heard == ["['PermissionError', 'PermissionError', 'PermissionError']"]

@@ -24,6 +24,11 @@ pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 
 WIDTHS = {360: 780, 768: 1024, 1440: 900}
 MOST, WITH_PLOTS = 150_000, 800_000  # bytes of a page over the line, with all that it loads
+LARGE = (
+    "board",
+    "against a row",
+    "style",
+)  # their tables scroll by themselves, and of their hundreds of links some stand for all
 PAINT = 1000.0  # milliseconds until the first paint of the large board
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice")
 COLOURS = ("color-contrast", "link-in-text-block")  # what another scheme can break
@@ -50,6 +55,14 @@ _CUT_OFF = """() => [...document.querySelectorAll('#content :is(.badge, button, 
 })"""
 
 
+_ON_PAPER = """() => {
+  const heads = [...document.querySelectorAll('thead th')].filter(one => one.checkVisibility() && one.textContent.trim());
+  const nameless = heads.filter(one => !one.innerText.trim()).map(one => `on paper a column has no head: ${one.textContent}`);
+  const cut = [...document.querySelectorAll('th, td, figure svg')].filter(one => one.getBoundingClientRect().right > innerWidth + 1);
+  const shown = [...document.querySelectorAll('nav, form, button:not(.sort)')].filter(one => one.checkVisibility());
+  const ground = getComputedStyle(document.body).color.match(/[0-9]+/g).slice(0, 3).every(part => part < 128) ? [] : ['on paper it is dark'];
+  return [...nameless, ...[...cut, ...shown].slice(0, 3).map(one => `on paper: ${one.outerHTML.slice(0, 90)}`), ...ground];
+}"""
 _BEYOND = """() => [...document.querySelectorAll('figure.plot .drawing')].filter(one => one.scrollWidth > one.clientWidth
   || [...one.querySelectorAll('svg text')].some(text => text.getBoundingClientRect().right > innerWidth)).map(one => one.ariaLabel)"""
 _PLOTS = """() => new Blob([...document.querySelectorAll('figure.plot')].map(one => one.outerHTML)).size
@@ -120,6 +133,15 @@ def _cut_off(one: Watched) -> list[str]:
     return list(one.page.evaluate(_CUT_OFF))
 
 
+def _printed(one: Watched, *, wide: bool) -> list[str]:
+    """What is cut, or is not there, on paper (A4 with margins of 12 mm): columns, and heads of columns. ``wide``: it is printed across."""
+    one.page.set_viewport_size({"width": 1031 if wide else 703, "height": 1000})
+    one.page.emulate_media(media="print", color_scheme="dark")
+    found: list[str] = one.page.evaluate(_ON_PAPER)
+    one.page.emulate_media(media="screen", color_scheme="light")
+    return found
+
+
 def _without_mouse(one: Watched, *, whole: bool) -> Iterator[str]:
     """What nobody can do, or follow, with a keyboard alone. ``whole``: walk over all controls of the page."""
     one.page.keyboard.press("Tab")
@@ -161,10 +183,10 @@ def test_every_page_is_for_everybody_and_ours_alone(
         said = one.page.locator("h1, h2, tbody tr").count()
         size = one.page.evaluate(_LOADED)
         found = [*_kept_out(one, axe), *_too_wide(one), *_as_sent(one, said)]
+        found += _printed(one, wide=one.page.locator("#board").count() > 0)
         if role != "alone":
-            # Of hundreds of links some stand for the others.
-            found += [] if name in ("board", "style") else _cut_off(one)
-            found += _without_mouse(one, whole=name not in ("board", "style"))
+            found += [] if name in LARGE else _cut_off(one)
+            found += _without_mouse(one, whole=name not in LARGE)
             plots = one.page.locator("script[src^='/vega/']").count()
             found += [f"{size} bytes"] if size > (WITH_PLOTS if plots else MOST) else []
             if plots and state:  # pages for those who signed in are sent as they are, others compressed

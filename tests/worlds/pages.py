@@ -85,6 +85,7 @@ class Pages:
             "software": "/tasks/mini/softwares/alpha/dense",
         }
         found |= {f"task {one}": f"/tasks/{one}" for one in ("mini", "closed", "touche-2021-task1")}
+        found |= {"plots": "/tasks/mini/plots", "against a row": "/tasks/mini/against/alpha.dense/main"}
         if role == "public":
             found |= {"sign in": "/sign-in", "register": "/tasks/mini/register"}
         else:

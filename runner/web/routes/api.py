@@ -12,7 +12,7 @@ from runner.exchange.inbox import ID
 from runner.exchange.published import Object
 from runner.web.caching import matches
 from runner.web.routes.base import Routes
-from runner.web.routes.boards import tested
+from runner.web.routes.boards import stands, tested
 from runner.web.rules import ASKING, EVERYBODY, SIGNED_IN, TEAM, Call, Operation, Rule
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Api(Routes):
             get("/tasks/{task}", self.task, "overview"),
             get("/tasks/{task}/boards/{table}", self.board, "leaderboard", query=_AGAINST),
             get("/tasks/{task}/rounds/{round}/boards/{table}", self.round_board, "leaderboard"),
+            get("/tasks/{task}/plots", self.plots, "plot-entry", paged=True),
+            get("/tasks/{task}/softwares/{team}/{software}", self.software, "software"),
             get("/tasks/{task}/standing", self.standing, "standing", TEAM),
             get("/runs", self.runs, "run-row", paged=True, query=_OF_TASK),
             get("/runs/{run}", self.run, "run-view", SIGNED_IN),
@@ -77,6 +79,28 @@ class Api(Routes):
             return self._published(call, path, "board")
         found = tested(call, path).get(name)
         return self.nothing(call) if found is None else json_answer(call, found)
+
+    async def plots(self, call: Call) -> Response:
+        """The plots of a task's leaderboards: what each says, and by what its data are found."""
+        return self._page(call, self._listed(call, f"plots-of/{call.at('task')}"), "digest")
+
+    async def software(self, call: Call) -> Response:
+        """A software: where it stands, and its runs."""
+        name = {"team": call.at("team"), "software": call.at("software")}
+        task = self.object(call, f"tasks/{call.at('task')}", "task")
+        found, rows = stands(call, task, *name.values()) if task else ([], [])
+        if task is None or not (found or rows):
+            return self.nothing(call)
+        places = [
+            {
+                "table": one["at"].removeprefix(f"/{task.path}/"),
+                **{"rank": one["row"]["rank"], "of": one["of"]},
+                **{"measure": one["measure"]["measure"], "score": one["score"]},
+            }
+            for one in found
+        ]
+        data = {"task": call.at("task"), **name, "places": places, "runs": [one["run"] for one in rows]}
+        return json_answer(call, data)
 
     async def round_board(self, call: Call) -> Response:
         """A leaderboard of a round, as it was frozen."""
@@ -149,7 +173,8 @@ class Api(Routes):
         if after is not None and after not in names:
             return self.door.refused(call.visitor, 400, "after is nothing of this list: begin without it.")
         first = 0 if after is None else names.index(after) + 1
-        shown = rows[first : first + int(text)]
+        # What is kept as files has one for all of them: nobody can ask for the next part.
+        shown = rows[first:] if call.visitor.kept else rows[first : first + int(text)]
         more = {"limit": text, "after": shown[-1][key]} if first + len(shown) < len(rows) else None
         others = {name: asked[name] for name in ("task",) if name in asked}
         then = more and f"{call.request.url.path}?{urlencode({**more, **others})}"

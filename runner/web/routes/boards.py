@@ -14,6 +14,8 @@ from runner.web.rules import EVERYBODY, Call, Rule
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+    from runner.exchange.published import Object
+
 MEDIA = {
     "json": "application/json",
     "csv": "text/csv",
@@ -123,20 +125,8 @@ class Boards(Routes):
         """A software: what its team says of it, where it stands, and those of its runs that the visitor may see."""
         name = call.at("team"), call.at("software")
         task = self.object(call, f"tasks/{call.at('task')}", "task")
-        if task is None:
-            return self.nothing(call)
-        order = [f"/{task.path}/{one['id']}" for one in call.view.data(task).get("boards", ())]
-        found = sorted(
-            _places(call, task.path, *name),
-            key=lambda one: order.index(one["at"]) if one["at"] in order else len(order),
-        )
-        runs = call.view.get("runs")
-        rows = [
-            one
-            for one in (call.view.data(runs) if runs else [])
-            if (one["team"], one["software"]) == name and f"tasks/{one['task']}" == task.path
-        ]
-        if not found and not rows:
+        found, rows = stands(call, task, *name) if task else ([], [])
+        if task is None or not (found or rows):
             return self.nothing(call)
         return page(
             "software",
@@ -152,6 +142,7 @@ class Boards(Routes):
                 if not at["round"]
             ],
             unlisted=unlisted(call.view.data(task)),
+            api=f"/api/v1/{task.path}/softwares/{'/'.join(name)}",
             seen={one["run"] for one in rows}
             | {run for at in found for run in at["row"]["runs"] if call.view.get(f"runs/{run}")},
         )
@@ -223,6 +214,24 @@ def _beside(task: Mapping[str, Any], path: str, here: str) -> list[list[tuple[st
         for row, current in both
         if len(row) > 1
     ]
+
+
+def stands(
+    call: Call, task: Object, team: str, software: str
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Where a software stands, in the task's order of leaderboards, and the rows of those of its runs that the visitor may see."""
+    order = [f"/{task.path}/{one['id']}" for one in call.view.data(task).get("boards", ())]
+    found = sorted(
+        _places(call, task.path, team, software),
+        key=lambda one: order.index(one["at"]) if one["at"] in order else len(order),
+    )
+    runs = call.view.get("runs")
+    rows = [
+        one
+        for one in (call.view.data(runs) if runs else [])
+        if (one["team"], one["software"]) == (team, software) and f"tasks/{one['task']}" == task.path
+    ]
+    return found, rows
 
 
 def _places(call: Call, task: str, team: str, software: str) -> Iterator[Mapping[str, Any]]:

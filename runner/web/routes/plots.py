@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from runner.exchange.published import DIGEST
 from runner.web.pages import piece
+from runner.web.routes.api import ROOT
 from runner.web.routes.base import Routes
 from runner.web.routes.reading import unlisted
 from runner.web.rules import EVERYBODY, Call, Rule
@@ -40,7 +41,8 @@ class Plots(Routes):
         if task is None or found is None:
             return self.nothing(call)
         up, hidden = [(task.title, f"/{task.path}")], unlisted(call.view.data(task))
-        return piece(found, call.visitor, call.published, call.view, up, unlisted=hidden)
+        api = f"{ROOT}/{task.path}/plots"
+        return piece(found, call.visitor, call.published, call.view, up, unlisted=hidden, api=api)
 
     async def specification(self, call: Call) -> Response:
         """The Vega specification of a plot."""

@@ -41,8 +41,9 @@ class Reading(Routes):
         found = call.view.get("tasks")
         tasks = call.view.data(found) if found else []
         live = self.live(call, "/")
-        api = "/api/v1/tasks?limit=500"
-        return page("tasks", call.visitor, call.published, title="Tasks", live=live, tasks=tasks, api=api)
+        return page(
+            "tasks", call.visitor, call.published, title="Tasks", live=live, tasks=tasks, api="/api/v1/tasks"
+        )
 
     async def task(self, call: Call) -> Response:
         """One task: what it is, in full, and its leaderboards."""

@@ -70,7 +70,14 @@ def names(folder: Path) -> list[str]:
 def test_every_page_is_there_with_its_data_beside_it(site: Path) -> None:
     found = names(site)
     at = f"tasks/{records.TASK}"
-    for page in ("index", at, f"{at}/main", f"{at}/rounds/final/main"):
+    for page in (
+        "index",
+        at,
+        f"{at}/main",
+        f"{at}/rounds/final/main",
+        f"{at}/plots",
+        f"{at}/softwares/alpha/y",
+    ):
         assert f"{page}.html" in found and f"{page}.json" in found
         json.loads((site / f"{page}.json").read_text())
     assert f"{at}/softwares/alpha/y.html" in found and f"{at}/calendar.ics" in found

@@ -119,6 +119,8 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/api/v1/tasks/{task}"): (200, 200, 200, 200, 200, 200),
     ("GET", "/api/v1/tasks/{task}/boards/{table}"): (404, 200, 404, 404, 404, 404),
     ("GET", "/api/v1/tasks/{task}/rounds/{round}/boards/{table}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/api/v1/tasks/{task}/plots"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/api/v1/tasks/{task}/softwares/{team}/{software}"): (404, 200, 404, 404, 404, 404),
     ("GET", "/api/v1/tasks/{task}/standing"): (401, 200, 403, 403, 403, 404),
     ("POST", "/api/v1/tasks/{task}/run-files"): (401, 202, 403, 403, 403, 202),
     ("GET", "/api/v1/runs"): (200, 200, 200, 200, 200, 200),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runner.exchange.published import Publisher
+from runner.web import server
 from runner.web.static import Missing, collect, place_of, write
 
 PAGES = {
@@ -69,3 +72,24 @@ def test_two_pages_are_never_one_file(tmp_path: Path) -> None:
     found, _ = collect(application, "localhost", tmp_path)
     with pytest.raises(ValueError, match="one file"):
         write({**found, "/Tasks/A": found["/"]}, tmp_path)
+
+
+def test_the_list_of_tasks_that_is_kept_has_all(tmp_path: Path) -> None:
+    """A page of the API ends at a hundred and says where it goes on, where nobody answers later."""
+    to = Publisher(tmp_path / "exchange" / "published")
+    one = {
+        "title": "A task",
+        "description": "",
+        "takes": [],
+        "dates": {"opens": None, "closes": None},
+        "tables": [],
+    }
+    tasks = to.object("tasks", "tasks", "Tasks", [{**one, "id": f"t{n}"} for n in range(130)])
+    to.publish({"public": [tasks]})
+    found, _ = collect(
+        server.application(tmp_path / "exchange", tmp_path / "state", "http://localhost", kept=True),
+        "localhost",
+        tmp_path,
+    )
+    said = json.loads(found["/api/v1/tasks"].content)
+    assert len(said["items"]) == 130 and said["next"] is None

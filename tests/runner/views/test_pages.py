@@ -36,6 +36,7 @@ def test_templates_take_nothing_as_markup_but_what_is_ours(path: Path) -> None:
                 "{{ piece|safe }}",
                 "{{ svg|safe }}",
                 "{{ plot|safe ",
+                "{{ by_topic|safe ",
                 "{{ one.html|safe }}",
                 "{{ about|safe }}",
             ),

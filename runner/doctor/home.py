@@ -54,6 +54,9 @@ def settings_checks(config: Config) -> list[Check]:
         "registries": ", ".join(config.registries),
         "engine": config.engine or "the docker client's, or our own",
         "database": config.database_url or "SQLite in the data directory",
+        "cluster": config.cluster or "none: software is executed on this machine",
+        "artefacts": config.artefacts or "none",
+        "certificates": str(config.certificates or "none"),
     }
     return [
         passed(f"setting {name}", f"{_without_secrets(values[name])} ({origin})")

@@ -130,6 +130,9 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
             "bases",
             "news",
             "registries",
+            "cluster",
+            "artefacts",
+            "certificates",
         )
     }
     assert "secret" not in said.all

@@ -131,6 +131,8 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
         "round": ["final"],
         "run": runs,
         "submission": [runs[0].rpartition(".")[0]],
+        "team": ["alpha"],
+        "software": [name.split(".")[1] for name in runs],
         "id": [mine, "e" * 32, upload],
         **{"dataset": ["dev"], "side": ["inputs"], "name": ["corpus.txt"]},
     }

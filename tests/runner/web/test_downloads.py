@@ -257,3 +257,16 @@ def _read(site: Site) -> dict[str, str]:
     """Version and SHA-256 of the terms as a team reads them."""
     terms = site.listed("alpha")["terms"]
     return {name: terms[name] for name in ("version", "sha256")}
+
+
+def test_only_who_can_hand_in_is_asked_to(site: Site) -> None:
+    site.project.write_task(uploads=True)
+    site.publish()
+    for role, asked in (("", True), ("alpha", True), ("organiser", False)):
+        with site.client(role) as client:
+            assert ("/tasks/mini/hand-in" in client.get("/tasks/mini").text) is asked, role
+
+
+def test_the_command_to_copy_accepts_the_terms_that_are_shown(site: Site) -> None:
+    with site.client("alpha") as client:
+        assert "--accept-terms &#34;1&#34;" in client.get("/tasks/mini").text

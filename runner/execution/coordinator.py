@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from runner.execution.attempt import evaluate, execute
-from runner.execution.cluster.executor import over_hosts
+from runner.execution.cluster.executor import over_hosts, travels
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
@@ -323,7 +323,8 @@ class Coordinator:
         """The evaluator of a task whose files and limits are fit for the planned steps. Raises RunnerError otherwise."""
         used = sorted({p.run.dataset for p in steps})
         check_task(task, self.config, used, optional=False)  # the plan has no software where they are missing
-        bundles, whose = self.workspace.bundles, [(p.run.submission, p.step) for p in steps]
+        here = [p for p in steps if self.config.cluster is None or not travels(self.workspace, p)]
+        bundles, whose = self.workspace.bundles, [(p.run.submission, p.step) for p in here]
         limits = [needs_of(self.workspace.task_for(one), bundles.get(one.id), step) for one, step in whose]
         self.machine.engine(limits)
         replies = replies_of(self.config.home, task.id)

@@ -165,7 +165,9 @@ class Pool:
         for planned in waiting:
             if not rest.intersection(planned.needs):
                 machine = HERE if [host.name for host in hosts] == [HERE] else "every host that takes it"
-                small = f"{machine} has less memory or fewer processors than the task's limits ask for"
+                small = (
+                    f"{machine} has less memory or fewer processors (or GPUs) than the task's limits ask for"
+                )
                 reasons[planned.run.id] = paused(planned) or small
         more = reasons
         while more:

@@ -31,6 +31,7 @@ from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
 from runner.execution.lock import workflow_of
 from runner.execution.plan import Planned
+from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import CODES, PlatformError, RunnerError
 from runner.records.archive import Attempt, RunArchive
@@ -86,6 +87,7 @@ class ClusterExecutor:
         self._sandbox = sandbox_digest(local.engine.info().seccomp)
         self._archives: dict[str, Content] = {}  # image -> its archive in the store
         self._hosts: dict[str, Host] = {}  # by address
+        self._alone_since = time.monotonic()  # where there are no hosts
         self._sick: set[str] = set()  # addresses of hosts whose engine or disk failed
         self._refused: dict[str, str] = {}  # address -> why it is given no work
         self._left: list[str] = []  # what hosts delivered to a coordinator that was killed
@@ -119,8 +121,10 @@ class ClusterExecutor:
         return (host is not self.local.host) == self._travels(planned)
 
     def expects(self, waiting: Sequence[Planned]) -> bool:
-        """Whether a host may still come: for a while after the last one was there."""
-        return any(map(self._travels, waiting)) and self.line.without_hosts() < self._wait
+        """Whether a host may still come: for a while, where there is none. What is too large for those that are there waits for nothing."""
+        with self._lock:
+            alone = not self._hosts and time.monotonic() - self._alone_since < self._wait
+        return alone and any(map(self._travels, waiting))
 
     def begin(self, planned: Planned, host: Host) -> None:
         """See :class:`Executor`."""
@@ -138,10 +142,7 @@ class ClusterExecutor:
             return None
 
     def _travels(self, planned: Planned) -> bool:
-        if planned.step != "execute":
-            return False
-        bundle = self.workspace.bundles[planned.run.submission.id]
-        return workflow_of(bundle, self.workspace.task_for(planned.run.submission)) == "batch"
+        return travels(self.workspace, planned)
 
     def _order(self, planned: Planned, host: Host) -> None:
         """In a thread: bring what a host needs and order it."""
@@ -219,7 +220,7 @@ class ClusterExecutor:
         problems = {address: unfit(one, self._sandbox, self.artefacts) for address, one in there.items()}
         with self._lock:
             for address in [known for known in self._hosts if known not in there]:
-                del self._hosts[address]
+                self._gone(address)
             for address, one in there.items():
                 if not problems[address] and address not in self._hosts and address not in self._sick:
                     self._hosts[address] = _host(address, one)
@@ -227,6 +228,11 @@ class ClusterExecutor:
             if why and self._refused.get(address) != why:
                 self._refused[address] = why
                 self._say(f"{schemas.show(address, 100)} is given no work: {why}")
+
+    def _gone(self, address: str) -> None:
+        """Under the lock: a host takes no more."""
+        if self._hosts.pop(address, None) is not None and not self._hosts:
+            self._alone_since = time.monotonic()
 
     def _end(self, begun: _Begun, what: dict[str, Any]) -> None:
         """In a thread: take in what was delivered, also by a host that was lost afterwards."""
@@ -258,7 +264,7 @@ class ClusterExecutor:
             if code in HOSTS_OWN:  # of its engine or its disk: another host may do it
                 with self._lock:
                     self._sick.add(begun.host.name)
-                    self._hosts.pop(begun.host.name, None)
+                    self._gone(begun.host.name)
                 self._say(f"{begun.host.name} is given no more work: {what}. {why}")
                 return Lost(f"{what}, at the host {begun.host.name}")
             return RunnerError(code if code in CODES else "E308", what, why=why, fix=fix)
@@ -294,6 +300,14 @@ def over_hosts(config: Config, local: LocalExecutor, say: Callable[[str], None])
     return ClusterExecutor(local, Line(config.cluster, config.certificates, say), artefacts, say=say)
 
 
+def travels(workspace: Workspace, planned: Planned) -> bool:
+    """Whether a step is done by hosts of a cluster, where there is one: batch software is executed there."""
+    if planned.step != "execute":
+        return False
+    submission = planned.run.submission
+    return workflow_of(workspace.bundles[submission.id], workspace.task_for(submission)) == "batch"
+
+
 def home_of(archive: RunArchive) -> str:
     """By which hosts and the store of artefacts know whose attempts are whose: a word for this machine and archive."""
     return schemas.digest([platform.node(), str(archive.root)])[:16]
@@ -301,7 +315,8 @@ def home_of(archive: RunArchive) -> str:
 
 def _host(address: str, said: Any) -> Host:
     steps = said["steps"] or int(said["cpus"]) or 1
-    return Host(address, float(said["memory"]) * 0.9, float(said["cpus"]), max(1, int(steps)))
+    gpus = said["gpus"] if isinstance(said.get("gpus"), int) else 0
+    return Host(address, float(said["memory"]) * 0.9, float(said["cpus"]), max(1, int(steps)), gpus)
 
 
 def unfit(said: Any, sandbox: str, artefacts: Artefacts) -> str:

@@ -22,7 +22,7 @@ HERE = "this machine"
 
 @dataclass(eq=False)
 class Host:
-    """A machine with an engine: what it has left (bytes of memory, processors, steps at once), and what it is at now.
+    """A machine with an engine: what it has left (bytes of memory, processors, steps at once, GPUs), and what it is at now.
 
     ``holds`` are the digests of images and data that were brought to it already.
     """
@@ -31,22 +31,25 @@ class Host:
     memory: float
     cpus: float
     slots: int
+    gpus: int = 0
     active: Counter[Visibility] = field(default_factory=Counter)
     holds: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, info: EngineInfo, jobs: int | None = None, name: str = HERE) -> Host:
         """The machine of an engine: a tenth of its memory is left to it. At most ``jobs`` steps at once, or as many as processors."""
-        return cls(name, info.memory * 0.9, float(info.cpus), max(1, jobs or int(info.cpus) or 1))
+        return cls(name, info.memory * 0.9, float(info.cpus), max(1, jobs or int(info.cpus) or 1), info.gpus)
 
     def fits(self, limits: Limits) -> bool:
         """Whether a step with these limits can start now."""
-        return self.slots > 0 and limits.memory <= self.memory and limits.cpus <= self.cpus + 1e-9
+        large = limits.memory <= self.memory and limits.cpus <= self.cpus + 1e-9 and limits.gpus <= self.gpus
+        return self.slots > 0 and large
 
     def take(self, limits: Limits, visibility: Visibility, sign: int = 1) -> None:
         """Reserve what a step may use; with ``sign`` -1 give it back."""
         self.memory -= sign * limits.memory
         self.cpus -= sign * limits.cpus
+        self.gpus -= sign * limits.gpus
         self.slots -= sign
         self.active[visibility] += sign
 

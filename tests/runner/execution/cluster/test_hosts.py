@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.engines.fake import FakeEngine
+from runner.engines.fake import FAKE, FakeEngine
 from runner.execution.attempt import perform
 from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.certificates import make
@@ -25,6 +25,7 @@ from runner.execution.coordinator import Coordinator, EvaluationRequest, Result,
 from runner.execution.machine import Machine
 from runner.execution.plan import Selection, plan
 from runner.execution.pool import Control
+from runner.model.limits import GIB
 from runner.records.files import walk
 from tests.e2e.test_server import until
 from tests.runner.execution.test_coordinator import Notes
@@ -109,6 +110,28 @@ def test_softwares_are_executed_by_hosts_and_scored_here(world: World, sound: Cl
     truths = [path for path in world.project.truths.rglob("*") if path.is_file()]
     assert truths and all(path.read_bytes() not in brought for path in truths)
     assert str(world.project.truths).encode() not in brought
+
+
+def test_hosts_may_be_larger_than_the_coordinators_machine(project: Project, sound: Cluster) -> None:
+    project.write_task_only(limits={"memory": "2GiB"})
+    world = World(project, info=replace(FAKE, memory=1 * GIB))
+    runs = [world.hand_in("team0")]
+    carried_out(world, sound)
+    assert ended_once(world, runs) <= {"h1", "h2"}
+    world.close()
+
+
+def test_what_is_too_large_for_every_host_is_said_at_once(project: Project, sound: Cluster) -> None:
+    project.write_task_only(limits={"memory": "48GiB"})
+    world = World(project, info=replace(FAKE, memory=128 * GIB))
+    run = world.hand_in("team0")
+    with coordinated(world, Notes(), sound) as coordinator:
+        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    assert (
+        "every host that takes it has less memory" in result.undone[run].why
+        and result.undone[run].exit_code == 3
+    )
+    world.close()
 
 
 def test_what_went_down_with_a_host_is_executed_again_elsewhere(world: World, hosts: Cluster) -> None:

@@ -76,13 +76,14 @@ def worker(
 def _station(
     name: str, artefacts: str, state: Path, jobs: int | None, keep: int, labels: tuple[str, ...]
 ) -> Station:
-    """This machine as a host. Raises E301, E302 and E305 where its engine cannot run software as it has to be run."""
+    """This machine as a host. Raises E301, E302, E304 and E305 where its engine cannot run software as it has to be run."""
     from runner.execution.cluster.artefacts import Artefacts
     from runner.execution.cluster.cache import Cache
     from runner.execution.cluster.host import Station
     from runner.model.config import Config
     from runner.model.errors import disk_error
     from runner.provision.engine import open_engine
+    from runner.provision.images import images
 
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,6 +93,7 @@ def _station(
     store = Artefacts(artefacts)
     engine = open_engine(config, output.say)
     engine.require()
+    images(engine)  # what software is given and writes is kept by a container of ours
     gone = engine.reap()
     if gone:
         output.say(f"removed what an earlier worker left: {len(gone)}")

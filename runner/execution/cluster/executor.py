@@ -43,8 +43,8 @@ from schemas.files import scratch_folder
 WAIT = 60.0  # seconds without any host of the cluster after which runs that need one are given up
 SENDING = 4  # attempts that are prepared or taken in at once
 ENDING = 60.0  # seconds for which hosts are waited for when everything ends
-# What is the matter with a host, not with what it was to do: its engine, or its disk.
-HOSTS_OWN = frozenset({"E301", "E302", "E305", "E306", "E311"})
+# What is the matter with a host, not with what it was to do: its engine, its images, or its disk.
+HOSTS_OWN = frozenset({"E301", "E302", "E304", "E305", "E306", "E311"})
 
 
 @dataclass(frozen=True)

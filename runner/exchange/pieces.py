@@ -113,20 +113,25 @@ def _keep_one(to: Publisher, file: BinaryIO, most: int, whole: Any) -> tuple[str
 
 
 def _whole(root: Path, digest: str) -> BinaryIO:
-    """A piece, opened; its content was compared with its name once. Raises Damaged."""
+    """A piece, opened; its content was compared with its name since it was last written to or touched. Raises Damaged."""
     path = file_of(root, digest)
     try:
         file = path.open("rb")
         facts = os.fstat(file.fileno())
-        whole = _is_whole(path, digest, (facts.st_ino, facts.st_size))  # its time changes as it stays young
+        try:
+            _compare(path, digest, (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns))
+        except BaseException:
+            file.close()
+            raise
+    except Damaged:
+        raise
     except OSError as error:
         raise Damaged(f"{digest}: {error.strerror}") from error
-    if not whole:
-        file.close()
-        raise Damaged(f"{digest}: other content")
     return file
 
 
 @lru_cache(maxsize=16384)
-def _is_whole(path: Path, digest: str, version: tuple[int, int]) -> bool:
-    return file_sha256(path) == digest
+def _compare(path: Path, digest: str, version: tuple[int, ...]) -> None:
+    """Raise Damaged for another content. Only what is whole is remembered: a damaged piece may be put right at any time."""
+    if file_sha256(path) != digest:
+        raise Damaged(f"{digest}: other content")

@@ -62,6 +62,21 @@ def test_what_was_changed_is_not_given(to: Publisher, change: str) -> None:
     assert b"".join(found.blocks(to.root, 0, 2000)) == CONTENT[:2000]
 
 
+def test_damage_and_repair_are_seen_whatever_was_read_before(to: Publisher) -> None:
+    found = kept(to)
+    path = file_of(to.root, found.pieces[2])
+    for written in range(1, 3):
+        with path.open("r+b") as file:
+            file.write(CONTENT[2000:3000])
+        os.utime(path, ns=(0, 2 * written * 10**9))
+        assert b"".join(found.blocks(to.root, 0, found.size)) == CONTENT
+        with path.open("r+b") as file:
+            file.write(CONTENT[2000:3000][::-1])
+        os.utime(path, ns=(0, (2 * written + 1) * 10**9))
+        with pytest.raises(Damaged):
+            list(found.blocks(to.root, 2000, 3000))
+
+
 def test_pieces_stay_as_long_as_a_pointer_leads_to_their_file(to: Publisher) -> None:
     found = kept(to)
     one = Object("data/mini/dev/inputs/source", FILE, "source", to.keep(canonical(found.as_dict())))

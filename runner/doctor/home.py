@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.doctor.checks import DRIFT, GIB, Check, caution, failed, passed
+from runner.model.config import without_secrets
+from runner.model.errors import PlatformError
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -53,20 +54,28 @@ def settings_checks(config: Config) -> list[Check]:
         "bases": ", ".join(config.bases),
         "registries": ", ".join(config.registries),
         "engine": config.engine or "the docker client's, or our own",
-        "database": config.database_url or "SQLite in the data directory",
+        "database": _shown(config.database_url) if config.database_url else "SQLite in the data directory",
         "cluster": config.cluster or "none: software is executed on this machine",
         "artefacts": config.artefacts or "none",
         "certificates": str(config.certificates or "none"),
     }
     return [
-        passed(f"setting {name}", f"{_without_secrets(values[name])} ({origin})")
+        passed(f"setting {name}", f"{without_secrets(values[name])} ({origin})")
         for name, origin in config.origins
     ]
 
 
-def _without_secrets(address: str) -> str:
-    """An address without user, password and what stands behind ``?``; anything else as it is."""
-    return re.sub("//[^/]*@", "//…@", address.partition("?")[0]) if "://" in address else address
+def _shown(url: str) -> str:
+    """The address of a database: its scheme, host and name."""
+    from sqlalchemy import URL
+
+    from runner.records.store.database import parse
+
+    try:
+        at = parse(url)
+    except PlatformError:
+        return "an address that cannot be used"
+    return URL.create(at.drivername, host=at.host, port=at.port, database=at.database).render_as_string()
 
 
 def compose_check() -> Check:

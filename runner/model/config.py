@@ -259,6 +259,16 @@ _MEANINGS = {
 }
 
 
+def without_secrets(address: str) -> str:
+    """An address without user, password and what stands behind ``?``; anything else as it is. Of a password that holds ``@``,
+    ``/`` or ``?`` nothing is left either; for that, more may be cut."""
+    scheme, mark, rest = address.partition("://")
+    if not mark:
+        return address
+    before, at, behind = rest.rpartition("@")
+    return f"{scheme}{mark}{'…' if at else ''}" + ("" if "?" in before else f"{at}{behind.partition('?')[0]}")
+
+
 def _read(path: Path) -> Document | None:
     """The settings file, checked; None when there is none. Raises E101 and E405."""
     if not os.path.lexists(path):

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from runner.model.config import without_secrets
 from runner.model.errors import PlatformError
 from runner.records.contents import Content
 from runner.records.files import MAX_JSON, file_sha256
@@ -30,7 +31,7 @@ class Artefacts:
     def __init__(self, address: str) -> None:
         from fsspec.core import url_to_fs
 
-        self.address, self.place = address, _plain(address)
+        self.address, self.place = address, without_secrets(address)
         with _answering(address):
             self._fs, self._root = url_to_fs(address)
 
@@ -153,7 +154,8 @@ def _answering(address: str) -> Iterator[None]:
     except PlatformError:
         raise
     except Exception as error:
-        what, why = f"the artefact store {_plain(address)} cannot be used", f"{type(error).__name__}: {error}"
+        what = f"the artefact store {without_secrets(address)} cannot be used"
+        why = f"{type(error).__name__}: {error}"
         fix = "see that it is there, and that this machine may read and write it"
         raise PlatformError(what, why=why[:500], fix=fix, code="E313") from error
 
@@ -161,9 +163,3 @@ def _answering(address: str) -> Iterator[None]:
 def _another(place: str) -> PlatformError:
     what = f"{place.rpartition('/')[2]} in the artefact store is not what it should be"
     return PlatformError(what, fix="remove that file; it is brought again", code="E313")
-
-
-def _plain(address: str) -> str:
-    """An address without what opens it."""
-    scheme, mark, rest = address.rpartition("://")
-    return f"{scheme}{mark}{rest.rpartition('@')[2]}"

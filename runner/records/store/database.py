@@ -91,6 +91,12 @@ def parse(url: str) -> URL:
         raise _no_database(url, error) from error
     if parsed.drivername not in _DRIVERS:
         raise _no_database(url, None)
+    # SQLAlchemy ends the password at the first @: errors of the driver would name what is left of it as the host.
+    if parsed.password is not None and "@" in url.partition("://")[2].partition(":")[2].partition("@")[2]:
+        raise _unusable(
+            "It has more than one @: nobody can tell where its password ends.",
+            "write each @ of the password as %40; RUNNER_DATABASE (in proctor.yaml: database) is as in docs/how-to/postgres.md",
+        )
     return parsed
 
 
@@ -131,9 +137,12 @@ def _no_database(url: str, error: Exception | None) -> PlatformError:
             if scheme
             else "It is no address of SQLAlchemy."
         )
-    return PlatformError(
-        "the database that RUNNER_DATABASE names cannot be used", why=why, fix=fix, code="E306"
-    )
+    return _unusable(why, fix)
+
+
+def _unusable(why: str, fix: str) -> PlatformError:
+    what = "the database that RUNNER_DATABASE names cannot be used"
+    return PlatformError(what, why=why, fix=fix, code="E306")
 
 
 def position_of(connection: Connection) -> Position:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.doctor.home import settings_checks
 from runner.model.config import BASES, REGISTRIES, Person, load
 from runner.model.errors import RunnerError
 from tests.worlds.definitions import told
@@ -113,7 +114,7 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
     said = runner_cli("doctor", "--json", expect=None, env={"RUNNER_BASE": "auto"})
     found = {one["name"]: one["detail"] for one in said.json if one["name"].startswith("setting ")}
     assert found["setting home"] == f"{project.home} (RUNNER_HOME, which goes before proctor.yaml:2)"
-    assert found["setting database"] == "postgresql+psycopg://…@host/scores (proctor.yaml:5)"
+    assert found["setting database"] == "postgresql+psycopg://host/scores (proctor.yaml:5)"
     assert found["setting root"] == f"{project.root} (RUNNER_ROOT)"
     assert set(found) == {
         f"setting {n}"
@@ -139,6 +140,31 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
     (project.root / "proctor.yaml").write_text("hoem: x\n")
     wrong = runner_cli("doctor", expect=2)
     assert 'proctor.yaml:1: unknown key "hoem" in the file. Fix: Did you mean "home"?' in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "shown"),
+    [
+        ("RUNNER_DATABASE", "postgresql://me:p/secret@host:1/db", "postgresql://host:1/db"),
+        ("RUNNER_DATABASE", "postgresql://me:p?secret@host/db?sslmode=prefer", "postgresql://host/db"),
+        ("RUNNER_DATABASE", "postgresql://me:p@secret@host/db", "an address that cannot be used"),
+        ("RUNNER_DATABASE", "postgresql://me:p@b/secret@host/db", "an address that cannot be used"),
+        ("RUNNER_DATABASE", "secret", "an address that cannot be used"),
+        ("RUNNER_ARTEFACTS", "s3://key:p/secret@bucket/place?token=secret", "s3://…@bucket/place"),
+        ("RUNNER_ARTEFACTS", "sftp://me:p?secret@host/place", "sftp://…"),
+        ("RUNNER_ARTEFACTS", "s3://bucket/place?token=a@secret", "s3://…"),
+        ("RUNNER_ARTEFACTS", "filecache://x::sftp://me:p://secret@host/place", "filecache://…@host/place"),
+        ("RUNNER_CLUSTER", "tls://10.0.0.1:8786", "tls://10.0.0.1:8786"),
+    ],
+)
+def test_whatever_a_password_holds_is_in_no_setting_that_is_said(
+    root: Path, variable: str, value: str, shown: str
+) -> None:
+    found = load({variable: value}, root)
+    said = {one.name: one.detail for one in settings_checks(found)}
+    name = variable.removeprefix("RUNNER_").lower()
+    assert said[f"setting {name}"] == f"{shown} ({variable})"
+    assert "secret" not in str(said)
 
 
 def test_who_gives_the_command_is_an_option_before_the_environment_before_the_user_of_the_system(

@@ -24,6 +24,9 @@ from tests.worlds.mini import Project, Said
         ("mysql://u:secret@host/db", "kept in PostgreSQL or SQLite", "RUNNER_DATABASE"),
         ("postgresql://u:secret@host:secret/db", "SQLAlchemy cannot use", "RUNNER_DATABASE"),
         ("secret", "no address", "RUNNER_DATABASE"),
+        ("postgresql://u:p@secret@host/db", "more than one @", "%40"),
+        ("postgresql://u:p@b/secret@host/db", "more than one @", "%40"),
+        ("postgresql://u:p@b?secret@host/db", "more than one @", "%40"),
     ],
 )
 def test_an_address_without_its_driver(

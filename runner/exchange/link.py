@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 
 import schemas
-from runner.exchange.published import POINTER, leads_to, sweep
+from runner.exchange.published import POINTER, keep_young, leads_to, sweep
 from schemas.files import atomic_path, file_sha256, sync_folder
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Mirror:
         path = self.root / name
         try:
             if name.startswith(("files/", "audiences/")):
-                os.utime(path)  # young again: it stays until the pointer names it
+                keep_young(path)
                 return True
             return file_sha256(path) == digest
         except OSError:

@@ -262,13 +262,10 @@ class Publisher:
 
     def has(self, objects: Iterable[Object]) -> bool:
         """Whether all files of ``objects`` are there; then none of them is removed before the pointer names it."""
-        aging = time.time() - KEPT_SECONDS / 10
         try:
             for one in objects:
                 for digest in _files(self.root, one):
-                    path = file_of(self.root, digest)
-                    if path.stat().st_mtime < aging:  # what gets another time is compared again
-                        os.utime(path)
+                    keep_young(file_of(self.root, digest))
         except FileNotFoundError:
             return False
         return True
@@ -283,7 +280,7 @@ class Publisher:
         for audience, objects in sorted(audiences.items()):
             if not AUDIENCE.fullmatch(audience):
                 raise ValueError(f"no audience: {audience!r}")
-            pointer[audience] = self._database(sorted(set(objects), key=lambda one: one.path))
+            pointer[audience] = self.database(objects)
         if pointer == Published(self.root).pointer():
             return False
         with atomic_file(self.root / POINTER, mode=0o644, sync=True) as file:
@@ -312,8 +309,12 @@ class Publisher:
         with atomic_file(self.root / ALIVE, mode=0o644) as file:
             file.write(schemas.canonical(_STUCK if stuck else {}) + b"\n")
 
-    def _database(self, objects: list[Object]) -> str:
-        """Write the database of an audience; its digest is that of the objects. Nothing is written where it is there."""
+    def database(self, of: Iterable[Object]) -> str:
+        """Write the database of an audience; its digest, which is that of the objects. Nothing is written where it is there.
+
+        Raises ValueError for different objects at one path.
+        """
+        objects = sorted(set(of), key=lambda one: one.path)
         if len({o.path for o in objects}) != len(objects):
             raise ValueError("two objects have one path")
         digest, rows = _digest(objects), [_row(one) for one in objects]
@@ -376,6 +377,15 @@ def sweep(root: Path) -> None:
         with suppress(FileNotFoundError):
             if str(path.relative_to(root)) not in used and path.stat().st_mtime < old:
                 path.unlink()
+
+
+def keep_young(path: Path) -> None:
+    """Have a file stay before a pointer names it. Raises OSError for one that is not there.
+
+    Its time changes once a minute at most: pieces with another time are compared with their names again.
+    """
+    if path.stat().st_mtime < time.time() - KEPT_SECONDS / 10:
+        os.utime(path)
 
 
 def file_of(root: Path, digest: str) -> Path:

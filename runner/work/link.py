@@ -2,7 +2,7 @@
 
 The contract stays that of the folder (:mod:`runner.exchange`): the clerk takes requests from ``inbox/`` and publishes to
 ``published/`` as ever. A round of the link sends who may sign in first, then what the pointer leads to, answers, the pointer and
-the sign of life; and it brings requests, each hashed before the clerk sees it, and tells the front to forget one only when
+the sign of life, and then what of large files the pointer does not name yet; and it brings requests, each hashed before the clerk sees it, and tells the front to forget one only when
 the clerk has decided it and its answer is there. Every step can be repeated: cut anywhere, the next round goes on.
 
 What the front says is a stranger's word: names have their form, at most :data:`MOST_HERE` requests wait here or are here in part, and no more
@@ -18,16 +18,18 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import schemas
+from runner.exchange.arriving import files_in_pieces, without
 from runner.exchange.inbox import MAX_PARCEL, MAX_PAYLOAD, MAX_REQUEST, Inbox, answered, id_of
 from runner.exchange.link import MOST_NAMES, NAME
-from runner.exchange.published import ALIVE, POINTER, leads_to
+from runner.exchange.published import ALIVE, POINTER, Object, Publisher, leads_to
 from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
 from runner.model.limits import in_units
@@ -43,6 +45,7 @@ TRIES = 3  # times that a file is brought again whose content is not what its re
 FILE = "link.json"
 _SECTION = ("files", "audiences")
 _Stamp = tuple[int, int, int]
+_NAMED: _Stamp = (0, 0, 0)  # of what is named by its content
 
 
 class Link:
@@ -60,9 +63,8 @@ class Link:
         self.config, self.front, self.say, self.problem = config, front, say, problem
         self.seconds = seconds
         self.inbox = Inbox(config.inbox)
-        self._there: dict[
-            str, _Stamp
-        ] = {}  # what the front has, by name; of what is named by its content (0, 0, 0)
+        self._there: dict[str, _Stamp] = {}  # what the front has, by name
+        self._in_part: dict[str, Any] | None = None  # the pointer that it has until large files are there
         self._given: set[str] = set()  # requests that the clerk got from this process
         self._broken: dict[str, int] = {}
         self._held = False  # requests wait for room on our disk
@@ -96,6 +98,7 @@ class Link:
         """
         if not self.front.known:
             self._there.clear()
+            self._in_part = None
             self.front.enter()
         more = not self._publish()
         more |= self._bring()
@@ -104,23 +107,42 @@ class Link:
         return more
 
     def _publish(self) -> bool:
-        """Send what the front has not; whether that is all: much takes several rounds, and the pointer goes with the last."""
-        root, whole = self.config.published, True
+        """Send what the front has not; whether that is all. Much takes several rounds: large files come last, each is named at the
+        front once it is whole there, and what else is new waits for none of them."""
         new = {name: stamp for name, stamp in self._replaced() if self._there.get(name) != stamp}
         pointer = self._bytes(POINTER) if POINTER in new else None
         moving = new.keys() - {POINTER, ALIVE}
         if "access.json" in moving:
             self._send_missing({"access.json": new["access.json"]})
-        if pointer is not None:
-            needed = leads_to(root, json.loads(pointer)["audiences"].values())
-            missing = dict.fromkeys(sorted(needed - self._there.keys()), (0, 0, 0))
-            whole = self._send_missing(missing, self.seconds)
+        named = {} if pointer is None else json.loads(pointer)
+        late = self._late(named["audiences"].values()) if named else {}
+        shown = named | {"audiences": without(self._to, named["audiences"], late)} if late else named
+        whole = not named or self._send_named(shown["audiences"].values())
         self._send_missing({name: new[name] for name in sorted(moving) if name != "access.json"})
-        if pointer is not None and whole:
+        if whole and late and shown != self._in_part:
+            self._send(POINTER, _NAMED, schemas.canonical(shown))
+            self._in_part = shown
+        elif whole and pointer is not None and not late:
             self._send(POINTER, new[POINTER], pointer)
         if ALIVE in new:
             self._send(ALIVE, new[ALIVE])
-        return whole
+        if whole and late:
+            self._send_missing(dict.fromkeys(sorted(set().union(*late.values())), _NAMED), self.seconds)
+        return whole and not late
+
+    def _late(self, databases: Collection[str]) -> dict[Object, set[str]]:
+        """The files that the front has not whole, with the names of the pieces that it lacks; it keeps those that it has."""
+        files = files_in_pieces(self._to, databases)
+        pieces = sorted(set().union(*files.values()))
+        if not all(one in self._there for one in pieces):
+            for first in range(0, len(pieces), MOST_NAMES):
+                self._missing(dict.fromkeys(pieces[first : first + MOST_NAMES], _NAMED))
+        return {one: lacks for one, names in files.items() if (lacks := names - self._there.keys())}
+
+    def _send_named(self, databases: Iterable[str]) -> bool:
+        """Send what these databases lead to, as much as a round takes; whether the front has all of it."""
+        needed = leads_to(self.config.published, databases)
+        return self._send_missing(dict.fromkeys(sorted(needed - self._there.keys()), _NAMED), self.seconds)
 
     def _replaced(self) -> Iterator[tuple[str, _Stamp]]:
         """The files that are not named by their content, and what tells one version from the next."""
@@ -136,18 +158,23 @@ class Link:
         """Send those of these files that the front has not, for so many seconds; whether it has all then."""
         listed, until = list(names), time.monotonic() + seconds
         for first in range(0, len(listed), MOST_NAMES):
-            asked = {name: self._digest(name) for name in listed[first : first + MOST_NAMES]}
-            missing = self.front.ask("POST", "missing", asked).get("missing")
-            if not isinstance(missing, list):
-                raise LinkDown("it does not say what is missing")
-            for name in asked:
-                if name not in missing:
-                    self._there[name] = names[name]
-                    continue
+            for name in self._missing({name: names[name] for name in listed[first : first + MOST_NAMES]}):
                 self._send(name, names[name])
                 if time.monotonic() > until:
                     return all(one in self._there for one in listed)
         return True
+
+    def _missing(self, names: dict[str, _Stamp]) -> list[str]:
+        """Those of these files, at most :data:`MOST_NAMES`, that the front has not; what it has is noted, and stays there for a while."""
+        said = self.front.ask("POST", "missing", {name: self._digest(name) for name in names}).get("missing")
+        if not isinstance(said, list):
+            raise LinkDown("it does not say what is missing")
+        for name, stamp in names.items():
+            if name in said:
+                self._there.pop(name, None)
+            else:
+                self._there[name] = stamp
+        return [name for name in names if name in said]
 
     def _digest(self, name: str) -> str:
         """SHA-256 of a file; empty for what is named by its content, and for what went away."""
@@ -166,6 +193,10 @@ class Link:
                 file.seek(0)
                 self.front.send(name, digest, file)
             self._there[name] = stamp
+
+    @cached_property
+    def _to(self) -> Publisher:
+        return Publisher(self.config.published)
 
     def _bytes(self, name: str) -> bytes | None:
         with suppress(FileNotFoundError):

@@ -162,6 +162,7 @@ class Work:
         config.inbox.mkdir(parents=True, exist_ok=True)
         with (
             open_store(config) as store,
+            store.coordinating("runner work"),
             open_accounts(config, clock=self.clock) as accounts,
             closing(Checks.on(machine := self.machine or Machine(config, self.listener.say))) as checks,
             closing(Slot()) as slot,

@@ -188,6 +188,7 @@ class Requests:
 
         def job() -> Mapping[str, Any]:
             with scratch_folder(self.config.home, SCRATCH) as scratch, open_store(self.config) as store:
+                store.fenced_as(self.store)
                 payload = self.inbox.payload(name, request, scratch / "request", most=_most(request))
                 wish = self._wish(store, Taken(request, payload), account, arrival, tasks, scratch)
                 return handler.do(wish)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
     from runner.model.errors import PlatformError
 
+# Who is alone at a database: whoever plans and records runs, and the work process, for as long as it decides requests.
+Role = Literal["coordinator", "runner work"]
 BUSY_SECONDS = 30  # how long somebody waits for whoever else writes
 
 
@@ -43,8 +45,8 @@ class Backend(Protocol):
     def changes(self, engine: Engine) -> AbstractContextManager[Callable[[float], None]]:
         """A function that waits until somebody has written to the store, at most so many seconds."""
 
-    def alone(self, engine: Engine) -> AbstractContextManager[int]:
-        """Be the only coordinator of the database, beside the lock file: the fencing number, for :meth:`check`. Raises E306."""
+    def alone(self, engine: Engine, role: Role) -> AbstractContextManager[int]:
+        """Be the only one in a role at the database, beside the lock file: the fencing number, for :meth:`check`. Raises E306."""
 
-    def check(self, connection: Connection, number: int) -> None:
-        """Raise E306 when another coordinator has begun after the one of this fencing number."""
+    def check(self, connection: Connection, role: Role, number: int) -> None:
+        """Raise E306 when another has begun in that role after the one of this fencing number."""

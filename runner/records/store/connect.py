@@ -19,6 +19,7 @@ from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog, Position
 from runner.records.store import database
+from runner.records.store.backend import Role
 from runner.records.store.sqlite import remove_file, replace_file
 
 if TYPE_CHECKING:
@@ -37,11 +38,17 @@ class Store:
         self.log = log
         self.archive = archive
         self._read: tuple[int, Hash] | None = None  # how much of the log was hashed, and its state then
-        self._number: int | None = None  # the fencing number of the coordinator that this store is of
+        self._fence: tuple[Role, int] | None = None  # of whose this store is, and the fencing number
 
     def asked_for(self, person: Person, request: str) -> Store:
         """The same store for what ``person`` asked for on the web: events name both (:meth:`EventLog.asked_for`)."""
-        return Store(self.engine, self.log.asked_for(person, request), self.archive)
+        asked = Store(self.engine, self.log.asked_for(person, request), self.archive)
+        asked.fenced_as(self)
+        return asked
+
+    def fenced_as(self, other: Store) -> None:
+        """Have what this store commits refused whenever what ``other`` commits is (see :meth:`coordinating`)."""
+        self._fence = other._fence
 
     def commit(self, type: str, data: Mapping[str, Any], *, actor: str) -> Event:
         """Append an event to the log and apply it: the one way to record that something happened.
@@ -60,8 +67,6 @@ class Store:
         """
         with self.write() as connection:
             position = self._checked(connection)
-            if self._number is not None:
-                database.of(connection).check(connection, self._number)
             event = self.log.append(type, data, actor=actor)
             self._follow(connection, position)
         return event
@@ -85,7 +90,9 @@ class Store:
             return self._follow(connection, self._checked(connection))
 
     def _checked(self, connection: Connection) -> Position:
-        """How far the store is, whose log was looked at. Raises E307 as :meth:`check`."""
+        """How far the store is, whose log was looked at. Raises E307 as :meth:`check`; E306, when another has taken over."""
+        if self._fence is not None:
+            database.of(connection).check(connection, *self._fence)
         position = database.position_of(connection)
         self.check(position, database.prefix_of(connection))
         return position
@@ -191,16 +198,17 @@ class Store:
             yield connection, transaction
 
     @contextmanager
-    def coordinating(self) -> Iterator[None]:
-        """Be the only coordinator of the database; what this store commits meanwhile is refused once another has taken over.
+    def coordinating(self, role: Role = "coordinator") -> Iterator[None]:
+        """Be the only one in a role at the database; what this store commits meanwhile is refused once another has taken over.
 
         Raises E306 when another one is.
         """
-        with database.errors(self.engine), database.of(self.engine).alone(self.engine) as self._number:
+        with database.errors(self.engine), database.of(self.engine).alone(self.engine, role) as number:
+            self._fence = role, number
             try:
                 yield
             finally:
-                self._number = None
+                self._fence = None
 
     @contextmanager
     def changes(self) -> Iterator[Callable[[float], None]]:

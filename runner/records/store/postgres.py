@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError
-from runner.records.store.backend import BUSY_SECONDS
+from runner.records.store.backend import BUSY_SECONDS, Role
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -27,7 +27,7 @@ _WRITE = (
 )
 # No snapshot is taken before the lock is there: LOCK is no query.
 _READ = f"{_PATIENCE}; LOCK TABLE meta IN ACCESS SHARE MODE"
-_COORDINATE = "SELECT pg_try_advisory_lock(hashtextextended('proctor coordinator ' || current_schema(), 0))"
+_ALONE = "SELECT pg_try_advisory_lock(hashtextextended(%s || current_schema(), 0))"
 # Whoever waits longer for its turn between readers lets those pass first that wait behind it.
 _SWAP = "SAVEPOINT gate; SET LOCAL lock_timeout = '1s'; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE"
 _NO_TABLE, _NO_LOCK = "42P01", "55P03"  # SQLSTATE
@@ -143,34 +143,36 @@ class PostgreSQL:
             yield wait
 
     @contextmanager
-    def alone(self, engine: Engine) -> Iterator[int]:
-        """A lock as long as a connection lives, and one number higher than any coordinator had before."""
+    def alone(self, engine: Engine, role: Role) -> Iterator[int]:
+        """A lock as long as a connection lives, and one number higher than any had before in that role."""
         with _of_its_own(engine) as held:
             # A machine that vanished is noticed within a minute.
             held.exec_driver_sql(
                 "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
             )
-            if not held.exec_driver_sql(_COORDINATE).scalar_one():
+            if not held.exec_driver_sql(_ALONE, (f"proctor {role} ",)).scalar_one():
                 raise _taken(
-                    "another coordinator is at work on this database",
+                    f"another {role} is at work on this database",
                     "Another machine, or a command with another data directory, holds its lock.",
                 )
             with engine.connect().execution_options(**self.writing) as connection, connection.begin():
                 connection.exec_driver_sql(
-                    "CREATE TABLE IF NOT EXISTS coordinator (one boolean PRIMARY KEY CHECK (one), number bigint NOT NULL)"
+                    "CREATE TABLE IF NOT EXISTS coordinators (role text PRIMARY KEY, number bigint NOT NULL)"
                 )
                 number = connection.exec_driver_sql(
-                    "INSERT INTO coordinator VALUES (true, 1) "
-                    "ON CONFLICT (one) DO UPDATE SET number = coordinator.number + 1 RETURNING number"
+                    "INSERT INTO coordinators VALUES (%s, 1) "
+                    "ON CONFLICT (role) DO UPDATE SET number = coordinators.number + 1 RETURNING number",
+                    (role,),
                 ).scalar_one()
             yield int(number)
 
-    def check(self, connection: Connection, number: int) -> None:
-        """Compare the number with that of the coordinator that began last."""
-        found = connection.exec_driver_sql("SELECT number FROM coordinator").scalar()
+    def check(self, connection: Connection, role: Role, number: int) -> None:
+        """Compare the number with that of whoever began last in that role."""
+        query = "SELECT number FROM coordinators WHERE role = %s"
+        found = connection.exec_driver_sql(query, (role,)).scalar()
         if found != number:
             raise _taken(
-                "another coordinator has taken over",
+                f"another {role} has taken over",
                 f"The connection of this one (number {number}) was lost, and number {found} began after it.",
             )
 
@@ -218,7 +220,7 @@ def _of_its_own(engine: Engine) -> Iterator[Connection]:
 
 
 def _taken(what: str, why: str) -> PlatformError:
-    fix = "leave the work to it; one coordinator at a time works on a database"
+    fix = "leave the work to it; one at a time works on a database"
     return PlatformError(what, why=why, fix=fix, code="E306")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError, disk_error
-from runner.records.store.backend import BUSY_SECONDS
+from runner.records.store.backend import BUSY_SECONDS, Role
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -91,11 +91,11 @@ class SQLite:
         yield time.sleep
 
     @contextmanager
-    def alone(self, engine: Engine) -> Iterator[int]:
+    def alone(self, engine: Engine, role: Role) -> Iterator[int]:
         """The lock file beside the database is enough: no other machine can write here."""
         yield 0
 
-    def check(self, connection: Connection, number: int) -> None:
+    def check(self, connection: Connection, role: Role, number: int) -> None:
         """Nothing: a lock file is not lost."""
 
 

@@ -6,7 +6,7 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from runner.model.clock import SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.commit import coordinator
-from runner.records.store.connect import Store
+from runner.records.store.connect import Store, open_store
+from runner.work import loop
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.loop import Work
 from runner.work.publishing import Desk
@@ -28,6 +29,7 @@ from tests.e2e.test_uploads_scored import run_text
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.mini import Project
+from tests.worlds.postgres import Server
 
 
 def until(what: Callable[[], Any]) -> Any:
@@ -124,6 +126,41 @@ def test_what_came_while_nobody_worked_is_done_at_the_next_start(world: World) -
     assert [
         types.count(one) for one in ("submission-registered", "request-decided", "attempt-committed")
     ] == [1] * 3
+
+
+def test_a_clerk_whose_place_was_taken_decides_nothing_until_it_is_free_again(
+    project: Project, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "PAUSE", 0.1)
+    project.database = postgres.database_for(project.home)
+    project.write_task(uploads=True)
+    world = World(project)
+    token, published = team(world), world.project.config.published
+    with at_work(world) as notes:
+        first = ask(world, token)
+        until(lambda: answered(published, first.id))
+        with open_store(project.config) as other, ExitStack() as place:
+            with pytest.raises(RunnerError, match="another runner work is at work on this database"):
+                place.enter_context(other.coordinating("runner work"))
+            postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'proctor'")
+            until(lambda: taken(place, other))
+            until(lambda: notes.problems.count("E306") > 2)
+            request = ask(world, token, "two")
+            seen = len(notes.problems)
+            until(lambda: len(notes.problems) > seen + 2)
+            assert answered(published, request.id) is None
+        assert until(lambda: answered(published, request.id))["accepted"] is True
+    world.close()
+    postgres.forget(project.home)
+
+
+def taken(place: ExitStack, store: Store) -> bool:
+    """Whether the place of work is taken now; nobody is at it for a moment."""
+    try:
+        place.enter_context(store.coordinating("runner work"))
+    except RunnerError:
+        return False
+    return True
 
 
 def test_there_is_one_work_process_for_a_data_directory(world: World) -> None:

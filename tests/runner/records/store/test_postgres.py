@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from runner.doctor import home as doctor
+from runner.model.config import Person
 from runner.model.errors import RunnerError
 from runner.records.commit import commit_orphans, coordinator
 from runner.records.store import connect, queries, results
@@ -57,7 +58,8 @@ def test_a_coordinator_whose_place_was_taken_commits_nothing_more(
     attempt = world.attempt(submission, commit=False)
     facts = {"task": TASK, "run": attempt.run_id, "attempt": 1, "manifest": attempt.manifest_digest()}
     elsewhere = replace(world.config, home=tmp_path / "elsewhere")
-    with coordinator(world.config, world.store):
+    with coordinator(world.config, world.store), connect.open_store(world.config) as beside:
+        beside.fenced_as(world.store)
         world.store.commit("quota-extended", {"task": TASK, "team": "a", "submissions": 1}, actor="organiser")
         end_connections(postgres)
         # As long as nobody took its place it goes on, on another connection.
@@ -67,6 +69,12 @@ def test_a_coordinator_whose_place_was_taken_commits_nothing_more(
             with pytest.raises(RunnerError) as caught:
                 world.store.commit("attempt-committed", facts, actor="runner")
             assert caught.value.code == "E306" and "another coordinator has taken over" in caught.value.what
+            asked = world.store.asked_for(Person("anna", "account"), "a" * 32)
+            for store in (asked, beside):
+                with pytest.raises(RunnerError, match="another coordinator has taken over"):
+                    store.commit("attempt-committed", facts, actor="runner")
+            with pytest.raises(RunnerError, match="another coordinator has taken over"):
+                world.store.catch_up()
             assert world.config.events.read_bytes() == before
             assert commit_orphans(other) == 1, "what was sealed is not lost"
 

@@ -23,16 +23,19 @@ from runner.tasks.services import service_digest, service_env, services_of_run
 from runner.tasks.tira import container_command, container_env
 
 
+def asked_workflow(bundle: Bundle, task: Task) -> str:
+    """What :func:`workflow_of` gives, also where the task does not offer it any more."""
+    return "upload" if bundle.data["runs"] else bundle.data.get("workflow") or task.workflow
+
+
 def workflow_of(bundle: Bundle, task: Task) -> WorkflowName:
     """Uploaded run files are taken as they are; everything else follows the submission's choice, or the task.
 
     Raises E207 when the task does not offer what was chosen (any more).
     """
-    if bundle.data["runs"]:
+    chosen = asked_workflow(bundle, task)
+    if chosen == "upload" and bundle.data["runs"]:
         return "upload"
-    chosen = bundle.data.get("workflow")
-    if chosen is None:
-        return task.workflow
     for offered in task.workflows:
         if chosen == offered:
             return offered

@@ -164,11 +164,14 @@ class Pool:
         reasons: dict[str, str] = {}
         for planned in waiting:
             if not rest.intersection(planned.needs):
-                machine = HERE if [host.name for host in hosts] == [HERE] else "every host that takes it"
+                fit = [host for host in hosts if self.executor.takes(host, planned)]
+                machine = HERE if [host.name for host in fit] == [HERE] else "every host that takes it"
                 small = (
                     f"{machine} has less memory or fewer processors (or GPUs) than the task's limits ask for"
                 )
-                reasons[planned.run.id] = paused(planned) or small
+                reasons[planned.run.id] = paused(planned) or (
+                    small if fit else "no host of the cluster is there"
+                )
         more = reasons
         while more:
             more = {

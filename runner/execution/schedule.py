@@ -9,7 +9,8 @@ from heapq import heappop, heappush
 from itertools import count
 
 from runner.engines.base import EngineInfo
-from runner.execution.executors.base import Host
+from runner.execution.executors.base import HERE, Host
+from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned, Step
 from runner.execution.workspace import Workspace
 from runner.model.limits import Limits, chosen
@@ -22,12 +23,10 @@ from runner.tasks.services import room_limits, services_of_run
 def needs_of(task: Task, bundle: Bundle | None, step: Step) -> Limits:
     """What one step needs of the machine: its own limits, and the memory of the sidecars next to it."""
     if step == "execute":
-        data = {} if bundle is None else bundle.data
-        limits = chosen(task.limits, task.frame, data.get("limits", {}))
+        limits = chosen(task.limits, task.frame, {} if bundle is None else bundle.data.get("limits", {}))
         if limits.pinned:
             limits = replace(limits, cpus=float(limits.processors))
-        workflow = None if bundle is None or data["runs"] else data.get("workflow", task.workflow)
-        if workflow == "interactive":
+        if bundle is not None and asked_workflow(bundle, task) == "interactive":
             return room_limits(limits, services_of_run(task.services), interactive=True)
         return limits
     gateway = task.evaluation_gateway
@@ -40,17 +39,24 @@ def lane_of(workspace: Workspace, planned: Planned) -> Lane:
     submission = planned.run.submission
     task = workspace.task_for(submission)
     limits = needs_of(task, workspace.bundles.get(submission.id), planned.step)
-    return Lane(task.datasets[planned.run.dataset].visibility, planned.step, submission.team, limits)
+    bundle = workspace.bundles.get(submission.id)
+    workflow = asked_workflow(bundle, task) if planned.step == "execute" and bundle is not None else None
+    visibility = task.datasets[planned.run.dataset].visibility
+    return Lane(visibility, planned.step, submission.team, limits, workflow)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """What decides when a step may start; steps of one lane start in the order in which they came."""
+    """What decides when and where a step may start; steps of one lane start in the order in which they came.
+
+    ``workflow`` is that of the software; None for an evaluation.
+    """
 
     visibility: Visibility
     step: Step
     team: str
     limits: Limits
+    workflow: str | None = None
 
 
 class Schedule:
@@ -98,8 +104,10 @@ class Schedule:
         """
         ready = []
         for lane, steps in self._lanes.items():
+            # Where one step of a lane may be done, all may.
             free = [one for one in hosts if one.turn() in (None, lane.visibility) and one.fits(lane.limits)]
-            if not free or (entry := self._first_ready(steps, held, free, takes)) is None:
+            free = [one for one in free if takes(one, steps[0][1])]
+            if not free or (entry := self._first_ready(steps, held, free, hosts)) is None:
                 continue
             order = (lane.visibility == "blinded", lane.step == "execute", self._served[lane.team], entry[0])
             ready.append((order, lane, entry, free))
@@ -110,7 +118,7 @@ class Schedule:
         if not self._lanes[lane]:
             del self._lanes[lane]
         planned, wanted = entry[1], needed_digests(entry[1])
-        fit = (host for host in free if takes(host, planned))
+        fit = (host for host in free if _may(host, planned, hosts))
         return planned, max(fit, key=lambda host: (len(host.holds & wanted), host.cpus, host.memory))
 
     def _first_ready(
@@ -118,13 +126,13 @@ class Schedule:
         steps: deque[tuple[int, Planned]],
         held: Callable[[Planned], object],
         free: Sequence[Host],
-        takes: Callable[[Host, Planned], bool],
+        hosts: Sequence[Host],
     ) -> tuple[int, Planned] | None:
         for entry in steps:
             planned = entry[1]
             if self._open.intersection(planned.needs) or held(planned):
                 continue
-            if any(takes(host, planned) for host in free):
+            if any(_may(host, planned, hosts) for host in free):
                 return entry
         return None
 
@@ -141,6 +149,12 @@ class Schedule:
     def _count(self, planned: Planned, host: Host, sign: int) -> None:
         lane = self._lane_of(planned)
         host.take(lane.limits, lane.visibility, sign)
+
+
+def _may(host: Host, planned: Planned, hosts: Sequence[Host]) -> bool:
+    """Whether a host is tried: not where it failed to do that run, unless all the others did, too."""
+    run = planned.run.id
+    return run not in host.avoid or all(run in one.avoid for one in hosts if one.name != HERE)
 
 
 def needed_digests(planned: Planned) -> set[str]:

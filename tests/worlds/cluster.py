@@ -21,6 +21,7 @@ from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.host import Station
 from runner.execution.cluster.members import work
+from runner.model.errors import PlatformError
 
 ROOT = Path(__file__).parents[2]
 GO = "go"  # a file in the folder of the world: softwares that wait go on when it is there
@@ -46,6 +47,7 @@ def waiting(folder: Path) -> object:
 def scripts(folder: Path) -> dict[str, object]:
     """What the softwares of tests do at hosts, by the names of their images."""
     slow = {f"team{n}/slow": waiting(folder) for n in range(8)}
+    slow |= {f"team{n}/sick": good for n in range(2)}
     return {f"team{n}/one": good for n in range(8)} | slow
 
 
@@ -156,7 +158,11 @@ def cluster(folder: Path, *hosts: str) -> Iterator[Cluster]:
 
 
 def _host(name: str, address: str, artefacts: str, folder: Path, certificates: Path) -> None:
-    store, engine = Artefacts(artefacts), FakeEngine(scripts(folder.parent))  # type: ignore[arg-type]
+    gone = PlatformError("the container engine is gone", code="E301")
+    script = scripts(folder.parent)
+    if name == "h1":
+        script |= {f"team{n}/sick": gone for n in range(2)}  # what starts them fails
+    store, engine = Artefacts(artefacts), FakeEngine(script)  # type: ignore[arg-type]
     station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2)
     work(station, address, certificates, lambda text: print(text, file=sys.stderr, flush=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,12 +59,11 @@ def worker(
     ] = None,
 ) -> None:
     """Execute software on this machine for a coordinator elsewhere, until it is ended: what runs then is done first."""
-    from runner.execution.cluster.line import check_certificates, check_installed
+    from runner.execution.cluster.line import check_address, check_installed
     from runner.execution.cluster.members import work
 
     check_installed()
-    scheme, _, place = scheduler.partition("://")
-    check_certificates(scheme, place, certificates)
+    check_address(scheduler, certificates)
     station = _station(
         name or platform.node(), artefacts, state.absolute(), jobs, keep * GIB, tuple(label or ())
     )
@@ -79,7 +79,7 @@ def _station(
     """This machine as a host. Raises E301, E302, E304 and E305 where its engine cannot run software as it has to be run."""
     from runner.execution.cluster.artefacts import Artefacts
     from runner.execution.cluster.cache import Cache
-    from runner.execution.cluster.host import Station
+    from runner.execution.cluster.host import SCRATCH, Station
     from runner.model.config import Config
     from runner.model.errors import disk_error
     from runner.provision.engine import open_engine
@@ -89,6 +89,8 @@ def _station(
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(f"{state} cannot be made", error) from error
+    for left in state.glob(f"{SCRATCH}*"):  # of a worker that was killed
+        shutil.rmtree(left, ignore_errors=True)
     config = Config(root=state, home=state, truths=None, engine=os.environ.get("DOCKER_HOST") or None)
     store = Artefacts(artefacts)
     engine = open_engine(config, output.say)
@@ -113,12 +115,11 @@ def scheduler(
     ] = 30,
 ) -> None:
     """Bring hosts and coordinator together, until it is ended. It keeps nothing: it can be ended and started at any time."""
-    from runner.execution.cluster.line import check_certificates, check_installed
+    from runner.execution.cluster.line import check_address, check_installed
     from runner.execution.cluster.members import schedule
 
     check_installed()
-    scheme, _, place = listen.partition("://")
-    check_certificates(scheme, place, certificates)
+    check_address(listen, certificates)
     schedule(listen, certificates, output.say, gone_after)
 
 
@@ -173,8 +174,7 @@ def certificates(
 ) -> None:
     """Make a key and a certificate for each machine of a cluster, signed by an authority that is good for nothing else.
 
-    Take each machine its own folder, and no other. Machines that evaluate have to have another authority than those that
-    execute software: make it in another folder.
+    Take each machine its own folder, and no other.
     """
     from runner.cli.serving import check_installed
     from runner.execution.cluster.certificates import make

@@ -1,7 +1,8 @@
 """The artefact store: where the coordinator and the hosts of a cluster lay down files for each other.
 
 Any address that fsspec understands will do (a folder that all machines share, S3 and what is compatible, SSH). Contents are
-kept under their SHA-256 and verified by whoever takes them out, so nobody has to believe the store.
+kept under their SHA-256 and verified by whoever takes them out, and what hosts deliver is signed by a key that the coordinator gave for
+that attempt alone, so nobody has to believe the store.
 ``contents/<2 digits>/<sha256>`` is what the coordinator brings, ``attempts/<home>/<attempt>/<file>`` what a host delivers; its
 ``manifest.json`` comes last, and what has none was never delivered.
 """
@@ -9,12 +10,14 @@ kept under their SHA-256 and verified by whoever takes them out, so nobody has t
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from runner.model.config import without_secrets
 from runner.model.errors import PlatformError
@@ -23,6 +26,36 @@ from runner.records.files import MAX_JSON, file_sha256
 
 MANIFEST = "manifest.json"
 _PIECE = 1 << 20
+PAUSES = (1, 2, 4, 8, 15, 30, 30)  # seconds between tries, where the store is away for a while
+T = TypeVar("T")
+
+
+class Mismatch(PlatformError):
+    """What lies in the store, or was delivered, is not what it should be: no later try gives anything else."""
+
+    def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
+        super().__init__(what, why=why, fix=fix, code="E313")
+
+
+def patiently(do: Callable[[], T], stopping: Callable[[], bool]) -> T:
+    """What ``do`` gives, tried again for a minute and a half where the store is away, unless everything is ``stopping``.
+
+    Raises as ``do`` the last time; :class:`Mismatch` at once.
+    """
+    for pause in PAUSES:
+        try:
+            return do()
+        except Mismatch:
+            raise
+        except PlatformError as error:
+            if error.code != "E313":
+                raise
+        until = time.monotonic() + pause
+        while time.monotonic() < until and not stopping():
+            time.sleep(0.1)
+        if stopping():
+            break
+    return do()
 
 
 class Artefacts:
@@ -70,15 +103,16 @@ class Artefacts:
             raise _another(self._place(content.sha256))
         return data
 
-    def deliver(self, name: str, files: Mapping[str, Path], facts: Mapping[str, Any]) -> None:
-        """Lay down the files of an attempt under its ``name``, and then its manifest, which has ``facts``, too."""
+    def deliver(self, name: str, files: Mapping[str, Path], facts: Mapping[str, Any], key: bytes) -> None:
+        """Lay down the files of an attempt under its ``name``, and then its manifest, which has ``facts``, too, signed by ``key``."""
         listed = {}
         for file, path in files.items():
             listed[file] = [file_sha256(path), path.stat().st_size]
             self._write(path, self._attempt(name, file))
-        text = json.dumps({**facts, "files": listed}, sort_keys=True).encode()
+        text = json.dumps({**facts, "files": listed}, sort_keys=True)
+        signed = json.dumps({"manifest": text, "proof": _proof(text, key)}).encode()
         with self._writing(self._attempt(name, MANIFEST)) as stream:
-            stream.write(text)
+            stream.write(signed)
 
     def delivered(self, home: str) -> list[str]:
         """The attempts that were delivered whole under names that begin with ``home`` and a slash: what is behind it, sorted."""
@@ -87,16 +121,21 @@ class Artefacts:
             found = self._fs.glob(f"{self._root}/attempts/{home}/*/{MANIFEST}")
         return sorted(str(path).rsplit("/", 2)[-2] for path in found)
 
-    def manifest(self, name: str) -> dict[str, Any]:
-        """What a host says that it delivered: unchecked but for being a JSON object of bounded size. Raises E313."""
-        with _answering(self.address), self._fs.open(self._attempt(name, MANIFEST), "rb") as stream:
-            data = stream.read(MAX_JSON + 1)
+    def manifest(self, name: str, key: bytes) -> dict[str, Any]:
+        """What a host says that it delivered, who had the ``key``: unchecked but for being a JSON object of bounded size. Raises E313."""
+        place = self._attempt(name, MANIFEST)
+        with _answering(self.address):
+            self._plain_file(place)
+            with self._fs.open(place, "rb") as stream:
+                data = stream.read(MAX_JSON + 1)
         try:
-            read = json.loads(data[:MAX_JSON]) if len(data) <= MAX_JSON else None
-        except (ValueError, RecursionError):
+            signed = json.loads(data) if len(data) <= MAX_JSON else {}
+            text, proof = str(signed["manifest"]), str(signed["proof"])
+            read = json.loads(text) if hmac.compare_digest(proof, _proof(text, key)) else None
+        except (ValueError, RecursionError, KeyError, TypeError):
             read = None
         if not isinstance(read, dict):
-            raise _another(self._attempt(name, MANIFEST))
+            raise _another(place)
         return read
 
     def take(self, name: str, file: str, content: Content, target: Path) -> None:
@@ -109,6 +148,11 @@ class Artefacts:
             folder = f"{self._root}/attempts/{name}"
             if self._fs.exists(folder):
                 self._fs.rm(folder, recursive=True)
+
+    def _plain_file(self, place: str) -> None:
+        """Nobody waits at a pipe that was laid down in a folder."""
+        if self._fs.info(place).get("type") != "file":
+            raise _another(place)
 
     def _place(self, sha256: str) -> str:
         return f"{self._root}/contents/{sha256[:2]}/{sha256}"
@@ -134,6 +178,8 @@ class Artefacts:
     def _read(self, place: str, content: Content, target: Path) -> None:
         digest, left = hashlib.sha256(), content.size
         try:
+            with _answering(self.address):
+                self._plain_file(place)
             with _answering(self.address), self._fs.open(place, "rb") as source, target.open("xb") as to:
                 while left >= 0 and (piece := source.read(min(_PIECE, left + 1))):
                     left -= len(piece)
@@ -160,6 +206,10 @@ def _answering(address: str) -> Iterator[None]:
         raise PlatformError(what, why=why[:500], fix=fix, code="E313") from error
 
 
-def _another(place: str) -> PlatformError:
+def _proof(text: str, key: bytes) -> str:
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _another(place: str) -> Mismatch:
     what = f"{place.rpartition('/')[2]} in the artefact store is not what it should be"
-    return PlatformError(what, fix="remove that file; it is brought again", code="E313")
+    return Mismatch(what, fix="remove that file; it is brought again")

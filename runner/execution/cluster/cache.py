@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from runner.execution.cluster.artefacts import Artefacts
@@ -22,6 +22,7 @@ class Cache:
     def __init__(self, folder: Path, artefacts: Artefacts, most: int) -> None:
         self.folder, self._artefacts, self._most = folder, artefacts, most
         self._used: Counter[str] = Counter()
+        self._fetching: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
         for part in folder.glob("*.part"):
@@ -35,15 +36,27 @@ class Cache:
         """
         with self._lock:
             self._used[content.sha256] += 1
+            fetching = self._fetching[content.sha256]
         try:
-            yield self._file(content)
+            with fetching:  # once, for all who want it now
+                path = self._file(content)
+            yield path
         finally:
             with self._lock:
                 self._used[content.sha256] -= 1
 
     def size(self) -> int:
         """How many bytes are kept."""
-        return sum(entry.stat().st_size for entry in os.scandir(self.folder))
+        return sum(size for _, size, _ in self._kept())
+
+    def _kept(self) -> list[tuple[float, int, Path]]:
+        """When each file was used, its size, and where it is; what goes meanwhile is left out."""
+        found = []
+        for path in self.folder.iterdir():
+            with suppress(FileNotFoundError):
+                facts = path.stat()
+                found.append((facts.st_mtime, facts.st_size, path))
+        return found
 
     def _file(self, content: Content) -> Path:
         path = self.folder / content.sha256
@@ -62,9 +75,9 @@ class Cache:
     def _make_room(self, wanted: int) -> None:
         """Remove what was used longest ago until there is room."""
         with self._lock:
-            kept = sorted(self.folder.iterdir(), key=lambda path: path.stat().st_mtime)
-            left = sum(path.stat().st_size for path in kept) + wanted - self._most
-            for path in kept:
+            kept = sorted(self._kept())
+            left = sum(size for _, size, _ in kept) + wanted - self._most
+            for _, size, path in kept:
                 if left > 0 and not self._used[path.name.partition(".")[0]]:
-                    left -= path.stat().st_size
-                    path.unlink()
+                    left -= size
+                    path.unlink(missing_ok=True)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 DAYS = 400
+_USES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
 AUTHORITY = "authority"  # the folder of the authority's own key, which stays where the certificates are made
 
 
@@ -52,7 +56,9 @@ def _authority(folder: Path) -> tuple[Ed25519PrivateKey, x509.Certificate]:
         return key, x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
     key = Ed25519PrivateKey.generate()
     name = _name(f"proctor cluster {os.urandom(4).hex()}")
-    certificate = _certificate(name, name, key.public_key(), [], authority=True).sign(key, None)
+    certificate = _certificate(name, name, key.public_key(), key.public_key(), [], authority=True).sign(
+        key, None
+    )
     _write(folder, {"key.pem": _pem(key), "ca.pem": _public(certificate)})
     return key, certificate
 
@@ -62,13 +68,20 @@ def _write_host(folder: Path, signing: Ed25519PrivateKey, authority: x509.Certif
 
     key = Ed25519PrivateKey.generate()
     builder = _certificate(
-        _name(folder.name), authority.subject, key.public_key(), [folder.name], authority=False
+        _name(folder.name),
+        authority.subject,
+        key.public_key(),
+        signing.public_key(),
+        [folder.name],
+        authority=False,
     )
     certificate = builder.sign(signing, None)
     _write(folder, {"key.pem": _pem(key), "cert.pem": _public(certificate), "ca.pem": _public(authority)})
 
 
-def _certificate(subject: Any, issuer: Any, public: Any, names: Sequence[str], *, authority: bool) -> Any:
+def _certificate(
+    subject: Any, issuer: Any, public: Any, signing: Any, names: Sequence[str], *, authority: bool
+) -> Any:
     from cryptography import x509
 
     now = datetime.now(UTC)
@@ -84,6 +97,14 @@ def _certificate(subject: Any, issuer: Any, public: Any, names: Sequence[str], *
             x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True
         )
     )
+    usage = dict.fromkeys(_USES, False) | (
+        {"key_cert_sign": True, "crl_sign": True} if authority else {"digital_signature": True}
+    )
+    builder = builder.add_extension(x509.KeyUsage(**usage), critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    if not authority:
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing)
+        builder = builder.add_extension(signer, critical=False)
     if names:
         builder = builder.add_extension(
             x509.SubjectAlternativeName([_place(name) for name in names]), critical=False

@@ -11,10 +11,11 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.exchange.confined import close_calls, confine
+from runner.exchange.confined import close_calls, confine, offered
 from runner.execution.cluster import host as at_host
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ LOOK = 1.0  # seconds between two looks at the hosts
 GONE = 3  # looks without a host after which what it was doing is lost
 CONNECTING = 30.0  # seconds
 DESCRIBING = 30.0
-MAX_ANSWER = 1 << 20
+ANSWERING = 30.0  # seconds after which a scheduler that says nothing does not answer
+MAX_ANSWER = 1 << 14  # bytes
 SEEN = tuple(
     map(Path, ("/proc/meminfo", "/proc/stat", "/proc/cpuinfo"))
 )  # what Dask looks at when it is imported
@@ -46,7 +48,20 @@ def security(certificates: str | None) -> Any:
     return Security(require_encryption=True, tls_ca_file=ca, **dict(both))  # type: ignore[no-untyped-call]
 
 
-class Line:
+def wall(folder: Path, certificates: str | None, warn: Callable[[str], None]) -> None:
+    """Close all but a folder of its own and the certificates to this process: what Dask's peers send runs in it.
+
+    To be called before Dask is imported, which begins threads: walls are those of a thread and of what it begins. Where the kernel
+    cannot do all of it, ``warn`` is told.
+    """
+    seen = [*SEEN, Path(f"/proc/{os.getpid()}"), *([Path(certificates)] if certificates else [])]
+    if not (confine(seen, [folder]) and close_calls() and offered()):
+        warn(
+            "CAUTION: this kernel does not close files and processes of this machine to what talks to the cluster: trust its hosts"
+        )
+
+
+class Orders:
     """The client and what it was asked to do."""
 
     def __init__(self, client: Client, home: str) -> None:
@@ -73,14 +88,15 @@ class Line:
         while line := await wishes.readline():
             wish = json.loads(line)
             if wish["do"] == "begin":
-                self._begin(wish["name"], wish["host"], wish["order"])
+                self._begin(wish)
             elif wish["do"] == "stop":
                 self._spawn(self._stop(wish["host"], wish["names"], wish["drop"]))
             else:
                 return
 
-    def _begin(self, name: str, host: str, order: list[Any]) -> None:
-        message = json.dumps({"name": name, "order": order}).encode()
+    def _begin(self, wish: dict[str, Any]) -> None:
+        name, host = wish["name"], wish["host"]
+        message = json.dumps({key: wish[key] for key in ("name", "order", "key")}).encode()
         # Once, there, and never again by Dask: who repeats it is the coordinator, as another attempt.
         future = self._client.submit(
             at_host.perform,
@@ -97,7 +113,7 @@ class Line:
     async def _follow(self, name: str, future: Any) -> None:
         try:
             answer = await future
-            said = json.loads(answer[:MAX_ANSWER])
+            said = json.loads(bytes(answer)[: MAX_ANSWER + 1])
         except asyncio.CancelledError:
             if name in self._orders:
                 self._lose(name, "the scheduler gave it up")
@@ -126,7 +142,9 @@ class Line:
         told = None
         while True:
             assert self._client.scheduler is not None
-            info = (await self._client.scheduler.identity(n_workers=-1))["workers"]
+            info = (await asyncio.wait_for(self._client.scheduler.identity(n_workers=-1), ANSWERING))[
+                "workers"
+            ]
             there = {address: one for address, one in info.items() if one.get("status") == "running"}
             for address in there:
                 if address not in self._hosts:
@@ -178,7 +196,7 @@ def say(what: dict[str, Any]) -> None:
 async def _main(address: str, home: str, certificates: str | None) -> None:
     from distributed import Client
 
-    reader = asyncio.StreamReader(limit=MAX_ANSWER)
+    reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
@@ -194,7 +212,7 @@ async def _main(address: str, home: str, certificates: str | None) -> None:
         say({"failed": f"{address} does not answer: {type(error).__name__}"})
         return
     try:
-        await Line(client, home).serve(reader)
+        await Orders(client, home).serve(reader)
     finally:
         await client.close(timeout=5)
 
@@ -205,14 +223,7 @@ def main(address: str, home: str, own: str, certificates: str | None = None) -> 
     Where the kernel cannot do that it is said; whoever has the scheduler may have what this user has then.
     """
     folder = Path(own)
-    # Before Dask is imported, which begins threads: walls are those of a thread and of what it begins.
-    closed = confine([*SEEN, *([Path(certificates)] if certificates else [])], [folder]) and close_calls()
-    if not closed:
-        say(
-            {
-                "warning": "CAUTION: this kernel keeps the line to the cluster from nothing: trust its scheduler and hosts"
-            }
-        )
+    wall(folder, certificates, lambda text: say({"warning": text}))
     os.chdir(folder)
     asyncio.run(_main(address, home, certificates))
 

@@ -6,9 +6,11 @@ what was lost with it begins anew as another attempt.
 
 from __future__ import annotations
 
-import platform
+import hashlib
+import hmac
+import os
 import queue
-import shutil
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +23,7 @@ from typing import Any, Self
 import schemas
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.attempt import first_cases
-from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.artefacts import Artefacts, Mismatch, patiently
 from runner.execution.cluster.host import PROTOCOL
 from runner.execution.cluster.line import Line, check_line
 from runner.execution.cluster.order import Bringing, Order, OrderedImage
@@ -29,11 +31,11 @@ from runner.execution.cluster.taking import take_in
 from runner.execution.executors.base import Host, Lost, Result
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
-from runner.execution.lock import workflow_of
+from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
-from runner.model.errors import CODES, PlatformError, RunnerError
+from runner.model.errors import CODES, PlatformError, RunnerError, disk_error
 from runner.records.archive import Attempt, RunArchive
 from runner.records.contents import Content
 from runner.records.staging import Staging
@@ -43,8 +45,12 @@ from schemas.files import scratch_folder
 WAIT = 60.0  # seconds without any host of the cluster after which runs that need one are given up
 SENDING = 4  # attempts that are prepared or taken in at once
 ENDING = 60.0  # seconds for which hosts are waited for when everything ends
-# What is the matter with a host, not with what it was to do: its engine, its images, or its disk.
-HOSTS_OWN = frozenset({"E301", "E302", "E304", "E305", "E306", "E311"})
+SETTLING = 5.0  # seconds after a host came or went in which others may
+LATE = 1800.0  # seconds that an attempt may take beside the software itself: data and image are fetched, and what it wrote is delivered
+# What is the matter with a host, not with what it was to do: its engine, or its images.
+SICK = frozenset({"E301", "E302", "E304", "E311"})
+# What another host may have: other walls, room on the disk, a way to the store, an engine that does it.
+ELSEWHERE = frozenset({"E303", "E305", "E306", "E313"})
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class _Begun:
     host: Host
     job: Job
     staging: Staging
+    needs: frozenset[str]
+    until: float  # by the steady clock: then it is given up
 
 
 class ClusterExecutor:
@@ -83,18 +91,21 @@ class ClusterExecutor:
         self.local, self.line, self.artefacts = local, line, artefacts
         self.workspace, self.stop = local.workspace, local.stop
         self._say, self._bringing, self._wait = say, Bringing(artefacts), wait
-        self._home = home_of(self.workspace.store.archive)
+        self._key = key_of(self.workspace.store.archive)
+        self._home = home_of(self._key)
         self._sandbox = sandbox_digest(local.engine.info().seccomp)
         self._archives: dict[str, Content] = {}  # image -> its archive in the store
         self._hosts: dict[str, Host] = {}  # by address
-        self._alone_since = time.monotonic()  # where there are no hosts
+        self._changed = time.monotonic()  # when hosts came or went the last time
         self._sick: set[str] = set()  # addresses of hosts whose engine or disk failed
         self._refused: dict[str, str] = {}  # address -> why it is given no work
         self._left: list[str] = []  # what hosts delivered to a coordinator that was killed
         self._begun: dict[str, _Begun] = {}
         self._stopped: set[str] = set()
         self._results = local.results
-        self._threads = ThreadPoolExecutor(SENDING, thread_name_prefix="cluster")
+        self._sending = ThreadPoolExecutor(SENDING, thread_name_prefix="sending")
+        self._taking = ThreadPoolExecutor(SENDING, thread_name_prefix="taking")
+        self._closed = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -106,7 +117,7 @@ class ClusterExecutor:
     def __exit__(self, *error: object) -> None:
         try:
             self._end_all()
-            self._threads.shutdown(wait=True)
+            self._taking.shutdown(wait=True)
             self.line.close()
         finally:
             self.local.__exit__(*error)
@@ -121,17 +132,18 @@ class ClusterExecutor:
         return (host is not self.local.host) == self._travels(planned)
 
     def expects(self, waiting: Sequence[Planned]) -> bool:
-        """Whether a host may still come: for a while, where there is none. What is too large for those that are there waits for nothing."""
+        """Whether a host may still come: for a while where there is none, and a moment after one came or went."""
         with self._lock:
-            alone = not self._hosts and time.monotonic() - self._alone_since < self._wait
-        return alone and any(map(self._travels, waiting))
+            wait = SETTLING if self._hosts else self._wait
+            soon = time.monotonic() - self._changed < wait
+        return soon and any(map(self._travels, waiting))
 
     def begin(self, planned: Planned, host: Host) -> None:
         """See :class:`Executor`."""
         if host is self.local.host:
             self.local.begin(planned, host)
         else:
-            self._threads.submit(self._order, planned, host)
+            self._sending.submit(self._order, planned, host)
 
     def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
         """See :class:`Executor`."""
@@ -145,46 +157,63 @@ class ClusterExecutor:
         return travels(self.workspace, planned)
 
     def _order(self, planned: Planned, host: Host) -> None:
-        """In a thread: bring what a host needs and order it."""
+        """In a thread: bring what a host needs and order it. Whatever happens comes back as a result."""
         try:
-            job = planned.job or self.workspace.job(planned.run)
-            self.workspace.check_current(job)
-            first = first_cases(job)
-            data, image = self._bringing.data(job, first), self._image(planned, job)
-            archive = self.workspace.store.archive
-            staging = archive.begin(job.task.id, job.run_id)
-            begun = _Begun(f"{self._home}/{staging.path.name}", planned, host, job, staging)
-            try:
-                if (left := self._taken_over(begun)) is not None:
-                    self._results.put((planned, left))
-                    return
-                order = Order(begun.name, staging.number, job, first, image, data)
-                content = self.artefacts.put_bytes(order.dump())
-                with self._lock:
-                    self._begun[begun.name] = begun
-                self.line.begin(begun.name, host.name, content)
-            except BaseException:
-                archive.discard(staging)
-                raise
-            host.holds |= {image.id, *data}
+            begun, order = patiently(lambda: self._prepared(planned, host), self._stopping)
+            if (left := self._taken_over(begun)) is not None:
+                self._results.put((planned, left))
+                return
+            with self._lock:
+                if self._closed:
+                    raise KeyboardInterrupt
+                self._begun[begun.name] = begun
+            host.holds |= begun.needs
+            self.line.begin(begun.name, host.name, order, self._key_for(begun.name))
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
             self._results.put((planned, error))
+
+    def _prepared(self, planned: Planned, host: Host) -> tuple[_Begun, Content]:
+        """An attempt that is begun here, and its order in the store with everything that it needs."""
+        if self._stopping():
+            raise KeyboardInterrupt
+        job = planned.job or self.workspace.job(planned.run)
+        self.workspace.check_current(job)
+        first = first_cases(job)
+        data, image = self._bringing.data(job, first), self._image(planned, job)
+        archive = self.workspace.store.archive
+        staging = archive.begin(job.task.id, job.run_id)
+        try:
+            name = f"{self._home}/{staging.path.name}"
+            order = self.artefacts.put_bytes(Order(name, staging.number, job, first, image, data).dump())
+        except BaseException:
+            archive.discard(staging)
+            raise
+        longest = job.limits.wall_clock * (1 if first is None else 2) + LATE
+        needs = frozenset({image.id, *data})
+        return _Begun(name, planned, host, job, staging, needs, time.monotonic() + longest), order
+
+    def _stopping(self) -> bool:
+        return self._closed or self.stop.stopping()
+
+    def _key_for(self, name: str) -> bytes:
+        """By what the host that is ordered an attempt, and nobody else, signs what it delivers."""
+        return hmac.new(self._key, name.encode(), hashlib.sha256).digest()
+
+    def _take(self, name: str, begun: _Begun, host: str = "") -> Attempt:
+        archive = self.workspace.store.archive
+        return take_in(self.artefacts, name, self._key_for(name), begun.staging, archive, begun.job, host)
 
     def _taken_over(self, begun: _Begun) -> Attempt | None:
         """The attempt of that run and number that was delivered to a coordinator which was killed before it took it in."""
         mine = begun.staging.path.name.rpartition("~")[0]
+        found = None
         for name in [left for left in self._left if left.rpartition("~")[0] == mine]:
-            with suppress(PlatformError):  # it is another one: it is executed again
-                return take_in(
-                    self.artefacts,
-                    f"{self._home}/{name}",
-                    begun.staging,
-                    self.workspace.store.archive,
-                    begun.job,
-                )
-            for path in begun.staging.path.iterdir():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        return None
+            if found is None:
+                with suppress(PlatformError):  # otherwise it is another one: it is executed again
+                    found = self._take(f"{self._home}/{name}", begun)
+            with suppress(PlatformError):
+                self.artefacts.forget(f"{self._home}/{name}")
+        return found
 
     def _image(self, planned: Planned, job: Job) -> OrderedImage:
         """Where hosts get the image: from the registry that it came from, else from an archive that is made once."""
@@ -212,7 +241,7 @@ class ClusterExecutor:
         with self._lock:
             begun = self._begun.pop(str(what.get("ended") or what.get("lost")), None)
         if begun is not None:
-            self._threads.submit(self._end, begun, what)
+            self._taking.submit(self._end, begun, what)
 
     def _see(self, said: Any) -> None:
         """Take the hosts that are fit for this work; of the others it is told once why not."""
@@ -224,6 +253,7 @@ class ClusterExecutor:
             for address, one in there.items():
                 if not problems[address] and address not in self._hosts and address not in self._sick:
                     self._hosts[address] = _host(address, one)
+                    self._changed = time.monotonic()
         for address, why in problems.items():
             if why and self._refused.get(address) != why:
                 self._refused[address] = why
@@ -231,56 +261,75 @@ class ClusterExecutor:
 
     def _gone(self, address: str) -> None:
         """Under the lock: a host takes no more."""
-        if self._hosts.pop(address, None) is not None and not self._hosts:
-            self._alone_since = time.monotonic()
+        if self._hosts.pop(address, None) is not None:
+            self._changed = time.monotonic()
 
     def _end(self, begun: _Begun, what: dict[str, Any]) -> None:
-        """In a thread: take in what was delivered, also by a host that was lost afterwards."""
-        archive = self.workspace.store.archive
+        """In a thread: take in what was delivered, also by a host that was lost afterwards. Whatever happens comes back as a result."""
         result: Result | None = None
         answer = what.get("answer")
         answer = answer if isinstance(answer, dict) else {}
+        forget = True
         try:
-            if "delivered" in answer or ("lost" in what and begun.staging.path.name in self._delivered()):
-                result = take_in(self.artefacts, begun.name, begun.staging, archive, begun.job)
+            if "delivered" in answer or (not answer and self._was_delivered(begun)):
+                result = patiently(lambda: self._take(begun.name, begun, begun.host.label), self._stopping)
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
-            result = error
-        if not isinstance(result, Attempt):
-            archive.discard(begun.staging)
-        with suppress(PlatformError):
-            self.artefacts.forget(begun.name)
+            result, forget = error, isinstance(error, Mismatch)
+        try:
+            if not isinstance(result, Attempt):
+                self.workspace.store.archive.discard(begun.staging)
+            elif result.record(check=False)["verdict"]["name"] == "platform-error":
+                begun.host.avoid.add(begun.planned.run.id)
+            if forget:
+                self.artefacts.forget(begun.name)
+        except Exception as error:  # noqa: BLE001 - what is left lying about is swept by the next start
+            self._say(f"{begun.job.run_id}: {type(error).__name__} while tidying up")
         self._results.put((begun.planned, result or self._without(begun, answer)))
+
+    def _was_delivered(self, begun: _Begun) -> bool:
+        return begun.staging.path.name in patiently(self._delivered, self._stopping)
 
     def _delivered(self) -> list[str]:
         return self.artefacts.delivered(self._home)
 
     def _without(self, begun: _Begun, answer: dict[str, Any]) -> BaseException:
         """Why nothing came of an order."""
-        if "stopped" in answer:
-            return KeyboardInterrupt()
+        host = begun.host
         if isinstance(error := answer.get("error"), dict):
             code = str(error.get("code"))
             what, why, fix = (schemas.show(str(error.get(key, "")), 500) for key in ("what", "why", "fix"))
-            if code in HOSTS_OWN:  # of its engine or its disk: another host may do it
+            if code in SICK:
                 with self._lock:
-                    self._sick.add(begun.host.name)
-                    self._gone(begun.host.name)
-                self._say(f"{begun.host.name} is given no more work: {what}. {why}")
-                return Lost(f"{what}, at the host {begun.host.name}")
+                    self._sick.add(host.name)
+                    self._gone(host.name)
+                self._say(f"{host.label} is given no more work: {what}. {why}")
+            if code in SICK | ELSEWHERE:
+                host.avoid.add(begun.planned.run.id)
+                return Lost(f"{what}, at the host {host.label}")
             return RunnerError(code if code in CODES else "E308", what, why=why, fix=fix)
-        return Lost(f"the host {begun.host.name} was lost with it")
+        if "stopped" in answer and self._stopping():
+            return KeyboardInterrupt()
+        return Lost(f"the host {host.label} was lost with it")
 
     def _stop_cancelled(self) -> None:
-        """Tell hosts to end the runs that somebody cancelled."""
+        """Tell hosts to end the runs that somebody cancelled, and give up what takes longer than it can."""
         with self._lock:
-            found = [one for one in self._begun.values() if one.name not in self._stopped]
+            found, now = list(self._begun.values()), time.monotonic()
         for begun in found:
-            if self.stop.cancelled(begun.job.run_id):
+            if now > begun.until:
+                self._say(f"{begun.host.label} says nothing of {begun.job.run_id} any more")
+                self.line.stop(begun.host.name, begun.name, drop=True)
+                begun.host.avoid.add(begun.planned.run.id)
+                self._told({"lost": begun.name})
+            elif begun.name not in self._stopped and self.stop.cancelled(begun.job.run_id):
                 self._stopped.add(begun.name)
-                self.line.stop(begun.host.name, [begun.name], drop=self.stop.stopping())
+                self.line.stop(begun.host.name, begun.name, drop=self.stop.stopping())
 
     def _end_all(self) -> None:
         """Have everything that is going on dropped, and wait until it is; what was delivered by then is taken in."""
+        with self._lock:
+            self._closed = True
+        self._sending.shutdown(wait=True, cancel_futures=True)
         until = time.monotonic() + ENDING
         while self._begun and time.monotonic() < until:
             self._stop_cancelled()
@@ -288,7 +337,7 @@ class ClusterExecutor:
         with self._lock:
             left, self._begun = list(self._begun.values()), {}
         for begun in left:
-            self._threads.submit(self._end, begun, {"lost": begun.name})
+            self._taking.submit(self._end, begun, {"lost": begun.name})
 
 
 def over_hosts(config: Config, local: LocalExecutor, say: Callable[[str], None]) -> ClusterExecutor | None:
@@ -305,18 +354,33 @@ def travels(workspace: Workspace, planned: Planned) -> bool:
     if planned.step != "execute":
         return False
     submission = planned.run.submission
-    return workflow_of(workspace.bundles[submission.id], workspace.task_for(submission)) == "batch"
+    return asked_workflow(workspace.bundles[submission.id], workspace.task_for(submission)) == "batch"
 
 
-def home_of(archive: RunArchive) -> str:
-    """By which hosts and the store of artefacts know whose attempts are whose: a word for this machine and archive."""
-    return schemas.digest([platform.node(), str(archive.root)])[:16]
+def key_of(archive: RunArchive) -> bytes:
+    """The secret of an archive, made when it is first needed: what hosts deliver is signed by keys that are made from it. Raises E306."""
+    path = archive.root.parent / "cluster.key"
+    try:
+        if not path.exists():
+            part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+                stream.write(secrets.token_bytes(32))
+            part.rename(path)
+        return path.read_bytes()
+    except OSError as error:
+        raise disk_error(f"{path} cannot be used", error) from error
+
+
+def home_of(key: bytes) -> str:
+    """By which hosts and the store of artefacts know whose attempts are whose."""
+    return hashlib.sha256(b"home" + key).hexdigest()[:16]
 
 
 def _host(address: str, said: Any) -> Host:
-    steps = said["steps"] or int(said["cpus"]) or 1
+    steps, name = said["steps"] or int(said["cpus"]) or 1, schemas.show(str(said.get("name")), 100)
     gpus = said["gpus"] if isinstance(said.get("gpus"), int) else 0
-    return Host(address, float(said["memory"]) * 0.9, float(said["cpus"]), max(1, int(steps)), gpus)
+    memory, cpus = float(said["memory"]) * 0.9, float(said["cpus"])
+    return Host(address, memory, cpus, max(1, int(steps)), gpus, label=name)
 
 
 def unfit(said: Any, sandbox: str, artefacts: Artefacts) -> str:
@@ -331,9 +395,11 @@ def unfit(said: Any, sandbox: str, artefacts: Artefacts) -> str:
             return f"its {key} is {schemas.show(str(said.get(key)), 100)}, ours {value}"
     if said.get("sandbox") != sandbox:
         return "its engine has another sandbox than this machine's"
-    numbers = [said.get(key) for key in ("cpus", "memory", "steps")]
-    if not all(isinstance(number, int | float) and number > 0 for number in numbers[:2]):
-        return "it does not say how large it is"
-    return (
-        "" if numbers[2] is None or isinstance(numbers[2], int) else "it does not say how many steps it takes"
-    )
+    for key, most in (("cpus", 1e5), ("memory", 1e16)):
+        amount = said.get(key)
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount <= most:
+            return "it does not say how large it is"
+    steps = said.get("steps")
+    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or not 0 < steps <= 1e5):
+        return "it does not say how many steps it takes"
+    return ""

@@ -21,15 +21,17 @@ from runner.engines.base import Engine, Fill, Volume, find_image
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.attempt import perform as perform_job
 from runner.execution.attempt import refuse_what_cannot_work
-from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.artefacts import Artefacts, patiently
 from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.order import Order, OrderedImage, Tree
-from runner.model.errors import RunnerError
+from runner.model.errors import PlatformError, RunnerError
 from runner.records.contents import Content
 from runner.records.files import walk
 from runner.submissions.bundle import MAX_IMAGE
 from runner.submissions.origins import kept_as, resolve_expected
 
+SCRATCH = "attempt-"  # how folders of attempts begin, below a worker's own
+EARLY = 10_000  # stops that are remembered for orders that have not begun
 PROTOCOL = 1  # of orders and answers: raised whenever one of them changes
 
 
@@ -49,6 +51,14 @@ class Stopped:
         return self.dropped.is_set()
 
 
+class Unavailable(Exception):
+    """What a job needs cannot be had at this host; ``error`` says why. It says nothing about the software."""
+
+    def __init__(self, error: PlatformError) -> None:
+        super().__init__(error.what)
+        self.error = error
+
+
 class FetchingEngine:
     """The engine of a host, which fills volumes with what an order says they hold."""
 
@@ -59,7 +69,7 @@ class FetchingEngine:
         return getattr(self._engine, name)
 
     def data_volume(self, digest: str, fill: Fill) -> Volume:
-        """The volume with that digest; ``fill`` is of another machine and is not called."""
+        """The volume with that digest; ``fill`` is of another machine and is not called. Raises :class:`Unavailable`."""
         with ExitStack() as used:
 
             def fetched() -> list[tuple[PurePosixPath, Path]]:
@@ -68,7 +78,10 @@ class FetchingEngine:
                     for name, content in self._data[digest]
                 ]
 
-            return self._engine.data_volume(digest, fetched)
+            try:
+                return self._engine.data_volume(digest, fetched)
+            except PlatformError as error:
+                raise Unavailable(error) from error
 
 
 @dataclass
@@ -82,6 +95,10 @@ class Station:
     steps: int | None = None
     labels: tuple[str, ...] = ()
     at_work: dict[str, Stopped] = field(default_factory=dict)
+    _early: dict[str, bool] = field(
+        default_factory=dict
+    )  # orders that were stopped before they began, and whether dropped
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def describe(self) -> dict[str, Any]:
         """What a coordinator has to know of it before it orders anything."""
@@ -102,20 +119,26 @@ class Station:
             "at_work": sorted(name.partition("/")[2] for name in list(self.at_work)),
         }
 
-    def perform(self, name: str, content: Content) -> dict[str, Any]:
-        """Carry out the order with that content and deliver under ``name``."""
-        stopped = self.at_work.setdefault(name, Stopped())
+    def perform(self, name: str, content: Content, key: bytes) -> dict[str, Any]:
+        """Carry out the order with that content and deliver under ``name``, signed by ``key``."""
+        stopped = Stopped()
+        with self._lock:
+            self.at_work[name] = stopped
+            if (early := self._early.pop(name, None)) is not None:
+                (stopped.dropped if early else stopped.ended).set()
         try:
-            order = Order.load(self.artefacts.get_bytes(content))
-            with tempfile.TemporaryDirectory(prefix="proctor-", dir=self.cache.folder.parent) as scratch:
+            order = Order.load(patiently(lambda: self.artefacts.get_bytes(content), stopped.stopping))
+            with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.cache.folder.parent) as scratch:
                 folder = Path(scratch)
-                record = self._performed(order, folder, stopped)
-                self.artefacts.deliver(name, dict(walk(folder)), {"record": record})
+                facts = {"record": self._performed(order, folder, stopped)}
+                files = dict(walk(folder))
+                patiently(lambda: self.artefacts.deliver(name, files, facts, key), stopped.stopping)
             return {"delivered": name}
         except KeyboardInterrupt:
             return {"stopped": name}
         finally:
-            self.at_work.pop(name, None)
+            with self._lock:
+                del self.at_work[name]
 
     def _performed(self, order: Order, folder: Path, stop: Stopped) -> dict[str, Any]:
         engine = cast(Engine, FetchingEngine(self.engine, self.cache, order.data))
@@ -123,8 +146,7 @@ class Station:
         refuse_what_cannot_work(order.job, engine)
         # One of its own: an attempt that was given up may still be going on here.
         name = f"{order.job.run_id[:150]}-{order.number}-{order.name.rpartition('~')[2]}"
-        record = perform_job(order.job, order.first, order.number, folder, engine, stop, name=name)
-        return {**record, "placed": {"host": self.name}}
+        return perform_job(order.job, order.first, order.number, folder, engine, stop, name=name)
 
     def _take_image(self, image: OrderedImage, order: Order) -> None:
         found = find_image(self.engine, image.id)
@@ -139,10 +161,15 @@ class Station:
         self.engine.keep(found, kept_as(job.task.id, job.team, job.submission_id))
 
     def stop(self, names: list[str], *, drop: bool) -> None:
-        """End the orders of those names; with ``drop`` they deliver nothing."""
-        for name in names:
-            stopped = self.at_work.setdefault(name, Stopped())  # also one that has not begun yet
-            (stopped.dropped if drop else stopped.ended).set()
+        """End the orders of those names, also those that have not begun yet; with ``drop`` they deliver nothing."""
+        with self._lock:
+            for name in names:
+                if (stopped := self.at_work.get(name)) is not None:
+                    (stopped.dropped if drop else stopped.ended).set()
+                else:
+                    self._early[name] = drop
+            while len(self._early) > EARLY:
+                del self._early[next(iter(self._early))]
 
 
 _station: Station | None = None
@@ -161,7 +188,8 @@ def describe(home: str) -> bytes:
     """
 
     def described(station: Station) -> dict[str, Any]:
-        station.stop([name for name in list(station.at_work) if name.startswith(f"{home}/")], drop=True)
+        if home:
+            station.stop([name for name in list(station.at_work) if name.startswith(f"{home}/")], drop=True)
         return station.describe()
 
     return _said(described)
@@ -170,7 +198,8 @@ def describe(home: str) -> bytes:
 def perform(message: bytes) -> bytes:
     """As JSON: ``delivered`` or ``stopped`` with the name of an order, or ``error``. ``message`` names the order and its content."""
     asked = json.loads(message)
-    return _said(lambda station: station.perform(asked["name"], Content(*asked["order"])))
+    key = bytes.fromhex(asked["key"])
+    return _said(lambda station: station.perform(asked["name"], Content(*asked["order"]), key))
 
 
 def stop(message: bytes) -> None:
@@ -185,6 +214,8 @@ def _said(ask: Callable[[Station], dict[str, Any]]) -> bytes:
         if _station is None:
             raise RuntimeError("this process is no host: start it by runner worker")
         said = ask(_station)
+    except Unavailable as caught:
+        said = {"error": {key: getattr(caught.error, key) for key in ("code", "what", "why", "fix")}}
     except RunnerError as error:
         said = {"error": {key: getattr(error, key) for key in ("code", "what", "why", "fix")}}
     except Exception as error:  # noqa: BLE001 - the host's border: the coordinator decides

@@ -8,26 +8,31 @@ from __future__ import annotations
 import json
 import os
 import queue
+import select
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.contents import Content
+from schemas import show
 
 MAX_LINE = 1 << 21
+AWAY = "does not answer"  # what is said of a scheduler that is not there
 SETTLED = 1.5  # seconds without another host after which all have said what they are
 AGAIN = 2.0  # seconds after which a line that broke is opened again
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH")
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FILES = ("ca.pem", "cert.pem", "key.pem")
 Told = Callable[[dict[str, Any]], None]
 
@@ -44,7 +49,7 @@ def hosts_now(config: Config, seconds: float = 10.0) -> tuple[dict[str, Any], li
     line.start(heard.put, "")  # nobody's home: nothing that runs is dropped
     until = time.monotonic() + seconds
     try:
-        while not problems and (left := until - time.monotonic()) > 0:
+        while not any(AWAY in one for one in problems) and (left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
                 found = dict(heard.get(timeout=left)["hosts"])
                 until = min(until, time.monotonic() + SETTLED) if found else until
@@ -55,11 +60,6 @@ def hosts_now(config: Config, seconds: float = 10.0) -> tuple[dict[str, Any], li
 
 def check_line(config: Config) -> None:
     """Raise E101 unless the settings of a cluster are there, and nothing goes over a network without TLS."""
-    address = config.cluster or ""
-    scheme, _, place = address.partition("://")
-    if scheme not in ("tls", "tcp") or not place:
-        what, fix = f"RUNNER_CLUSTER={address!r} is no address of a scheduler", "give one: tls://HOST:8786"
-        raise RunnerError("E101", what, fix=fix)
     if not config.artefacts:
         what, why = "RUNNER_ARTEFACTS is not set", "Hosts of a cluster are brought their data there."
         raise RunnerError(
@@ -68,7 +68,7 @@ def check_line(config: Config) -> None:
             why=why,
             fix="name a place that all hosts reach: RUNNER_ARTEFACTS=file:///srv/artefacts",
         )
-    check_certificates(scheme, place, config.certificates)
+    check_address(config.cluster or "", config.certificates)
     check_installed()
 
 
@@ -82,22 +82,27 @@ def check_installed() -> None:
         )
 
 
-def check_certificates(scheme: str, place: str, folder: Path | None) -> None:
-    """Raise E101 where TLS lacks its files, or plain connections would leave this machine."""
-    if scheme == "tcp" and place.rpartition(":")[0] not in LOOPBACK:
+def check_address(address: str, folder: Path | None) -> None:
+    """Raise E101 for what is no address of a scheduler, where TLS lacks its files, or plain connections would leave this machine."""
+    try:
+        place = urlsplit(address)
+        scheme, host, port = place.scheme, place.hostname, place.port
+    except ValueError:
+        scheme, host, port = "", None, None
+    if scheme not in ("tls", "tcp") or not host or port is None:
+        raise RunnerError(
+            "E101", f"{address!r} is no address of a scheduler", fix="give one with its port: tls://HOST:8786"
+        )
+    if scheme == "tcp" and host not in LOOPBACK:
         what, why = (
-            f"tcp://{place} is not encrypted",
+            f"{address} is not encrypted",
             "Whoever can talk to a scheduler can run programs on its hosts.",
         )
-        raise RunnerError(
-            "E101",
-            what,
-            why=why,
-            fix=f"use tls://{place} and certificates: runner cluster certificates FOLDER HOST …",
-        )
+        fix = f"use tls://{place.netloc} and certificates: runner cluster certificates FOLDER HOST …"
+        raise RunnerError("E101", what, why=why, fix=fix)
     absent = [name for name in FILES if folder is None or not (folder / name).is_file()]
     if scheme == "tls" and absent:
-        what = f"certificates for tls://{place} are missing: {', '.join(absent)} in RUNNER_CERTIFICATES ({folder or 'not set'})"
+        what = f"certificates for {address} are missing: {', '.join(absent)} in RUNNER_CERTIFICATES ({folder or 'not set'})"
         raise RunnerError("E101", what, fix="make them with runner cluster certificates FOLDER HOST …")
 
 
@@ -112,73 +117,106 @@ class Line:
         self._orders: set[str] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._last_hosts = time.monotonic()
-        self._hosts = False
+        self._told: Told = lambda _: None
         self._reader: threading.Thread | None = None
 
     def start(self, told: Told, home: str) -> None:
-        """Open it for the coordinator of a ``home``; ``told`` is called, by one thread, with what comes: ``hosts``, or ``ended`` or ``lost`` of an order."""
+        """Open it for the coordinator of a ``home``; ``told`` is called with what comes: ``hosts``, or ``ended`` or ``lost`` of an order."""
         self._folder = tempfile.TemporaryDirectory(prefix="line-")
         self._command += [home, self._folder.name, *self._certificates]
-        self._last_hosts = time.monotonic()
-        self._reader = threading.Thread(target=self._read, args=(told,), name="line", daemon=True)
+        self._told = told
+        self._reader = threading.Thread(target=self._read, name="line", daemon=True)
         self._reader.start()
 
-    def without_hosts(self) -> float:
-        """For how many seconds there has been no host."""
-        return 0.0 if self._hosts else time.monotonic() - self._last_hosts
-
-    def begin(self, name: str, host: str, order: Content) -> None:
-        """Have a host carry out an order. It is told as ``lost`` where the line is broken."""
+    def begin(self, name: str, host: str, order: Content, key: bytes) -> None:
+        """Have a host carry out an order, and sign with ``key`` what it delivers. It is told as ``lost`` where the line is broken."""
         with self._lock:
             self._orders.add(name)
-        self._wish({"do": "begin", "name": name, "host": host, "order": list(order)})
+            sent = self._wish(
+                {"do": "begin", "name": name, "host": host, "order": list(order), "key": key.hex()}
+            )
+            known = name in self._orders
+            if not sent:
+                self._orders.discard(name)
+        if not sent and known:
+            self._told({"lost": name})
 
-    def stop(self, host: str, names: Sequence[str], *, drop: bool) -> None:
-        """Have a host end orders; with ``drop`` they deliver nothing."""
-        self._wish({"do": "stop", "host": host, "names": list(names), "drop": drop})
+    def stop(self, host: str, name: str, *, drop: bool) -> None:
+        """Have a host end an order; with ``drop`` it delivers nothing."""
+        with self._lock:
+            self._wish({"do": "stop", "host": host, "names": [name], "drop": drop})
 
     def close(self) -> None:
         """Close it; what was going on is not told any more."""
         self._closing.set()
-        self._wish({"do": "quit"})
-        process = self._process
+        with self._lock:
+            self._wish({"do": "quit"})
+            process = self._process
         if process is not None:
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            self._end(process)
         if self._reader is not None:
-            self._reader.join()
+            self._reader.join(10)
             self._folder.cleanup()
 
-    def _wish(self, wish: dict[str, Any]) -> None:
+    def _wish(self, wish: dict[str, Any]) -> bool:
+        """Under the lock: write a line, as a whole or not at all; one that is not read in time ends the process that should."""
         process = self._process
-        with self._lock, suppress(OSError, ValueError):  # a line that broke says so where it is read
-            if process is not None and process.stdin is not None:
-                process.stdin.write(json.dumps(wish).encode() + b"\n")
-                process.stdin.flush()
+        if process is None or process.stdin is None:
+            return False
+        line = json.dumps(wish).encode() + b"\n"
+        try:
+            # A pipe takes so few bytes at once or none of them.
+            return len(line) <= select.PIPE_BUF and os.write(process.stdin.fileno(), line) == len(line)
+        except BlockingIOError:
+            self._end(process)
+        except (OSError, ValueError):
+            pass
+        return False
 
-    def _read(self, told: Told) -> None:
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        with suppress(OSError):  # with whatever it became
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def _read(self) -> None:
         while not self._closing.is_set():
-            with subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={name: os.environ[name] for name in _KEPT if name in os.environ}
-                | {"TMPDIR": self._folder.name},
-                start_new_session=True,  # Ctrl-C is for the coordinator, which ends what runs first
-            ) as process:
-                self._process = process
-                assert process.stdout is not None
-                while text := process.stdout.readline(MAX_LINE):
-                    self._heard(text, told)
-                process.kill()
-            self._broken(told)
+            try:
+                self._open()
+            except Exception as error:  # noqa: BLE001 - the thread's border: what is read next may be better
+                self._say(f"the line to the cluster broke: {type(error).__name__}")
+            self._broken()
             self._closing.wait(AGAIN)
 
-    def _heard(self, text: bytes, told: Told) -> None:
+    def _open(self) -> None:
+        """One process, until it ends."""
+        process = subprocess.Popen(
+            self._command,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={name: os.environ[name] for name in _KEPT if name in os.environ}
+            | {"TMPDIR": self._folder.name},
+            start_new_session=True,  # Ctrl-C is for the coordinator, which ends what runs first
+        )
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            os.set_blocking(process.stdin.fileno(), False)
+            with self._lock:
+                self._process = process
+            with open(process.stdout.fileno(), "rb", closefd=False) as said:
+                while not self._closing.is_set() and (text := said.readline(MAX_LINE)):
+                    self._heard(text)
+        finally:
+            with self._lock:
+                self._process = None
+            self._end(process)
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+    def _heard(self, text: bytes) -> None:
         try:
             what = json.loads(text)
             if not isinstance(what, dict):
@@ -186,26 +224,22 @@ class Line:
         except (ValueError, RecursionError):
             self._say("the line to the cluster said what is no JSON")
             return
+        name = what.get("ended") or what.get("lost")
         if problem := what.get("failed") or what.get("warning"):
-            self._say(str(problem)[:300])
+            self._say(show(str(problem), 300))
         elif "hosts" in what:
-            self._seen(bool(what["hosts"]))
-            told(what)
-        elif (name := what.get("ended") or what.get("lost")) in self._orders:
+            self._told(what)
+        elif isinstance(name, str):
             with self._lock:
+                known = name in self._orders
                 self._orders.discard(name)
-            told(what)
+            if known:
+                self._told(what)
 
-    def _broken(self, told: Told) -> None:
+    def _broken(self) -> None:
         with self._lock:
             lost, self._orders = self._orders, set()
-        self._seen(False)
         if not self._closing.is_set():
-            told({"hosts": {}})
+            self._told({"hosts": {}})
             for name in lost:
-                told({"lost": name, "why": "the line to the scheduler broke"})
-
-    def _seen(self, hosts: bool) -> None:
-        if self._hosts and not hosts:
-            self._last_hosts = time.monotonic()
-        self._hosts = hosts
+                self._told({"lost": name})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,25 +13,30 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runner.execution.cluster import host
-from runner.execution.cluster.client import security
+from runner.execution.cluster.client import security, wall
 
 AGAIN = 2.0  # seconds after which a worker that lost its scheduler looks for it again
 GONE = 30  # seconds after which a worker that says nothing is gone
+LOCAL = "127.0.0.1"
+NO_PAGES = f"{LOCAL}:0"  # Dask listens for pages, which have no TLS, whatever it is told; there are none here
 Say = Callable[[str], None]
 
 
 def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE) -> None:
     """Be the scheduler that listens at ``address``, until SIGTERM or Ctrl-C. It keeps nothing and does no work itself.
 
-    A host that says nothing for ``gone`` seconds is lost.
+    A host that says nothing for ``gone`` seconds is lost. Whoever has a certificate of the cluster can run programs in a scheduler, so all
+    files and processes of this machine are closed to it.
     """
+    own = Path(tempfile.mkdtemp(prefix="scheduler-"))
+    wall(own, str(certificates) if certificates else None, say)
+    os.chdir(own)
     import dask
     from distributed import Scheduler
 
     # What goes down with a worker is repeated by the coordinator alone, as another attempt.
-    dask.config.set(
-        {"distributed.scheduler.allowed-failures": 0, "distributed.scheduler.worker-ttl": f"{gone}s"}
-    )
+    ours = {"distributed.scheduler.allowed-failures": 0, "distributed.scheduler.worker-ttl": f"{gone}s"}
+    dask.config.set({**ours, "distributed.scheduler.http.routes": []})
     place = urlsplit(address)
 
     async def serve(over: asyncio.Event) -> None:
@@ -38,7 +45,8 @@ def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE
             host=place.hostname,
             port=8786 if place.port is None else place.port,
             security=security(str(certificates) if certificates else None),
-            dashboard=False,  # it would listen without TLS
+            dashboard=False,
+            dashboard_address=NO_PAGES,
         ) as scheduler:
             say(f"scheduler at {scheduler.address}")
             await over.wait()
@@ -52,7 +60,7 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
     from distributed import Worker
     from distributed.core import Status
 
-    dask.config.set({"distributed.worker.daemon": False})
+    dask.config.set({"distributed.worker.daemon": False, "distributed.worker.http.routes": []})
     host.become(station)
     info = station.engine.info()
     steps = station.steps or max(1, int(info.cpus))
@@ -79,6 +87,10 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
             local_directory=str(station.cache.folder.parent),
             security=security(str(certificates) if certificates else None),
             dashboard=False,
+            dashboard_address=NO_PAGES,
+            host=LOCAL
+            if urlsplit(address).scheme == "tcp"
+            else None,  # nothing listens elsewhere without TLS
         ) as worker:
             say(f"{station.name}: takes {steps} at once from {address}")
             ended = asyncio.create_task(worker.finished())

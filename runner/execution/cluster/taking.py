@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.artefacts import Artefacts, Mismatch
 from runner.execution.job import Job
-from runner.model.errors import PlatformError
 from runner.model.limits import MIB
 from runner.records.archive import Attempt, RunArchive
 from runner.records.contents import Content
@@ -22,12 +22,23 @@ _BESIDE = 16 * MIB  # of what the platform itself writes beside output and logs
 _FILES = 64  # beside those of the output
 
 
-def take_in(artefacts: Artefacts, name: str, staging: Staging, archive: RunArchive, job: Job) -> Attempt:
-    """Seal what was delivered under ``name`` as the attempt that was begun as ``staging``.
+def take_in(
+    artefacts: Artefacts,
+    name: str,
+    key: bytes,
+    staging: Staging,
+    archive: RunArchive,
+    job: Job,
+    host: str = "",
+) -> Attempt:
+    """Seal what was delivered under ``name``, signed by ``key``, as the attempt that was begun as ``staging``.
 
-    Raises E313 when it is not what was ordered, or cannot be had.
+    ``host`` is where it was executed (empty: as the record says). Whatever lay in ``staging`` is removed first. Raises E313 when it
+    is not what was ordered (:class:`Mismatch`), or cannot be had.
     """
-    manifest = artefacts.manifest(name)
+    for path in staging.path.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    manifest = artefacts.manifest(name, key)
     for file, content in _listed(manifest, job).items():
         target = staging.path / file
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +48,7 @@ def take_in(artefacts: Artefacts, name: str, staging: Staging, archive: RunArchi
     if problem:
         raise _refused(name, problem)
     assert isinstance(record, dict)
-    return archive.seal(staging, record)
+    return archive.seal(staging, {**record, "placed": {"host": host}} if host else record)
 
 
 def _listed(manifest: dict[str, Any], job: Job) -> dict[str, Content]:
@@ -83,7 +94,7 @@ def _lying(folder: Path) -> dict[str, tuple[str, int]]:
     return {path.name: (file_sha256(path), path.stat().st_size) for path in folder.iterdir()}
 
 
-def _refused(name: str, why: str) -> PlatformError:
+def _refused(name: str, why: str) -> Mismatch:
     what = f"{name}, which a host delivered, is not taken"
     fix = "look at that host: it runs other software than this, or somebody else's"
-    return PlatformError(what, why=f"{why[:1].upper()}{why[1:]}.", fix=fix, code="E313")
+    return Mismatch(what, why=f"{why[:1].upper()}{why[1:]}.", fix=fix)

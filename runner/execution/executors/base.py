@@ -24,7 +24,8 @@ HERE = "this machine"
 class Host:
     """A machine with an engine: what it has left (bytes of memory, processors, steps at once, GPUs), and what it is at now.
 
-    ``holds`` are the digests of images and data that were brought to it already.
+    ``holds`` are the digests of images and data that were brought to it already, ``avoid`` the runs that it failed to do; ``label`` is
+    what people call it (``name`` is unique).
     """
 
     name: str
@@ -34,6 +35,8 @@ class Host:
     gpus: int = 0
     active: Counter[Visibility] = field(default_factory=Counter)
     holds: set[str] = field(default_factory=set)
+    avoid: set[str] = field(default_factory=set)
+    label: str = ""
 
     @classmethod
     def of(cls, info: EngineInfo, jobs: int | None = None, name: str = HERE) -> Host:

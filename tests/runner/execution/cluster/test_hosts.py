@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from runner.engines.fake import FAKE, FakeEngine
 from runner.execution.attempt import perform
 from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.certificates import make
-from runner.execution.cluster.executor import home_of
-from runner.execution.cluster.line import Line
+from runner.execution.cluster.executor import ClusterExecutor, home_of, key_of, unfit
+from runner.execution.cluster.host import Station
+from runner.execution.cluster.line import Line, check_address
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
+from runner.execution.executors.local import LocalExecutor
 from runner.execution.machine import Machine
 from runner.execution.plan import Selection, plan
-from runner.execution.pool import Control
+from runner.execution.pool import Control, Pool
+from runner.model.errors import RunnerError
 from runner.model.limits import GIB
 from runner.records.files import walk
 from tests.e2e.test_server import until
@@ -198,9 +208,11 @@ def test_what_was_delivered_to_a_coordinator_that_was_killed_is_not_executed_aga
     (folder := tmp_path / "left").mkdir()
     sound.go()
     record = perform(desk.job(planned.run), None, 1, folder, FakeEngine({"team0/slow": good}))
-    name = f"{home_of(world.store.archive)}/a~mini~{run}~1~0000abcd"
+    key = key_of(world.store.archive)
+    name = f"{home_of(key)}/a~mini~{run}~1~0000abcd"
+    own = hmac.new(key, name.encode(), hashlib.sha256).digest()
     Artefacts(sound.artefacts).deliver(
-        name, dict(walk(folder)), {"record": {**record, "placed": {"host": "gone"}}}
+        name, dict(walk(folder)), {"record": {**record, "placed": {"host": "gone"}}}, own
     )
     carried_out(world, sound)
     assert ended_once(world, [run]) == {"gone"} and sound.begun(0) == 0
@@ -267,12 +279,13 @@ def tell(warning, dask_scheduler):
 Client._default_event_handlers = {}
 with Client(sys.argv[1], security=security(sys.argv[2])) as stranger:
     warning = {"message": pickle.dumps(Bomb()), "category": pickle.dumps(UserWarning)}
+    stranger.run_on_scheduler(exec, sys.argv[3])
     stranger.run_on_scheduler(tell, warning)
 """
 
 
 def test_whoever_has_the_scheduler_reads_nothing_of_the_coordinators(world: World, sound: Cluster) -> None:
-    """Dask's client unpickles what a scheduler says; it does so in a process to which everything else is closed."""
+    """A scheduler runs what it is told, and Dask's client unpickles what a scheduler says: both in processes to which all else is closed."""
     truths = next(path for path in world.project.truths.rglob("*") if path.is_file())
     world.hand_in("team0", "slow")
     heard: list[str] = []
@@ -285,8 +298,91 @@ def test_whoever_has_the_scheduler_reads_nothing_of_the_coordinators(world: Worl
             code = SPY.format(**facts, ear=ear.getsockname())
             command = [sys.executable, "-c", ATTACK, sound.address, str(sound.certificates), code]
             subprocess.run(command, cwd=ROOT, check=True, timeout=60)
-            heard.append(ear.accept()[0].recv(10_000).decode())
+            heard.extend(ear.accept()[0].recv(10_000).decode() for _ in range(2))
         sound.go()
 
     carried_out(world, sound, attack)
-    assert heard == ["['PermissionError', 'PermissionError', 'PermissionError']"]
+    assert heard == ["['PermissionError', 'PermissionError', 'PermissionError']"] * 2
+
+
+def test_nothing_listens_without_tls_but_on_loopback(sound: Cluster) -> None:
+    places = {}
+    for name, process in sound.processes.items():
+        listening = [one for one in psutil.Process(process.pid).net_connections() if one.status == "LISTEN"]
+        places[name] = [one.laddr for one in listening]
+    assert set(places) == {"scheduler", "h1", "h2"} and all(places.values())
+    for ip, port in (place for found in places.values() for place in found if place[0] != "127.0.0.1"):
+        with (
+            pytest.raises(ssl.SSLCertVerificationError),
+            socket.create_connection(("127.0.0.1", port), 10) as plain,
+        ):
+            ssl.create_default_context().wrap_socket(plain, server_hostname=ip)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "10.0.0.1:8786",
+        "ws://0.0.0.0:8786",
+        "tcp://10.0.0.1:8786",
+        "tls://10.0.0.1",
+        "tls://:8786",
+        "tcp://",
+        "tls://[::1",
+        "",
+    ],
+)
+def test_addresses_that_would_not_be_encrypted_are_refused(address: str, sound: Cluster) -> None:
+    with pytest.raises(RunnerError) as error:
+        check_address(address, sound.certificates)
+    assert error.value.code == "E101" and error.value.fix
+
+
+def test_a_host_whose_engine_fails_is_given_no_more_and_others_do_its_runs(
+    world: World, sound: Cluster
+) -> None:
+    runs = [world.hand_in(f"team{n}", "sick") for n in range(2)]  # one for each; at h1 the engine is gone
+    carried_out(world, sound)
+    assert ended_once(world, runs) == {"h2"}
+
+
+def test_a_store_that_is_away_for_a_while_costs_nobody_anything(world: World, sound: Cluster) -> None:
+    run = world.hand_in("team0", "slow")
+    store, away = sound.folder / "store", sound.folder / "away"
+
+    def fault() -> None:
+        sound.begun(1)
+        store.rename(away)
+        store.touch()  # so that nobody makes it anew
+        sound.go()
+        time.sleep(3)  # the host has tried to deliver by then
+        store.unlink()
+        away.rename(store)
+
+    carried_out(world, sound, fault)
+    ended_once(world, [run])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"version": "0.0.9"}, {"sandbox": "0" * 64}, {"artefacts": "file:///elsewhere"}, {"protocol": 0}, {"memory": 10**400},
+     {"cpus": float("inf")}, {"cpus": True}, {"steps": -1}, {"error": {"what": "x", "why": "y"}}],
+)  # fmt: skip
+def test_what_is_no_host_for_this_is_given_no_work(change: dict[str, Any], sound: Cluster) -> None:
+    store = Artefacts(sound.artefacts)
+    station = Station("h", FakeEngine({}), store, Cache(sound.folder / "one-more", store, 1))
+    said = station.describe()
+    assert unfit(said, said["sandbox"], store) == ""
+    assert unfit({**said, **change}, said["sandbox"], store)
+
+
+def test_without_any_host_runs_wait_and_are_then_said_to(
+    project: Project, world: World, sound: Cluster
+) -> None:
+    run = world.hand_in("team0")
+    line = Line("tls://127.0.0.1:9", sound.certificates, lambda _: None)
+    control, desk = Control.of(project.config), world.desk()
+    local = LocalExecutor(world.engine, desk, control)
+    pool = Pool(ClusterExecutor(local, line, Artefacts(sound.artefacts), wait=0.5), desk, control)
+    pool.run(plan(desk, Selection()))
+    assert pool.failed[run].why == "no host of the cluster is there"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ from runner.records.files import walk
 from tests.runner.execution.test_pool import World
 from tests.worlds.mini import Project
 
+KEY = b"of this attempt"
 Change = Callable[[Path, dict[str, Any]], None]
 
 
@@ -45,23 +49,45 @@ class Delivering:
         """Deliver and take in."""
         facts: dict[str, Any] = {"record": self.record}
         change(self.folder, facts)
-        self.artefacts.deliver("home/one", dict(walk(self.folder)), facts)
+        self.artefacts.deliver("home/one", dict(walk(self.folder)), facts, KEY)
         archive = self.world.store.archive
         staging = archive.begin("mini", self.job.run_id)
         try:
-            return take_in(self.artefacts, "home/one", staging, archive, self.job)
+            return take_in(self.artefacts, "home/one", KEY, staging, archive, self.job)
         except BaseException:
             archive.discard(staging)
             raise
 
     def listing(self, change: Callable[[dict[str, Any]], object]) -> None:
-        """Change the list of files of what was delivered."""
-        path = next(
-            Path(self.artefacts.address.removeprefix("file://")).glob("attempts/home/one/manifest.json")
-        )
-        manifest = json.loads(path.read_text())
+        """Change the list of files of what was delivered, as a host can."""
+        manifest = self.artefacts.manifest("home/one", KEY)
         change(manifest["files"])
-        path.write_text(json.dumps(manifest))
+        self.write(json.dumps(manifest), KEY)
+
+    def write(self, text: str, key: bytes) -> None:
+        """Put another manifest in its place, signed by a key."""
+        proof = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+        self.place().write_text(json.dumps({"manifest": text, "proof": proof}))
+
+    def place(self) -> Path:
+        """Where the manifest lies."""
+        return (
+            Path(self.artefacts.address.removeprefix("file://"))
+            / "attempts"
+            / "home"
+            / "one"
+            / "manifest.json"
+        )
+
+    def refused(self) -> PlatformError:
+        """Why it is not taken in; nothing stays of it."""
+        archive = self.world.store.archive
+        staging = archive.begin("mini", self.job.run_id)
+        with pytest.raises(PlatformError) as error:
+            take_in(self.artefacts, "home/one", KEY, staging, archive, self.job)
+        archive.discard(staging)
+        assert error.value.code == "E313"
+        return error.value
 
 
 @pytest.fixture
@@ -142,11 +168,7 @@ def test_what_was_not_asked_for_is_not_taken(delivering: Delivering, change: Cha
 def test_names_of_files_lead_nowhere_else(delivering: Delivering, name: str, tmp_path: Path) -> None:
     delivering.deliver()
     delivering.listing(lambda files: files.update({name: files["lock.json"]}))
-    archive = delivering.world.store.archive
-    staging = archive.begin("mini", delivering.job.run_id)
-    with pytest.raises(PlatformError, match="not taken"):
-        take_in(delivering.artefacts, "home/one", staging, archive, delivering.job)
-    archive.discard(staging)
+    assert "not taken" in delivering.refused().what
     assert not list(tmp_path.rglob("escaped"))
 
 
@@ -155,16 +177,20 @@ def test_names_of_files_lead_nowhere_else(delivering: Delivering, name: str, tmp
 )
 def test_a_list_of_files_that_is_none(delivering: Delivering, text: str) -> None:
     delivering.deliver()
-    path = next(
-        Path(delivering.artefacts.address.removeprefix("file://")).glob("attempts/home/one/manifest.json")
-    )
-    path.write_text(text)
-    archive = delivering.world.store.archive
-    staging = archive.begin("mini", delivering.job.run_id)
-    with pytest.raises(PlatformError) as error:
-        take_in(delivering.artefacts, "home/one", staging, archive, delivering.job)
-    assert error.value.code == "E313"
-    archive.discard(staging)
+    delivering.write(text, KEY)
+    delivering.refused()
+    delivering.place().write_text(text)
+    delivering.refused()
+
+
+def test_who_can_write_to_the_store_and_is_not_that_host_changes_nothing(delivering: Delivering) -> None:
+    delivering.deliver()
+    manifest = json.dumps(delivering.artefacts.manifest("home/one", KEY))
+    delivering.write(manifest, b"of another attempt")
+    assert "not what it should be" in delivering.refused().what
+    delivering.place().unlink()
+    os.mkfifo(delivering.place())  # nobody waits at it
+    assert "not what it should be" in delivering.refused().what
 
 
 def test_contents_are_verified_wherever_they_were_damaged(tmp_path: Path) -> None:

@@ -157,7 +157,9 @@ class _FileChecks:
 
     def downloads(self) -> None:
         """What is offered for download and cannot be: names that are none for an address, and contents that are hidden."""
-        hidden = read_hidden(hidden_files([self.task]))
+        hidden = read_hidden(
+            [one for one in hidden_files([self.task]) if one[1].exists()]
+        )  # what is not: elsewhere
         for i, dataset in enumerate(self.task.datasets.values()):
             for side in dataset.downloads:
                 folder = dataset.inputs if side == "inputs" else dataset.truths

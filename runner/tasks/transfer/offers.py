@@ -17,7 +17,7 @@ from runner.model.errors import RunnerError
 from runner.model.mapping import rows
 from runner.model.problems import Problems
 from runner.model.task import Dataset, Reader, Side, Task, matches
-from runner.tasks.data_files import Content, contents, folder_files, unpacked, within
+from runner.tasks.data_files import Content, folder_files, look_into, unpacked, within
 from runner.tasks.folders import SIDES, Raw, inputs_folder, truths_folder
 
 # A file's name as pages, addresses, commands and other machines have it.
@@ -119,16 +119,24 @@ class Hidden:
     known: Mapping[Content, str]
 
     def refuse(self, offer: Offer) -> None:
-        """Raise E403 for an offered file that holds a hidden one: as it is, packed, or in an archive."""
-        sizes = {size for size, _ in self.known}
-        for content in contents(offer.path, sizes):
+        """Raise E403 for an offered file that holds a hidden one (as it is, packed, or in an archive), or that may: it cannot be looked into."""
+        looked = look_into(offer.path, {size for size, _ in self.known})
+        file = f"{schemas.show(offer.place, 200)} of {offer.dataset}"
+        for content in looked.contents:
             if content in self.known:
-                what = f"{schemas.show(offer.place, 200)} of {offer.dataset} holds {self.known[content]}"
-                raise RunnerError("E403", what, fix="take it out of what is offered")
+                raise RunnerError(
+                    "E403", f"{file} holds {self.known[content]}", fix="take it out of what is offered"
+                )
+        if looked.closed:
+            what, why = f"{file} cannot be looked into", f"Something hidden may be in it: {looked.closed}."
+            raise RunnerError(
+                "E403", what, why=why, fix="offer its files as they are, each packed with gzip or not"
+            )
 
 
 def hidden_files(tasks: Iterable[Task]) -> list[tuple[str, Path]]:
-    """The files whose content is hidden: truths and topics of blinded datasets, with words for what each is.
+    """The files whose content is hidden: truths and topics of blinded datasets, with words for what each is; the folder or file itself
+    where it is not there, but for what is made from runs.
 
     Corpora are not among them: a public and a blinded dataset may well have one corpus. Raises E402 for folders that cannot be read.
     """
@@ -137,12 +145,14 @@ def hidden_files(tasks: Iterable[Task]) -> list[tuple[str, Path]]:
         for one in task.datasets.values():
             if one.visibility != "blinded" or task.demo:
                 continue
+            words = f'the truths of the blinded dataset "{one.id}" of {task.id}'
             if one.truths.is_dir():
-                words = f'the truths of the blinded dataset "{one.id}" of {task.id}'
                 files = folder_files(one.truths)
                 found += [(words, p) for n, p in files if not any(matches(s, str(n)) for s in task.shared)]
+            elif one.stage is None:
+                found.append((words, one.truths))
             topics = one.inputs / one.topics if one.topics else None
-            if topics is not None and topics.is_file():
+            if topics is not None and (one.stage is None or topics.is_file()):
                 found.append((f'the topics of the blinded dataset "{one.id}" of {task.id}', topics))
     return found
 

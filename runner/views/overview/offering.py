@@ -61,11 +61,26 @@ class Offering:
         self._asked: dict[_Stamp, tuple[tuple[_Stamp, ...], Future[Pieces]]] = {}
         self._hidden: tuple[tuple[_Stamp, ...], Hidden] | None = None
         self._files: _Files = ()
+        self._missing: list[str] = []
         self.done = 0  # changes when a file was looked at
 
     def look(self, tasks: Iterable[Task]) -> None:
-        """Note which files are hidden now, before anything is offered. Raises E402."""
+        """Note which files are hidden now, before anything is offered. Raises E402.
+
+        While one is not there nothing is looked at: it could not be found in what is offered.
+        """
+        tasks = list(tasks)
+        if not any(dataset.downloads for task in tasks for dataset in task.datasets.values()):
+            return
         self._files = tuple(hidden_files(tasks))
+        missing = [words for words, path in self._files if not path.exists()]
+        if missing and missing != self._missing:
+            what = f"no more data are offered for download: {missing[0]} are not there"
+            fix = "put them in their place (runner doctor); truths that come later: make their folder, empty"
+            self._problem(
+                RunnerError("E402", what, why="Nobody can tell whether they are in what is offered.", fix=fix)
+            )
+        self._missing = missing
 
     def objects(self, task: Task, reader: Reader) -> Iterator[Object]:
         """The list of what is offered of a task, and the files of it that are open to a reader; nothing where nothing is offered.
@@ -119,11 +134,15 @@ class Offering:
     def _ready(self, offer: Offer) -> Pieces | None:
         """The pieces of a file, if it was looked at as it is; None until then, and for what is refused."""
         try:
-            stamp, hidden = _stamp(offer.path), tuple(_stamp(path) for _, path in self._files)
-        except OSError:  # it went away, or a hidden one did: what is there then is looked at next
+            stamp = _stamp(offer.path)
+        except OSError:  # it went away: what is there then is looked at next
             return None
         known = self._known.get(stamp)
         there = known is not None and known.pieces is not None and self._has(known.pieces)
+        try:
+            hidden = tuple(_stamp(path) for _, path in self._files)
+        except OSError:  # nothing is looked at before it is there again
+            return known.pieces if known is not None and there else None
         if known is None or known.hidden != hidden or (known.pieces is not None and not there):
             if self._threads is None:
                 self._take(stamp, hidden, lambda: self._look(offer, self._files, hidden))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -93,6 +97,69 @@ def test_a_copy_of_a_hidden_file_is_found(project: Project, what: str, packed: b
                 hidden.refuse(offer)
         else:
             hidden.refuse(offer)
+
+
+def _zipped(content: bytes, password: bool = False) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("notes.txt", content)
+    found = bytearray(made.getvalue())
+    if password:  # as its two headers say it
+        found[6] |= 1
+        found[found.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(found)
+
+
+def _tarred(content: bytes) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        member = tarfile.TarInfo("notes.gz")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("pack", "said"),
+    [
+        (lambda truths: _zipped(gzip.compress(truths)), "holds the truths"),
+        (lambda truths: _tarred(gzip.compress(truths)), "holds the truths"),
+        (lambda truths: _zipped(truths, password=True), "password"),
+        (lambda truths: _zipped(truths).replace(b"PK\x01\x02", b"PK\x01\x03"), "damaged"),
+        (lambda truths: gzip.compress(truths * 2)[:-4], "damaged"),
+        (lambda truths: b"\x28\xb5\x2f\xfd" + truths, "Zstandard"),
+    ],
+    ids=["gzip in zip", "gzip in tar", "password", "damaged zip", "cut gzip", "zstd"],
+)
+def test_what_may_hold_something_hidden_is_not_offered(
+    project: Project, pack: Callable[[bytes], bytes], said: str
+) -> None:
+    write(project, BOTH, None)
+    truths = (project.truths / "mini/test/qrels.txt").read_bytes()
+    more = project.root / "tasks/mini/datasets/dev/inputs/more.dat"
+    more.write_bytes(pack(truths))
+    task = load_task(project.config, "mini")
+    offer = next(one for one in offers(task) if one.name == "more.dat")
+    with pytest.raises(RunnerError) as error:
+        read_hidden(hidden_files([task])).refuse(offer)
+    assert error.value.code == "E403" and said in f"{error.value.what} {error.value.why}"
+
+
+def test_archives_with_other_things_are_offered(project: Project) -> None:
+    write(project, BOTH, None)
+    folder = project.root / "tasks/mini/datasets/dev/inputs"
+    for name, content in {
+        "a.zip": _zipped(b"notes" * 99),
+        "a.tar.gz": _tarred(gzip.compress(b"notes" * 99)),
+        "a.gz": gzip.compress(b"notes" * 10**6),
+    }.items():
+        (folder / name).write_bytes(content)
+    task = load_task(project.config, "mini")
+    hidden = read_hidden(hidden_files([task]))
+    found = offers(task)
+    assert len(found) == 6
+    for one in found:
+        hidden.refuse(one)
 
 
 def test_names_are_those_of_addresses(project: Project) -> None:

@@ -58,6 +58,21 @@ def test_what_becomes_hidden_later_is_taken_back(
     assert "notes.txt" not in offered(made, project) and [one.code for one in problems] == ["E403"]
 
 
+def test_nothing_is_looked_at_while_hidden_files_are_not_there(
+    project: Project, offering: tuple[Offering, list[RunnerError]]
+) -> None:
+    made, problems = offering
+    there = {"documents.jsonl.gz", "queries.jsonl"}
+    assert offered(made, project) == there
+    shutil.copy(project.truths / "mini/test/qrels.txt", inputs(project) / "notes.txt")
+    (project.truths / "mini").rename(project.truths / "away")
+    for _ in range(2):
+        assert offered(made, project) == there, "what was looked at stays, nothing comes"
+    assert [one.code for one in problems] == ["E402"] and "truths" in problems[0].what
+    (project.truths / "away").rename(project.truths / "mini")
+    assert offered(made, project) == there and [one.code for one in problems] == ["E402", "E403"]
+
+
 def test_beside_the_clerk_nothing_is_offered_before_it_was_looked_at(
     project: Project, offering: tuple[Offering, list[RunnerError]]
 ) -> None:

@@ -107,6 +107,7 @@ class Store:
             position = behind
         if position != start:
             database.remember(connection, position, self._hashed(position.offset).hexdigest())
+            database.of(connection).tell(connection)
         return position
 
     def replay(self, known: Position = Position()) -> Position:
@@ -124,15 +125,18 @@ class Store:
         from runner.records.store.apply import apply
 
         position, met = Position(), not known.seq
-        with self.write() as connection, database.of(connection).anew(connection):
-            for event, behind in self.log.after(Position()):
-                apply(connection, event, self.archive)
-                met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
-                position = behind
-            if not met:
-                raise ahead(self.log, known)
-            self._read = None
-            database.remember(connection, position, self._hashed(position.offset).hexdigest())
+        with self.write() as connection:
+            backend = database.of(connection)
+            with backend.anew(connection):
+                for event, behind in self.log.after(Position()):
+                    apply(connection, event, self.archive)
+                    met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
+                    position = behind
+                if not met:
+                    raise ahead(self.log, known)
+                self._read = None
+                database.remember(connection, position, self._hashed(position.offset).hexdigest())
+            backend.tell(connection)
         return position
 
     def check(self, position: Position, prefix: str | None) -> None:

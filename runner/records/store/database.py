@@ -179,7 +179,6 @@ def remember(connection: Connection, position: Position, prefix: str) -> None:
     values = {"position": text, "prefix": prefix, "rules": RULES}
     connection.execute(meta.delete().where(meta.c.key.in_(tuple(values))))
     connection.execute(meta.insert(), [{"key": key, "value": value} for key, value in values.items()])
-    of(connection).tell(connection)
 
 
 @contextmanager

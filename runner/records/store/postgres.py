@@ -92,8 +92,8 @@ class PostgreSQL:
 
         from runner.records.store.tables import OURS, metadata
 
-        schema = self.schema(connection)
-        beside = f'"{schema.strip(chr(34))[:50]}_anew"'
+        schema = self.schema(connection).replace("%", "%%")  # begins a placeholder of psycopg's
+        beside = connection.exec_driver_sql("SELECT 'anew_' || md5(current_schema())").scalar_one()
         connection.exec_driver_sql(f"CREATE SCHEMA {beside}; SET LOCAL search_path TO {beside}")
         metadata.create_all(connection, checkfirst=False)
         yield

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
@@ -128,6 +130,30 @@ def test_whoever_waits_is_told_of_a_change(world: World, postgres: Server) -> No
         with pytest.raises(RunnerError) as caught:
             lost.result(20)
     assert caught.value.code == "E306"
+
+
+def test_whoever_waits_is_told_of_a_store_that_was_made_again(world: World) -> None:
+    with world.store.changes() as wait, ThreadPoolExecutor(1) as pool:
+        begun = time.monotonic()
+        told = pool.submit(wait, 60)
+        connect.rebuild(world.config)
+        told.result(60)
+    assert time.monotonic() - begun < 30
+
+
+def test_a_store_is_made_again_in_a_schema_of_any_name(world: World, postgres: Server) -> None:
+    """Names that need quoting, or are as long as PostgreSQL has them, and others beside them that are like the ones we make."""
+    world.register("alpha", "x")
+    names = ["x", "x_anew", "n" * 63, "n" * 50 + "_anew", "n" * 49 + '"n', "a%sb", "ä" * 31]
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    postgres.sql(*(f"CREATE SCHEMA {name} AUTHORIZATION proctor" for name in quoted))
+    for name in quoted:
+        config = replace(world.config, database_url=postgres.url(quote(name)))
+        assert connect.rebuild(config).seq == 1
+        with connect.open_store(config) as store, store.coordinating():
+            assert len(queries.submissions(store)) == 1
+            assert connect.rebuild(config).seq == 1
+    postgres.sql(*(f"DROP SCHEMA {name} CASCADE" for name in quoted))
 
 
 def test_what_postgresql_takes_in_no_text_is_kept_and_what_is_too_long_is_refused(world: World) -> None:

@@ -6,8 +6,10 @@ sees by a list of public files that hidden ones were changed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from runner.tasks.transfer.offers import Hidden, Offer, hidden_files, offers, re
 if TYPE_CHECKING:
     from runner.model.task import Task
 
+RETRY = 60.0  # seconds after which is tried again what an error of the disk ended
 _Stamp = tuple[str, int, int, int]
 _Files = tuple[tuple[str, Path], ...]
 
@@ -36,11 +39,15 @@ class Reader:
 
 @dataclass
 class _Known:
-    """What is known of a file: its pieces, as found beside hidden files that were so; or why it is not offered."""
+    """What is known of a file: its pieces, as found beside hidden files that were so; None where it was refused."""
 
     hidden: tuple[_Stamp, ...]
     pieces: Pieces | None = None
-    why: RunnerError | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is not offered as it is."""
+        return self.pieces is None
 
 
 class Offering:
@@ -59,6 +66,8 @@ class Offering:
         self._threads = ThreadPoolExecutor(1, "offers") if beside else None
         self._known: dict[_Stamp, _Known] = {}
         self._asked: dict[_Stamp, tuple[tuple[_Stamp, ...], Future[Pieces]]] = {}
+        self._failed: dict[_Stamp, float] = {}  # when the disk failed
+        self._said: dict[_Stamp, str] = {}
         self._hidden: tuple[tuple[_Stamp, ...], Hidden] | None = None
         self._files: _Files = ()
         self._missing: list[str] = []
@@ -115,16 +124,20 @@ class Offering:
             "datasets": [
                 _dataset(task, id, listed.get(id, ())) for id, one in task.datasets.items() if one.downloads
             ],
-            "coming": sum(found is None and not self._refused(offer) for offer, found in ready),
+            "coming": sum(found is None and not self._is_refused(offer) for offer, found in ready),
         }
         yield self._to.object(f"data/{task.id}", "data", task.title, data)
 
     def collect(self) -> None:
-        """Take what was looked at: the next publishing has it."""
+        """Take what was looked at: the next publishing has it, and tries again what an error of the disk ended."""
         for stamp, (hidden, future) in list(self._asked.items()):
             if future.done():
                 del self._asked[stamp]
                 self._take(stamp, hidden, future.result)
+        for stamp, failed in list(self._failed.items()):
+            if time.monotonic() - failed > RETRY:
+                del self._failed[stamp]
+                self.done += 1
 
     def close(self) -> None:
         """End, after the file that is being copied."""
@@ -143,36 +156,42 @@ class Offering:
             hidden = tuple(_stamp(path) for _, path in self._files)
         except OSError:  # nothing is looked at before it is there again
             return known.pieces if known is not None and there else None
-        if known is None or known.hidden != hidden or (known.pieces is not None and not there):
+        looked = known is not None and known.hidden == hidden and (known.pieces is None or there)
+        if not looked and stamp not in self._failed:
             if self._threads is None:
                 self._take(stamp, hidden, lambda: self._look(offer, self._files, hidden))
-                return self._known[stamp].pieces
+                known = self._known.get(stamp)
+                return None if known is None else known.pieces
             if stamp not in self._asked:
                 self._asked[stamp] = hidden, self._threads.submit(self._look, offer, self._files, hidden)
         return known.pieces if known is not None and there else None
 
-    def _refused(self, offer: Offer) -> bool:
-        return any(
-            known.why is not None for stamp, known in self._known.items() if stamp[0] == str(offer.path)
-        )
+    def _is_refused(self, offer: Offer) -> bool:
+        """Whether a file was refused as it is now."""
+        with suppress(OSError):
+            known = self._known.get(_stamp(offer.path))
+            return known is not None and known.refused
+        return False
 
     def _has(self, pieces: Pieces) -> bool:
         return self._to.has([Object("", "", "", one) for one in pieces.pieces])
 
     def _take(self, stamp: _Stamp, hidden: tuple[_Stamp, ...], give: Callable[[], Pieces]) -> None:
-        try:
-            self._known[stamp] = _Known(hidden, pieces=give())
-        except (RunnerError, OSError) as error:
-            why = (
-                error
-                if isinstance(error, RunnerError)
-                else disk_error("data cannot be offered", error, self._to.root)
-            )
-            before = self._known.get(stamp)
-            self._known[stamp] = _Known(hidden, why=why)
-            if before is None or str(before.why) != str(why):
-                self._problem(why)
+        """Note what became of a look. Only that it was refused lasts: the disk may be as it should the next time."""
         self.done += 1
+        try:
+            self._known[stamp] = _Known(hidden, give())
+            self._said.pop(stamp, None)
+            return
+        except OSError as error:
+            self._failed[stamp] = time.monotonic()
+            why: RunnerError = disk_error("data cannot be offered", error, self._to.root)
+        except Exception as error:  # noqa: BLE001  (hostile bytes: whatever the parser of an archive raises)
+            self._known[stamp] = _Known(hidden)
+            why = error if isinstance(error, RunnerError) else _unread(Path(stamp[0]), error)
+        if self._said.get(stamp) != str(why):
+            self._said[stamp] = str(why)
+            self._problem(why)
 
     def _look(self, offer: Offer, files: _Files, hidden: tuple[_Stamp, ...]) -> Pieces:
         """Look at a file and copy it. Raises E403 for one that holds what is hidden, OSError."""
@@ -180,6 +199,12 @@ class Offering:
             self._hidden = hidden, read_hidden(files)
         self._hidden[1].refuse(offer)
         return keep(self._to, offer.path)
+
+
+def _unread(path: Path, error: Exception) -> RunnerError:
+    what = f"{schemas.show(path.name, 200)} cannot be looked into, and is not offered for download"
+    why = f"It ends with {type(error).__name__}: {schemas.show(str(error), 200)}."
+    return RunnerError("E403", what, why=why, fix="offer its files as they are, each packed with gzip or not")
 
 
 def _dataset(task: Task, id: str, files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

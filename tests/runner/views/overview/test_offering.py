@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.exchange.published import Publisher
+from runner.exchange.pieces import Pieces, keep
+from runner.exchange.published import Publisher, file_of
 from runner.model.errors import RunnerError
 from runner.tasks.load import load_task
 from runner.views.overview.offering import Offering, Reader
@@ -73,14 +76,63 @@ def test_nothing_is_looked_at_while_hidden_files_are_not_there(
     assert offered(made, project) == there and [one.code for one in problems] == ["E402", "E403"]
 
 
+def until(made: Offering, done: int) -> None:
+    last = time.monotonic() + 60
+    while made.done < done and time.monotonic() < last:
+        made.collect()
+    assert made.done >= done
+
+
+def test_an_error_of_the_disk_is_told_once_and_tried_again_and_hostile_bytes_are_refused(
+    project: Project, offering: tuple[Offering, list[RunnerError]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails: list[Exception] = [
+        OSError(5, "Input/output error"),
+        OSError(5, "Input/output error"),
+        struct.error("hm"),
+    ]
+
+    def keep_or_fail(to: Publisher, path: Path) -> Pieces:
+        if path.name == "queries.jsonl" and fails:
+            raise fails.pop(0)
+        return keep(to, path)
+
+    monkeypatch.setattr("runner.views.overview.offering.keep", keep_or_fail)
+    problems: list[RunnerError] = []
+    with closing(Offering(Publisher(project.config.published), problems.append, beside=True)) as made:
+        assert offered(made, project) == set()
+        until(made, 2)
+        assert offered(made, project) == {"documents.jsonl.gz"} and coming(made, project) == 1
+        monkeypatch.setattr("runner.views.overview.offering.RETRY", 0.0)
+        until(made, 3)  # publishing is told to try again
+        offered(made, project)
+        until(made, 5)
+        assert [one.code for one in problems] == ["E306"]
+        offered(made, project)
+        until(made, 6)
+        assert [one.code for one in problems] == ["E306", "E403"] and "struct" not in problems[1].what
+        assert offered(made, project) == {"documents.jsonl.gz"} and coming(made, project) == 0
+        with (inputs(project) / "queries.jsonl").open("a") as file:
+            file.write("\n")
+        assert offered(made, project) == {"documents.jsonl.gz"} and coming(made, project) == 1, (
+            "another state"
+        )
+        until(made, 7)
+        assert offered(made, project) == {"documents.jsonl.gz", "queries.jsonl"}
+
+
+def coming(made: Offering, project: Project) -> int:
+    task = load_task(project.config, "mini")
+    listed = [one for one in made.objects(task, Reader()) if one.kind == "data"]
+    return int(json.loads(file_of(project.config.published, listed[0].data).read_bytes())["coming"])
+
+
 def test_beside_the_clerk_nothing_is_offered_before_it_was_looked_at(
     project: Project, offering: tuple[Offering, list[RunnerError]]
 ) -> None:
     with closing(Offering(Publisher(project.config.published), pytest.fail, beside=True)) as made:
         assert offered(made, project) == set() and made.done == 0
-        last = time.monotonic() + 60
-        while made.done < 2 and time.monotonic() < last:
-            made.collect()
+        until(made, 2)
         there = {"documents.jsonl.gz", "queries.jsonl"}
         assert offered(made, project) == there
         (project.truths / "mini/test/more.txt").write_text("other words")

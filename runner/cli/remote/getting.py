@@ -5,6 +5,7 @@ The server need not be trusted: a name that would lead out of the folder is no n
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -93,7 +94,8 @@ def _not_open(found: Mapping[str, Any], task: str, dataset: str, shut: list[str]
         output.say(output.printable(line))
     version = schemas.show(terms["version"], 40)
     why = f"They are for teams that accepted the terms above, version {version}."
-    fix = f'runner data get {task} {dataset} --to {name} --accept-terms "{version}"'
+    # Quoted for a shell: it is copied, and the version is the server's own word.
+    fix = f"runner data get {task} {dataset} --to {name} --accept-terms {shlex.quote(version)}"
     return RunnerError("E103", what, why=why, fix=fix)
 
 

@@ -93,7 +93,7 @@ class Comparing(Routes):
             return self.nothing(call)
         facts, rows = call.view.data(task), _scored(call, call.at("task"))
         unseen = [name for name in names if name not in rows]
-        if any(self._run(call, name) is None for name in unseen):
+        if len(names) <= MOST_RUNS and any(self._run(call, name) is None for name in unseen):
             return self.nothing(call)
         if why := self._refused(call, names, unseen):
             return self.door.refused(call.visitor, 400, why)
@@ -107,6 +107,8 @@ class Comparing(Routes):
 
     async def compare(self, call: Call) -> Response:
         """Runs of a task: forms to choose them by, and what they have topic by topic. ``?runs=A,B`` and ``?first=A&second=B`` are as good as ``?run=A&run=B``."""
+        from starlette.concurrency import run_in_threadpool
+
         task = self.object(call, f"tasks/{call.at('task')}", "task")
         if task is None:
             return self.nothing(call)
@@ -117,7 +119,7 @@ class Comparing(Routes):
         if names and not why:
             views = [view for name in names if (view := self._run(call, name))]
             make = self._two if len(names) == 2 else self._all
-            found = make(call, names, views, facts["measures"])
+            found = await run_in_threadpool(make, call, names, views, facts["measures"])
             why = found.pop("why", "")
         chosen = [name for name in dict.fromkeys(names) if name in rows][:MOST_RUNS]
         offered = _offered(rows.values(), chosen)

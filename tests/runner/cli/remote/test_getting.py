@@ -64,7 +64,7 @@ def test_the_terms_are_read_and_accepted(
     logged_in(site, tmp_path)
     refused = get(site.project, out, capsys)
     assert refused.code != 0 and "E103" in refused.err and "Be fair." in refused.all
-    assert '--accept-terms "1"' in refused.err and (out / "inputs/corpus.txt").is_file()
+    assert "--accept-terms 1 " in refused.err and (out / "inputs/corpus.txt").is_file()
     assert not (out / "truths").exists()
     other = get(site.project, out, capsys, "--accept-terms", "2")
     assert "E103" in other.err and "version 1 now" in other.err

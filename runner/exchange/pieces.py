@@ -6,9 +6,10 @@ in memory. The object of such a file (:data:`runner.exchange.published.FILE`) ha
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-import secrets
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -17,10 +18,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from runner.exchange.published import KEPT_SECONDS, Damaged, Publisher, file_of
-from schemas.files import file_sha256
+from schemas.files import atomic_path, file_sha256
 
 PIECE = 32 * 1024 * 1024  # bytes of each but the last
 BLOCK = 256 * 1024  # bytes that are read at once
+MARGIN = 64 * 1024 * 1024  # bytes that stay free on the disk
+_CHANGED = "it was changed while it was read"
 
 
 @dataclass(frozen=True)
@@ -68,48 +71,63 @@ class Pieces:
 
 
 def keep(to: Publisher, path: Path, piece: int = PIECE) -> Pieces:
-    """Put the content of a file there, in pieces. Raises OSError; also when it changes while it is read."""
+    """Put the content of a file there, in pieces; what is there already is not written again.
+
+    Raises OSError; also when it changes while it is read, and where :data:`MARGIN` would not stay free. Nothing of it is left then.
+    """
     before, whole, found = path.stat(), hashlib.sha256(), list[str]()
-    size, touched = 0, time.monotonic()
-    with path.open("rb") as file:
-        while part := _keep_one(to, file, piece, whole):
-            digest, length = part
-            size += length
-            found.append(digest)
-            if time.monotonic() - touched > KEPT_SECONDS / 10:  # what no pointer names yet stays young
-                touched = time.monotonic()
-                for one in found:
-                    os.utime(file_of(to.root, one))
-    after = path.stat()
-    if (size, after.st_mtime_ns, after.st_ino) != (before.st_size, before.st_mtime_ns, before.st_ino):
-        raise OSError(None, "it was changed while it was read", str(path))
+    size, touched, new = 0, time.monotonic(), list[Path]()
+    try:
+        with path.open("rb") as file:
+            while part := _digest(file, piece, whole):
+                digest, length = part
+                place = to.place(digest)
+                if place.is_file():
+                    os.utime(place)
+                else:
+                    if shutil.disk_usage(to.root).free < before.st_size - size + MARGIN:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(to.root))
+                    file.seek(size)
+                    _write(file, place, length)
+                    new.append(place)
+                size += length
+                found.append(digest)
+                if time.monotonic() - touched > KEPT_SECONDS / 10:  # what no pointer names yet stays young
+                    touched = time.monotonic()
+                    for one in found:
+                        os.utime(file_of(to.root, one))
+        after = path.stat()
+        if (size, after.st_mtime_ns, after.st_ino) != (before.st_size, before.st_mtime_ns, before.st_ino):
+            raise OSError(None, _CHANGED, str(path))
+    except BaseException:
+        for place in new:
+            place.unlink(missing_ok=True)
+        raise
     return Pieces(size, whole.hexdigest(), piece, tuple(found))
 
 
-def _keep_one(to: Publisher, file: BinaryIO, most: int, whole: Any) -> tuple[str, int] | None:
-    """Put the next piece of an open file there; its digest and bytes, None at the end. ``whole`` is the hash of all."""
-    part, digest, size = to.root / "files" / f".{secrets.token_hex(8)}.part", hashlib.sha256(), 0
-    try:
-        with part.open("xb") as target:
-            while size < most and (block := file.read(min(BLOCK, most - size))):
-                size += len(block)
-                digest.update(block)
-                whole.update(block)
-                target.write(block)
-            target.flush()
-            os.fsync(target.fileno())
-        if not size:
-            return None
-        name = digest.hexdigest()
-        place = to.place(name)
-        if place.is_file():
-            os.utime(place)
-        else:
-            part.chmod(0o644)
-            part.rename(place)
-        return name, size
-    finally:
-        part.unlink(missing_ok=True)
+def _digest(file: BinaryIO, most: int, whole: Any) -> tuple[str, int] | None:
+    """The digest and bytes of the next piece of an open file, None at its end. ``whole`` is the hash of all."""
+    digest, size = hashlib.sha256(), 0
+    while size < most and (block := file.read(min(BLOCK, most - size))):
+        size += len(block)
+        digest.update(block)
+        whole.update(block)
+    return (digest.hexdigest(), size) if size else None
+
+
+def _write(file: BinaryIO, place: Path, length: int) -> None:
+    """Write the next bytes of an open file, which are those that the name of ``place`` says. Raises OSError."""
+    digest = hashlib.sha256()
+    with atomic_path(place, mode=0o644) as part, part.open("wb") as target:
+        while length and (block := file.read(min(BLOCK, length))):
+            length -= len(block)
+            digest.update(block)
+            target.write(block)
+        target.flush()
+        os.fsync(target.fileno())
+        if digest.hexdigest() != place.name:
+            raise OSError(None, _CHANGED, str(file.name))
 
 
 def _whole(root: Path, digest: str) -> BinaryIO:

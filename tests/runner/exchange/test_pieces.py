@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from runner.exchange.pieces import Pieces, keep
+from runner.exchange.pieces import MARGIN, Pieces, keep
 from runner.exchange.published import FILE, Damaged, Object, Published, Publisher, file_of, leads_to, sweep
 from schemas import canonical
+from tests.worlds.small_disk import small_disk
 
 CONTENT = bytes(range(256)) * 40 + b"the end"
 
@@ -75,6 +78,24 @@ def test_damage_and_repair_are_seen_whatever_was_read_before(to: Publisher) -> N
         os.utime(path, ns=(0, (2 * written + 1) * 10**9))
         with pytest.raises(Damaged):
             list(found.blocks(to.root, 2000, 3000))
+
+
+def test_a_file_that_does_not_fit_leaves_room_on_the_disk_and_nothing_of_it(tmp_path: Path) -> None:
+    large, small = tmp_path / "large", tmp_path / "small"
+    with small_disk(tmp_path / "disk", 64 + 8) as disk:
+        to = Publisher(disk.path / "published")
+        for path, mebibytes in ((large, 9), (small, 6)):
+            path.write_bytes(os.urandom(mebibytes * 2**20))
+        with pytest.raises(OSError, match="No space left") as error:
+            keep(to, large, 2**20)
+        assert error.value.errno == errno.ENOSPC and not [*to.root.glob("files/*/*")]
+        found = keep(to, small, 2**20)
+        assert shutil.disk_usage(disk.path).free >= MARGIN
+        assert keep(to, small, 2**20) == found, "what is there needs no room"
+        small.write_bytes(small.read_bytes() + large.read_bytes())
+        with pytest.raises(OSError, match="No space left"):
+            keep(to, small, 2**20)
+        assert {path.name for path in to.root.glob("files/*/*")} == set(found.pieces)
 
 
 def test_pieces_stay_as_long_as_a_pointer_leads_to_their_file(to: Publisher) -> None:

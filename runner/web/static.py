@@ -93,10 +93,12 @@ def collect(application: Application, host: str, scratch: Path) -> tuple[dict[st
 def write(found: dict[str, Got], folder: Path) -> None:
     """Write answers as files into ``folder``, with links that lead from file to file. Raises ValueError for two at one place."""
     places: dict[str, str] = {}
+    taken: set[str] = set()
     for path, got in found.items():
         place = place_of(path, got.is_page)
-        if place.casefold() in {one.casefold() for one in places.values()}:
+        if place.casefold() in taken:
             raise ValueError(f"two pages are one file: {place}")
+        taken.add(place.casefold())
         places[path] = place
     for path, got in found.items():
         content = got.content

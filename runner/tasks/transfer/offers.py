@@ -22,6 +22,7 @@ from runner.tasks.folders import SIDES, Raw, inputs_folder, truths_folder
 
 # A file's name as pages, addresses, commands and other machines have it.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@,-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.+=@,-]{0,99}){0,5}")
+LONGEST = 400  # characters of it: with task, dataset and side it is the path of an object that is published
 _CODE: Mapping[Side, str] = {"inputs": "E411", "truths": "E403"}
 _SHOW_IT = "take downloads out, or say visibility: public if everybody may have it"
 
@@ -99,16 +100,25 @@ def _of(task: Task, dataset: Dataset, side: Side, to: Reader) -> Iterator[Offer]
     elsewhere = {source.path for source in dataset.sources}
     hidden = [d for d in task.datasets.values() if d.visibility == "blinded"]
     folder = dataset.inputs if side == "inputs" else dataset.truths
+    names: dict[str, str] = {}
     for name, path in folder_files(folder) if folder.is_dir() or not elsewhere else ():
         if path in elsewhere or any(part.startswith(".") for part in name.parts):
             continue
         if any(within(path, kept) for one in hidden for kept in (one.inputs, one.truths)):
             what = f"{schemas.show(str(name), 200)} belongs to a blinded dataset"
             raise RunnerError(_CODE[side], what, fix="give the datasets folders next to each other")
+        why, fix = "", ""
         if not NAME.fullmatch(str(name)):
-            what = f"{side}/{schemas.show(str(name), 200)} of {dataset.id} cannot be offered for download"
+            why = "Its name is none for an address."
             fix = "give the file and its folders names of letters, digits and any of _ . + = @ , -"
-            raise RunnerError("E402", what, why="Its name is none for an address.", fix=fix)
+        elif len(str(name)) > LONGEST:
+            why, fix = f"Its name has more than {LONGEST} characters.", "give it or its folders shorter names"
+        elif (other := names.setdefault(str(name).casefold(), str(name))) != str(name):
+            why = f"Its name is that of {schemas.show(other, 200)} but for capitals: on many machines both are one file."
+            fix = "rename one of them"
+        if why:
+            what = f"{side}/{schemas.show(str(name), 200)} of {dataset.id} cannot be offered for download"
+            raise RunnerError("E402", what, why=why, fix=fix)
         yield Offer(dataset.id, side, str(name), path, to)
 
 

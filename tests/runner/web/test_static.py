@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from runner.exchange.published import Publisher
 from runner.web import server
-from runner.web.static import Missing, collect, place_of, write
+from runner.web.static import Got, Missing, collect, place_of, write
 
 PAGES = {
     "/": '<a href="/tasks/a?x=1#top">a</a> <a href="https://example.org/">b</a> <a href="#c">c</a>',
@@ -72,6 +73,14 @@ def test_two_pages_are_never_one_file(tmp_path: Path) -> None:
     found, _ = collect(application, "localhost", tmp_path)
     with pytest.raises(ValueError, match="one file"):
         write({**found, "/Tasks/A": found["/"]}, tmp_path)
+
+
+def test_many_files_take_no_longer_each(tmp_path: Path) -> None:
+    found = {f"/tasks/a/data/{n}": Got("text/plain", True, b"") for n in range(20_000)}
+    began = time.process_time()
+    with pytest.raises(ValueError, match="one file"):
+        write({**found, "/tasks/a/Data/19999": found["/tasks/a/data/0"]}, tmp_path)
+    assert time.process_time() - began < 5  # looked up in all that came before, it is a minute
 
 
 def test_the_list_of_tasks_that_is_kept_has_all(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from runner.exchange.published import LONGEST as PATH
 from runner.model.errors import RunnerError
 from runner.tasks.load import load_task
-from runner.tasks.transfer.offers import hidden_files, offers, read_hidden
+from runner.tasks.transfer.offers import LONGEST, hidden_files, offers, read_hidden
 from tests.worlds.mini import TASK, Project, call
 
 BOTH = {"inputs": "everybody", "truths": "teams"}
@@ -162,11 +163,25 @@ def test_archives_with_other_things_are_offered(project: Project) -> None:
         hidden.refuse(one)
 
 
-def test_names_are_those_of_addresses(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a b;$(x).txt", "none for an address"),
+        ("/".join(["n" * 99] * 5), "400 characters"),
+        ("Queries.jsonl", "but for capitals"),
+    ],
+)
+def test_names_are_those_of_addresses_and_of_files_everywhere(project: Project, name: str, why: str) -> None:
     write(project, BOTH, None)
-    (project.root / "tasks/mini/datasets/dev/inputs/a b;$(x).txt").write_text("x")
+    path = project.root / "tasks/mini/datasets/dev/inputs" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
     said = call(project, "task", "check", "mini", expect=None)
-    assert said.code != 0 and "cannot be offered" in said.all and "E402" in said.all
+    assert said.code != 0 and "cannot be offered" in said.all and "E402" in said.all and why in said.all
+
+
+def test_the_longest_name_is_found_where_it_is_published() -> None:
+    assert len(f"data/{'t' * 40}/{'d' * 40}/inputs/") + LONGEST <= PATH
 
 
 def test_what_comes_from_elsewhere_is_not_passed_on(project: Project) -> None:

@@ -15,8 +15,9 @@ from runner.records.store.connect import Store
 
 def policies(store: Store) -> dict[str, Any]:
     """The rules of tasks as they were noted last, by task."""
+    query = select(t.policies).order_by(t.policies.c.task)
     with store.read() as connection:
-        return {row.task: json.loads(row.policy) for row in connection.execute(select(t.policies))}
+        return {row.task: json.loads(row.policy) for row in connection.execute(query)}
 
 
 def exported(store: Store, **what: str) -> str | None:
@@ -32,7 +33,7 @@ def reviews_in(connection: Connection) -> dict[tuple[str, int], Review]:
     """What the organiser decided about attempts (run, number), where anything was."""
     return {
         (row.run, row.attempt): Review(row.state, row.reason, row.to)
-        for row in connection.execute(select(t.reviews))
+        for row in connection.execute(select(t.reviews).order_by(*t.reviews.primary_key))
     }
 
 

@@ -82,7 +82,8 @@ def display_names(store: Store) -> dict[tuple[str, str], str]:
 
 def display_names_in(connection: Connection) -> dict[tuple[str, str], str]:
     """As :func:`display_names`, in the caller's transaction."""
-    return {(row.team, row.software): row.display_name for row in connection.execute(select(t.display_names))}
+    query = select(t.display_names).order_by(*t.display_names.primary_key)
+    return {(row.team, row.software): row.display_name for row in connection.execute(query)}
 
 
 def _where(query: Select[Any], table: Any, equal: Mapping[str, str | None]) -> Select[Any]:
@@ -307,7 +308,7 @@ class Publication:
 def publications_in(connection: Connection, task: str) -> dict[str, Publication]:
     """What was decided last about the scores of a task's datasets, where anything was."""
     c = t.publications.c
-    rows = connection.execute(select(c.dataset, c.open, c.since).where(c.task == task))
+    rows = connection.execute(select(c.dataset, c.open, c.since).where(c.task == task).order_by(c.dataset))
     return {row.dataset: Publication(row.open, row.since) for row in rows}
 
 
@@ -334,8 +335,9 @@ def frozen_rounds(store: Store, task: str) -> dict[str, FrozenRound]:
 
 def pauses(store: Store) -> dict[tuple[str, str], str]:
     """What is paused, by task and dataset (empty: the whole task), with the reason."""
+    query = select(t.pauses).order_by(*t.pauses.primary_key)
     with store.read() as connection:
-        return {(row.task, row.dataset): row.reason for row in connection.execute(select(t.pauses))}
+        return {(row.task, row.dataset): row.reason for row in connection.execute(query)}
 
 
 def team_limits(store: Store) -> dict[tuple[str, str], dict[str, Any]]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +30,7 @@ class Server:
     """A running server; ``folder`` is where its socket is."""
 
     folder: Path
-    home: Path  # of its programs
+    process: subprocess.Popen[bytes]
     made: dict[Path, str] = field(default_factory=dict)
 
     def url(self, schema: str = "", *, role: str = ROLE, database: str = "proctor") -> str:
@@ -57,18 +59,16 @@ class Server:
 
     def end(self) -> None:
         """Stop it, and remove its folder."""
-        _as_its_user(
-            [str(self.home / "pg_ctl"), "-D", f"{self.folder}/data", "-m", "immediate", "-w", "stop"]
-        )
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(60)
         shutil.rmtree(self.folder)
 
 
-def _as_its_user(command: list[str]) -> None:
+def _as_its_user(command: list[str], *options: str) -> list[str]:
     """PostgreSQL refuses to run as root."""
     if os.geteuid() == 0:
-        command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+        options = (*options, "--reuid=postgres", "--regid=postgres", "--clear-groups")
+    return ["setpriv", *options, *command] if options else command
 
 
 def start() -> Server:
@@ -81,14 +81,36 @@ def start() -> Server:
         os.chown(folder, user.pw_uid, user.pw_gid)
     data = f"{folder}/data"
     # Another collation than the one that is wanted: whoever leaves it to the server is found out.
-    _as_its_user(
-        [str(home / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
-         "--locale-provider=icu", "--icu-locale=en-US", "-N"]
-    )  # fmt: skip
-    options = f"-k {folder} -h '' -c fsync=off -c full_page_writes=off -c synchronous_commit=off -c max_connections=60"
-    log = f"{folder}/log"
-    _as_its_user([str(home / "pg_ctl"), "-D", data, "-l", log, "-o", options, "-w", "start"])
-    server = Server(folder, home)
+    init = [
+        str(home / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+        "--locale-provider=icu", "--icu-locale=en-US", "-N",
+    ]  # fmt: skip
+    made = subprocess.run(
+        _as_its_user(init), cwd="/", capture_output=True, text=True, timeout=120, check=False
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    options = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=60")
+    serve = [
+        str(home / "postgres"),
+        "-D",
+        data,
+        "-k",
+        str(folder),
+        "-h",
+        "",
+        *(f"-c{one}" for one in options),
+    ]
+    with Path(folder, "log").open("wb") as log:
+        # Tests that are killed take it with them.
+        process = subprocess.Popen(
+            _as_its_user(serve, "--pdeathsig=QUIT"), cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    server = Server(folder, process)
+    ready = [str(home / "pg_isready"), "-q", "-h", str(folder)]
+    end = time.monotonic() + 60
+    while subprocess.run(ready, check=False).returncode != 0:
+        assert process.poll() is None and time.monotonic() < end, Path(folder, "log").read_text()
+        time.sleep(0.05)
     server.sql(f"CREATE ROLE {ROLE} LOGIN", f"CREATE DATABASE proctor OWNER {ROLE}", database="postgres")
     return server
 

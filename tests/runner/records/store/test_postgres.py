@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -233,3 +234,22 @@ def test_the_usual_ways_to_write_its_address(world: World, scheme: str) -> None:
     with engine.connect() as connection:
         assert connection.execute(sa.text("SELECT 1")).scalar() == 1
     engine.dispose()
+
+
+def test_no_server_of_tests_outlives_them() -> None:
+    code = (
+        "import os, signal\nfrom tests.worlds.postgres import start\nserver = start()\n"
+        "print(server.folder, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    root = Path(__file__).parents[4]
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120, check=False
+    )
+    folder = Path(said.stdout.strip())
+    pid_file = folder / "data" / "postmaster.pid"  # the server removes it at its end
+    end = time.monotonic() + 30
+    while pid_file.exists():
+        assert time.monotonic() < end, "it is still there"
+        time.sleep(0.05)
+    assert (folder / "data").is_dir(), said.stderr
+    shutil.rmtree(folder)

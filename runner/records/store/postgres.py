@@ -30,7 +30,7 @@ _READ = f"{_PATIENCE}; LOCK TABLE meta IN ACCESS SHARE MODE"
 _ALONE = "SELECT pg_try_advisory_lock(hashtextextended(%s || current_schema(), 0))"
 # Whoever waits longer for its turn between readers lets those pass first that wait behind it.
 _SWAP = "SAVEPOINT gate; SET LOCAL lock_timeout = '1s'; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE"
-_NO_TABLE, _NO_LOCK = "42P01", "55P03"  # SQLSTATE
+_NO_TABLE, _NO_LOCK, _IN_USE = "42P01", "55P03", "2BP01"  # SQLSTATE
 _TOO_LARGE, _WRONG_SHAPE = "54", ("427", "42P", "42804", "XX")  # beginnings of it
 
 
@@ -114,6 +114,8 @@ class PostgreSQL:
         )
         if _state(error) == _NO_LOCK:
             fix = "try again; who is connected: SELECT * FROM pg_stat_activity"
+        elif _state(error) == _IN_USE:
+            fix = "drop what depends on tables of the store: it is made again with new ones"
         elif _state(error).startswith(_WRONG_SHAPE):
             fix = "runner store rebuild makes the store again"
         why = show(" ".join(str(error).split()), 400).rstrip(".?")

@@ -227,6 +227,32 @@ def test_the_doctor_says_what_database_and_role_lack(world: World, postgres: Ser
     postgres.sql("DROP DATABASE latin WITH (FORCE)", "DROP ROLE guest")
 
 
+def test_of_what_is_granted_only_defaults_last_and_a_view_keeps_the_tables(
+    world: World, postgres: Server
+) -> None:
+    """As docs/how-to/postgres.md says it."""
+    runs = f"{postgres.made[world.config.home]}.runs"
+    postgres.sql("CREATE ROLE once", "CREATE ROLE always", f"GRANT SELECT ON {runs} TO once")
+    postgres.sql("ALTER DEFAULT PRIVILEGES FOR ROLE proctor GRANT SELECT ON TABLES TO always")
+    connect.rebuild(world.config)
+    query = sa.text(
+        "SELECT has_table_privilege('once', 'runs', 'SELECT'), has_table_privilege('always', 'runs', 'SELECT')"
+    )
+    with world.store.read() as connection:
+        assert tuple(connection.execute(query).one()) == (False, True)
+    postgres.sql(
+        "DROP OWNED BY once, always",
+        "DROP ROLE once, always",
+        f"CREATE VIEW public.mine AS SELECT * FROM {runs}",
+    )
+    with pytest.raises(RunnerError) as caught:
+        connect.rebuild(world.config)
+    assert caught.value.code == "E306" and "mine depends on" in caught.value.why
+    assert caught.value.fix.startswith("drop what depends")
+    postgres.sql("DROP VIEW public.mine")
+    connect.rebuild(world.config)
+
+
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_the_usual_ways_to_write_its_address(world: World, scheme: str) -> None:
     assert world.config.database_url is not None

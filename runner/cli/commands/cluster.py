@@ -128,7 +128,7 @@ def show(as_json: options.JsonOption = False) -> None:
     """Show the hosts that are there, what they have and are at, and why one is given no work."""
     from runner.engines.sandbox import sandbox_digest
     from runner.execution.cluster.artefacts import Artefacts
-    from runner.execution.cluster.executor import unfit
+    from runner.execution.cluster.joining import unfit
     from runner.execution.cluster.line import hosts_now
 
     where = context.config()

@@ -6,25 +6,21 @@ what was lost with it begins anew as another attempt.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import os
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, Self
 
 import schemas
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.attempt import first_cases
 from runner.execution.cluster.artefacts import Artefacts, Mismatch, patiently
-from runner.execution.cluster.host import PROTOCOL
+from runner.execution.cluster.joining import host_of, unfit
+from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.line import Line, check_line
 from runner.execution.cluster.order import Bringing, Order, OrderedImage
 from runner.execution.cluster.taking import take_in
@@ -35,8 +31,8 @@ from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
-from runner.model.errors import CODES, PlatformError, RunnerError, disk_error
-from runner.records.archive import Attempt, RunArchive
+from runner.model.errors import CODES, PlatformError, RunnerError
+from runner.records.archive import Attempt
 from runner.records.contents import Content
 from runner.records.staging import Staging
 from runner.submissions.kept import take_image
@@ -168,7 +164,7 @@ class ClusterExecutor:
                     raise KeyboardInterrupt
                 self._begun[begun.name] = begun
             host.holds |= begun.needs
-            self.line.begin(begun.name, host.name, order, self._key_for(begun.name))
+            self.line.begin(begun.name, host.name, order, key_for(self._key, begun.name))
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
             self._results.put((planned, error))
 
@@ -195,13 +191,11 @@ class ClusterExecutor:
     def _stopping(self) -> bool:
         return self._closed or self.stop.stopping()
 
-    def _key_for(self, name: str) -> bytes:
-        """By what the host that is ordered an attempt, and nobody else, signs what it delivers."""
-        return hmac.new(self._key, name.encode(), hashlib.sha256).digest()
-
     def _take(self, name: str, begun: _Begun, host: str = "") -> Attempt:
         archive = self.workspace.store.archive
-        return take_in(self.artefacts, name, self._key_for(name), begun.staging, archive, begun.job, host)
+        return take_in(
+            self.artefacts, name, key_for(self._key, name), begun.staging, archive, begun.job, host
+        )
 
     def _taken_over(self, begun: _Begun) -> Attempt | None:
         """The attempt of that run and number that was delivered to a coordinator which was killed before it took it in."""
@@ -252,7 +246,7 @@ class ClusterExecutor:
                 self._gone(address)
             for address, one in there.items():
                 if not problems[address] and address not in self._hosts and address not in self._sick:
-                    self._hosts[address] = _host(address, one)
+                    self._hosts[address] = host_of(address, one)
                     self._changed = time.monotonic()
         for address, why in problems.items():
             if why and self._refused.get(address) != why:
@@ -355,51 +349,3 @@ def travels(workspace: Workspace, planned: Planned) -> bool:
         return False
     submission = planned.run.submission
     return asked_workflow(workspace.bundles[submission.id], workspace.task_for(submission)) == "batch"
-
-
-def key_of(archive: RunArchive) -> bytes:
-    """The secret of an archive, made when it is first needed: what hosts deliver is signed by keys that are made from it. Raises E306."""
-    path = archive.root.parent / "cluster.key"
-    try:
-        if not path.exists():
-            part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-                stream.write(secrets.token_bytes(32))
-            part.rename(path)
-        return path.read_bytes()
-    except OSError as error:
-        raise disk_error(f"{path} cannot be used", error) from error
-
-
-def home_of(key: bytes) -> str:
-    """By which hosts and the store of artefacts know whose attempts are whose."""
-    return hashlib.sha256(b"home" + key).hexdigest()[:16]
-
-
-def _host(address: str, said: Any) -> Host:
-    steps, name = said["steps"] or int(said["cpus"]) or 1, schemas.show(str(said.get("name")), 100)
-    gpus = said["gpus"] if isinstance(said.get("gpus"), int) else 0
-    memory, cpus = float(said["memory"]) * 0.9, float(said["cpus"])
-    return Host(address, memory, cpus, max(1, int(steps)), gpus, label=name)
-
-
-def unfit(said: Any, sandbox: str, artefacts: Artefacts) -> str:
-    """Why a host cannot be given work; empty where it can."""
-    if not isinstance(said, dict):
-        return "it does not say what it is"
-    if isinstance(error := said.get("error"), dict):
-        return schemas.show(f"{error.get('what')}. {error.get('why')}", 300)
-    ours = {"protocol": PROTOCOL, "version": version("proctor-ir"), "artefacts": artefacts.place}
-    for key, value in ours.items():
-        if said.get(key) != value:
-            return f"its {key} is {schemas.show(str(said.get(key)), 100)}, ours {value}"
-    if said.get("sandbox") != sandbox:
-        return "its engine has another sandbox than this machine's"
-    for key, most in (("cpus", 1e5), ("memory", 1e16)):
-        amount = said.get(key)
-        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount <= most:
-            return "it does not say how large it is"
-    steps = said.get("steps")
-    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or not 0 < steps <= 1e5):
-        return "it does not say how many steps it takes"
-    return ""

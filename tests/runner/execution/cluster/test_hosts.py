@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import signal
 import socket
@@ -26,8 +24,10 @@ from runner.execution.attempt import perform
 from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.certificates import make
-from runner.execution.cluster.executor import ClusterExecutor, home_of, key_of, unfit
+from runner.execution.cluster.executor import ClusterExecutor
 from runner.execution.cluster.host import Station
+from runner.execution.cluster.joining import unfit
+from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.line import Line, check_address
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
 from runner.execution.executors.local import LocalExecutor
@@ -210,7 +210,7 @@ def test_what_was_delivered_to_a_coordinator_that_was_killed_is_not_executed_aga
     record = perform(desk.job(planned.run), None, 1, folder, FakeEngine({"team0/slow": good}))
     key = key_of(world.store.archive)
     name = f"{home_of(key)}/a~mini~{run}~1~0000abcd"
-    own = hmac.new(key, name.encode(), hashlib.sha256).digest()
+    own = key_for(key, name)
     Artefacts(sound.artefacts).deliver(
         name, dict(walk(folder)), {"record": {**record, "placed": {"host": "gone"}}}, own
     )

@@ -1,0 +1,41 @@
+"""Which hosts are given work: what a machine says of itself is compared with what the coordinator needs, and believed no further."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import schemas
+from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.host import PROTOCOL
+from runner.execution.executors.base import Host
+
+
+def host_of(address: str, said: Any) -> Host:
+    """A host that said of itself what :func:`unfit` found fit."""
+    steps, name = said["steps"] or int(said["cpus"]) or 1, schemas.show(str(said.get("name")), 100)
+    gpus = said["gpus"] if isinstance(said.get("gpus"), int) else 0
+    memory, cpus = float(said["memory"]) * 0.9, float(said["cpus"])
+    return Host(address, memory, cpus, max(1, int(steps)), gpus, label=name)
+
+
+def unfit(said: Any, sandbox: str, artefacts: Artefacts) -> str:
+    """Why a host cannot be given work; empty where it can."""
+    if not isinstance(said, dict):
+        return "it does not say what it is"
+    if isinstance(error := said.get("error"), dict):
+        return schemas.show(f"{error.get('what')}. {error.get('why')}", 300)
+    ours = {"protocol": PROTOCOL, "version": version("proctor-ir"), "artefacts": artefacts.place}
+    for key, value in ours.items():
+        if said.get(key) != value:
+            return f"its {key} is {schemas.show(str(said.get(key)), 100)}, ours {value}"
+    if said.get("sandbox") != sandbox:
+        return "its engine has another sandbox than this machine's"
+    for key, most in (("cpus", 1e5), ("memory", 1e16)):
+        amount = said.get(key)
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount <= most:
+            return "it does not say how large it is"
+    steps = said.get("steps")
+    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or not 0 < steps <= 1e5):
+        return "it does not say how many steps it takes"
+    return ""

@@ -47,12 +47,12 @@ Work(config, Silent(), machine=Machine(config, engine=engine, images={"evaluator
 FIELD = re.compile(r'name="form-token" value="([^"]+)"')
 
 
-def until(what: Callable[[], Any], seconds: float = 120) -> Any:
-    """What a question gives once it gives something."""
+def until(what: Callable[[], Any], seconds: float = 120, every: float = 0.3) -> Any:
+    """What a question gives once it gives something; it is asked ``every`` so many seconds."""
     last = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < last, "it never came"
-        time.sleep(0.3)
+        time.sleep(every)
     return found
 
 
@@ -296,7 +296,8 @@ def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) 
                 lambda: (
                     (events.exists() and events.stat().st_size != before)
                     or not Inbox(exchange / "inbox").waiting()
-                )
+                ),
+                every=0.001,  # all of them are decided in a few tenths of a second
             )
         finally:
             work.kill()

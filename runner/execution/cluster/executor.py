@@ -156,13 +156,17 @@ class ClusterExecutor:
         """In a thread: bring what a host needs and order it. Whatever happens comes back as a result."""
         try:
             begun, order = patiently(lambda: self._prepared(planned, host), self._stopping)
-            if (left := self._taken_over(begun)) is not None:
-                self._results.put((planned, left))
-                return
-            with self._lock:
-                if self._closed:
-                    raise KeyboardInterrupt
-                self._begun[begun.name] = begun
+            try:
+                if (left := self._taken_over(begun)) is not None:
+                    self._results.put((planned, left))
+                    return
+                with self._lock:
+                    if self._closed:
+                        raise KeyboardInterrupt
+                    self._begun[begun.name] = begun
+            except BaseException:
+                self.workspace.store.archive.discard(begun.staging)
+                raise
             host.holds |= begun.needs
             self.line.begin(begun.name, host.name, order, key_for(self._key, begun.name))
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
@@ -203,8 +207,12 @@ class ClusterExecutor:
         found = None
         for name in [left for left in self._left if left.rpartition("~")[0] == mine]:
             if found is None:
-                with suppress(PlatformError):  # otherwise it is another one: it is executed again
+                try:
                     found = self._take(f"{self._home}/{name}", begun)
+                except Mismatch:
+                    pass  # it is another one: the run is executed again
+                except PlatformError:
+                    continue  # it cannot be read now, and stays
             with suppress(PlatformError):
                 self.artefacts.forget(f"{self._home}/{name}")
         return found

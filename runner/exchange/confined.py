@@ -180,12 +180,11 @@ def _public(folder: Path) -> Iterable[Path]:
 def _allow(rules: int, path: Path, what: int) -> None:
     if not path.exists():
         return
+    # It stays open: a rule is of an inode, and ``/proc`` makes another one of the same name when nobody has the first open and memory
+    # is short or caches are emptied. Then what was allowed is refused.
     parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        allowed = what if path.is_dir() else what & _OF_FILES
-        _call(_ADD, rules, 1, ctypes.byref(_Beneath(allowed, parent)), 0)
-    finally:
-        os.close(parent)
+    allowed = what if path.is_dir() else what & _OF_FILES
+    _call(_ADD, rules, 1, ctypes.byref(_Beneath(allowed, parent)), 0)
 
 
 def _call(number: int, *arguments: object, fails: bool = True) -> int:

@@ -67,15 +67,16 @@ class Cluster:
     def start_scheduler(self) -> None:
         """Start it, at the address that it had before."""
         command = ["-m", "runner", "cluster", "scheduler", "--listen", self.address, "--gone-after", "5"]
-        process = self._start("scheduler", [*command, "--certificates", str(self.certificates)])
-        self.address = self._said(process, r"scheduler at (\S+)")
+        self._start("scheduler", [*command, "--certificates", str(self.certificates)])
+        self.address = self._said("scheduler", r"scheduler at (\S+)")
 
     def start_host(self, name: str) -> None:
         """Start a host, which is there when this returns."""
         own = self.folder / name
         own.mkdir(exist_ok=True)
         places = [self.address, self.artefacts, str(own), str(self.certificates)]
-        self._said(self._start(name, ["-m", "tests.worlds.cluster", name, *places]), "takes")
+        self._start(name, ["-m", "tests.worlds.cluster", name, *places])
+        self._said(name, "takes")
 
     def start_worker(self, name: str, docker_host: str) -> None:
         """Start a host with a real engine, by the command that people give."""
@@ -92,7 +93,8 @@ class Cluster:
             "1",
         ]
         command += ["--certificates", str(self.certificates), "--state", str(self.folder / name)]
-        self._said(self._start(name, command, DOCKER_HOST=docker_host), "takes")
+        self._start(name, command, DOCKER_HOST=docker_host)
+        self._said(name, "takes")
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """End a process of the world, with no word to anybody (or by another signal)."""
@@ -121,27 +123,33 @@ class Cluster:
         """End all of it."""
         for process in self.processes.values():
             process.kill()
-            process.communicate()
+            process.wait()
 
     def _start(self, name: str, command: list[str], **more: str) -> subprocess.Popen[str]:
-        self.processes[name] = process = subprocess.Popen(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env=os.environ | more,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        # Not into a pipe: nobody reads it later, and a full one stops who writes.
+        with self._log(name).open("w") as log:
+            self.processes[name] = process = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=os.environ | more,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
         return process
 
-    def _said(self, process: subprocess.Popen[str], pattern: str) -> str:
-        assert process.stderr is not None
-        lines = []
-        for line in process.stderr:
-            lines.append(line)
-            if match := re.search(pattern, line):
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def _said(self, name: str, pattern: str, seconds: float = 120) -> str:
+        until, process = time.monotonic() + seconds, self.processes[name]
+        while True:
+            ended = process.poll() is not None or time.monotonic() > until
+            said = self._log(name).read_text()
+            if match := re.search(pattern, said):
                 return match[match.re.groups]
-        raise AssertionError("".join(lines))
+            assert not ended, said
+            time.sleep(0.05)
 
 
 @contextmanager

@@ -185,3 +185,28 @@ def test_owners_attributes_and_other_processes_stay_as_they_are(tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [True, []], "all of it could be done before, and nothing after"
+
+
+KERNELS = """
+import sys
+from pathlib import Path
+from runner.exchange.confined import confine
+shown = [Path("/proc/meminfo"), Path("/proc/self").resolve()]
+if not confine(shown, [Path(sys.argv[1])]):
+    sys.exit(7)
+for _ in sys.stdin:
+    print(len(shown[0].read_text()) > 0 and len((shown[1] / "statm").read_text()) > 0, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can empty the kernel's caches")
+def test_what_is_open_stays_so_when_the_kernel_is_short_of_memory(tmp_path: Path) -> None:
+    """A cold cache for another run, or a shortage, makes the kernel forget files of ``/proc`` and make them anew."""
+    command = [sys.executable, "-c", KERNELS, str(tmp_path / "own")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for _ in range(2):
+            process.stdin.write("look\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "True\n"
+            Path("/proc/sys/vm/drop_caches").write_text("2")

@@ -100,7 +100,7 @@ class Dataset:
     terms: str = ""
     contact: str = ""
     citation: str = ""
-    downloads: Mapping[Side, Reader] = field(
+    downloads: Mapping[Side, OpenTo] = field(
         default_factory=dict
     )  # who downloads what; nobody what is not named
     public_topics: float | None = (
@@ -363,4 +363,4 @@ class Task:
 
 Visibility = Literal["public", "blinded"]
 Side = Literal["inputs", "truths"]
-Reader = Literal["everybody", "teams"]
+OpenTo = Literal["everybody", "teams"]

@@ -68,7 +68,10 @@ def get(
     ] = None,
     accept: Annotated[
         str | None,
-        typer.Option("--accept-terms", help="The version of the terms that your team has read and accepts."),
+        typer.Option(
+            "--accept-terms",
+            help="The terms that your team accepts: VERSION, to be shown them and asked, or VERSION@SHA256, as the refusal names those that it shows.",
+        ),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:

@@ -5,12 +5,17 @@ The server need not be trusted: a name that would lead out of the folder is no n
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import typer
 
 import schemas
 from runner.cli import output
@@ -24,6 +29,7 @@ from runner.tasks.data_files import inside
 from runner.tasks.transfer.fetch import Fetched, pull
 
 OPENS = 60.0  # seconds until what was accepted is open
+_EXACT = re.compile(r"(.*)@([0-9a-f]{64})", re.DOTALL)  # VERSION@SHA256 names one text
 
 
 def get_data(
@@ -36,7 +42,8 @@ def get_data(
         task: Of the server.
         dataset: Of the task.
         folder: Where its files go, as ``inputs/…`` and ``truths/…``.
-        accept: The version of the terms that the team accepts; None: it does not now.
+        accept: The terms that the team accepts: ``VERSION@SHA256``, or their version alone, with which it is shown the text and asked;
+            None: it accepts none now.
 
     Returns:
         For each file what became of it.
@@ -66,16 +73,11 @@ def get_data(
         return got
 
 
-def _accepted(client: Client, found: Mapping[str, Any], version: str | None) -> Mapping[str, Any]:
-    """What is offered once the terms of that version are accepted, if they are to be."""
+def _accepted(client: Client, found: Mapping[str, Any], accept: str | None) -> Mapping[str, Any]:
+    """What is offered once the terms are accepted, if they are to be: those alone that were read here or are named by their SHA-256."""
     terms, task = found["terms"], str(found["task"])
-    if version is None or terms is None or found["accepted"]:
+    if accept is None or terms is None or found["accepted"] or not _means(client, terms, task, accept):
         return found
-    if version != terms["version"]:
-        what = f"the terms are of version {schemas.show(terms['version'], 40)} now"
-        raise RunnerError(
-            "E103", what, fix=f"read them on the page of the task: {client.server.url}/tasks/{task}"
-        )
     said = {name: str(terms[name]) for name in ("version", "sha256")}
     decided(client, str(client.post("api-asked", "tasks", task, "terms", params=said)["request"]))
     last = time.monotonic() + OPENS
@@ -85,17 +87,46 @@ def _accepted(client: Client, found: Mapping[str, Any], version: str | None) -> 
     return found
 
 
+def _means(client: Client, terms: Mapping[str, Any], task: str, accept: str) -> bool:
+    """Whether ``accept`` accepts these terms: by their SHA-256, or because somebody has read them now and says so.
+
+    Raises E103 for other terms, E312 where the server's digest is not that of its text.
+    """
+    version, sha256 = str(terms["version"]), str(terms["sha256"])
+    if hashlib.sha256(str(terms["text"]).encode()).hexdigest() != sha256:
+        what = f"the SHA-256 that {client.server.name} gives is not that of the terms it shows"
+        raise RunnerError("E312", what, fix="tell the organiser")
+    exact = _EXACT.fullmatch(accept)
+    if exact and exact.groups() == (version, sha256):
+        return True
+    if accept != version:
+        same = exact is not None and exact[1] == version
+        what = f"the terms are of version {schemas.show(version, 40)} now"
+        what = f"{what[:-4]}, but with another text than you name" if same else what
+        fix = f"read them: the same command without --accept-terms shows them, or {client.server.url}/tasks/{task}"
+        raise RunnerError("E103", what, fix=fix)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False  # nobody reads them now: they are shown, with the words that accept just them
+    _show(terms)
+    return typer.confirm(f"Does your team accept these terms, version {schemas.show(version, 40)}?", err=True)
+
+
+def _show(terms: Mapping[str, Any]) -> None:
+    for line in str(terms["text"]).splitlines():
+        output.say(output.printable(line))
+
+
 def _not_open(found: Mapping[str, Any], task: str, dataset: str, shut: list[str], name: str) -> RunnerError:
     what = f"not open to your team: {schemas.show(', '.join(shut), 300)}"
     terms = found["terms"]
     if terms is None or found["accepted"]:
         return RunnerError("E103", what, fix="runner login with the token of your team, or ask the organiser")
-    for line in str(terms["text"]).splitlines():
-        output.say(output.printable(line))
+    _show(terms)
     version = schemas.show(terms["version"], 40)
     why = f"They are for teams that accepted the terms above, version {version}."
     # Quoted for a shell: it is copied, and the version is the server's own word.
-    fix = f"runner data get {task} {dataset} --to {name} --accept-terms {shlex.quote(version)}"
+    exactly = shlex.quote(f"{version}@{terms['sha256']}")
+    fix = f"runner data get {task} {dataset} --to {name} --accept-terms {exactly}"
     return RunnerError("E103", what, why=why, fix=fix)
 
 

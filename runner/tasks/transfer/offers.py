@@ -16,7 +16,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.mapping import rows
 from runner.model.problems import Problems
-from runner.model.task import Dataset, Reader, Side, Task, matches
+from runner.model.task import Dataset, OpenTo, Side, Task, matches
 from runner.tasks.data_files import Content, folder_files, look_into, unpacked, within
 from runner.tasks.folders import SIDES, Raw, inputs_folder, truths_folder
 
@@ -35,7 +35,7 @@ class Offer:
     side: Side
     name: str
     path: Path
-    to: Reader
+    to: OpenTo
 
     @property
     def place(self) -> str:
@@ -94,7 +94,7 @@ def offers(task: Task, only: str | None = None, side: Side | None = None) -> lis
     ]
 
 
-def _of(task: Task, dataset: Dataset, side: Side, to: Reader) -> Iterator[Offer]:
+def _of(task: Task, dataset: Dataset, side: Side, to: OpenTo) -> Iterator[Offer]:
     if dataset.visibility != "public" or dataset.stage is not None:
         raise RunnerError(_CODE[side], f'"{dataset.id}" is not public', fix=_SHOW_IT)
     elsewhere = {source.path for source in dataset.sources}

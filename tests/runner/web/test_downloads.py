@@ -269,4 +269,5 @@ def test_only_who_can_hand_in_is_asked_to(site: Site) -> None:
 
 def test_the_command_to_copy_accepts_the_terms_that_are_shown(site: Site) -> None:
     with site.client("alpha") as client:
-        assert "--accept-terms &#34;1&#34;" in client.get("/tasks/mini").text
+        sha256 = site.listed("alpha")["terms"]["sha256"]
+        assert f"--accept-terms &#34;1@{sha256}&#34;" in client.get("/tasks/mini").text

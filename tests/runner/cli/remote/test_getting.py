@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from runner.exchange.access import Token
 from tests.runner.cli.remote.test_hostile_answers import known
-from tests.runner.web.test_downloads import CORPUS, Site, site
+from tests.runner.web.test_downloads import CORPUS, TERMS, Site, site
 from tests.worlds.hostile_server import DATA, FILE, Answer, hostile
 from tests.worlds.mini import Project, Said, call_here
 
@@ -64,17 +65,77 @@ def test_the_terms_are_read_and_accepted(
     logged_in(site, tmp_path)
     refused = get(site.project, out, capsys)
     assert refused.code != 0 and "E103" in refused.err and "Be fair." in refused.all
-    assert "--accept-terms 1 " in refused.err and (out / "inputs/corpus.txt").is_file()
+    exactly = f"1@{hashlib.sha256(TERMS.encode()).hexdigest()}"
+    assert f"--accept-terms {exactly}" in "".join(refused.err.split()).replace("terms1", "terms 1")
+    assert (out / "inputs/corpus.txt").is_file()
     assert not (out / "truths").exists()
     other = get(site.project, out, capsys, "--accept-terms", "2")
     assert "E103" in other.err and "version 1 now" in other.err
     monkeypatch.setattr("time.sleep", lambda seconds: site.decide())  # work, while the command waits
-    taken = get(site.project, out, capsys, "--accept-terms", "1")
+    unread = get(site.project, out, capsys, "--accept-terms", "1")  # nobody is asked, so nothing is accepted
+    assert "E103" in unread.err and "Be fair." in unread.all and not (out / "truths").exists()
+    taken = get(site.project, out, capsys, "--accept-terms", exactly)
     assert taken.code == 0, taken.all
     assert (out / "truths/qrels.txt").read_bytes() == (
         site.project.root / "tasks/mini/datasets/dev/truths/qrels.txt"
     ).read_bytes()
     assert "E102" in call_here(site.project, ["data", "get", "mini", "test", "--to", "local"], capsys).err
+
+
+def test_another_text_of_the_same_version_is_not_accepted_unseen(
+    site: Site, tmp_path: Path, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged_in(site, tmp_path)
+    get(site.project, out, capsys)
+    site.write(terms="Be fair.\nAnd pay.\n", inputs="everybody", truths="teams")
+    monkeypatch.setattr("time.sleep", lambda seconds: site.decide())
+    read = f"1@{hashlib.sha256(TERMS.encode()).hexdigest()}"
+    for accept in ("1", read):
+        said = get(site.project, out, capsys, "--accept-terms", accept)
+        assert "E103" in said.err and "Traceback" not in said.all, said.all
+        assert not (out / "truths").exists() and not site.listed("alpha")["accepted"]
+    assert "another text" in said.err and "without --accept-terms shows" in said.err
+
+
+@pytest.mark.parametrize(("answer", "accepted"), [("n\n", False), ("y\n", True)])
+def test_whoever_names_a_version_is_shown_the_text_and_asked(
+    site: Site,
+    tmp_path: Path,
+    out: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    accepted: bool,
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    logged_in(site, tmp_path)
+    monkeypatch.setattr("time.sleep", lambda seconds: site.decide())
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    monkeypatch.setattr("sys.stderr", told := Terminal())
+    get(site.project, out, capsys, "--accept-terms", "1")
+    assert told.getvalue().index("Be fair.") < told.getvalue().index("accept these terms, version 1?")
+    assert site.listed("alpha")["accepted"] == accepted == (out / "truths/qrels.txt").exists()
+
+
+def test_terms_whose_digest_is_that_of_another_text_are_not_accepted(
+    project: Project, tmp_path: Path, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write_task()
+    project.env = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "RUNNER_TOKEN": str(Token.new())}
+    data = {**DATA, "terms": {"version": "1", "sha256": "a" * 64, "text": "Pay."}}
+    asked: list[str] = []
+
+    def answer(method: str, path: str) -> Answer:
+        asked.append(method)
+        return Answer(json.dumps(data).encode())
+
+    with hostile(answer) as (url, _):
+        known(project, url)
+        said = get(project, out, capsys, "--accept-terms", f"1@{'a' * 64}")
+    assert "E312" in said.err and "POST" not in asked, said.all
 
 
 @pytest.mark.parametrize(

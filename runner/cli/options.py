@@ -210,6 +210,10 @@ SampleOption = Annotated[
     int | None,
     typer.Option("--sample", min=1, help="Execute so many topics only, always the same ones. Default: all."),
 ]
+OnOption = Annotated[
+    str | None,
+    typer.Option("--on", metavar="HOST", help="Execute it on that host of the cluster. Default: here."),
+]
 RunArgument = Annotated[
     str,
     typer.Argument(help="A run, as runner runs lists it, or the beginning of its id.", autocompletion=_runs),

@@ -8,8 +8,6 @@ Nothing is printed here: it goes to a :class:`Listener`.
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +17,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from runner.execution.attempt import evaluate, execute
 from runner.execution.cluster.executor import over_hosts, travels
+from runner.execution.cluster.one_host import work_at
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
@@ -236,10 +235,12 @@ class Coordinator:
         *,
         input_runs: Sequence[InputRun] = (),
         replies: Path | None = None,
+        host: str | None = None,
     ) -> tuple[Job, RunDetail]:
         """Register a bundle, execute it and evaluate what it left, one time, whatever a plan would say.
 
-        ``replies`` is the file of what models answered before. Returns the job and everything about its run. Raises
+        ``replies`` is the file of what models answered before, ``host`` the address of a host of the cluster that executes it (None:
+        this machine). Returns the job and everything about its run. Raises
         RunnerError for what is not the software's doing.
         """
         task, archive = self.workspace.tasks[bundle.data["task"]], self.store.archive
@@ -257,6 +258,12 @@ class Coordinator:
             replies=replies,
         )
         self.store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
+        if host is not None:
+            bundles, evaluators = {bundle.submission_id: bundle}, {task.id: evaluator}
+            desk = replace(self.workspace, bundles=bundles, evaluators=evaluators)
+            run = detail(self.store, job.run_id, [task]).run
+            work_at(host, self.config, self.machine, desk, run, job)
+            return job, detail(self.store, job.run_id, [task])
         attempt = execute(job, engine, archive)
         commit(self.store, attempt)
         if attempt.record()["verdict"]["name"] == "ok":
@@ -310,7 +317,7 @@ class Coordinator:
                 unusable |= {p.run.id: Undone(error.what, error.exit_code) for p in steps[task.id]}
         left = replace(todo, work=tuple(p for p in todo.work if p.run.id not in unusable))
         workspace = replace(self.workspace, evaluators=evaluators)
-        with _interruptible(control), self.listener.progress(len(left.work)) as on_progress:
+        with control.interruptible(), self.listener.progress(len(left.work)) as on_progress:
             local = LocalExecutor(engine, workspace, control, jobs=jobs)
             executor = over_hosts(self.config, local, self.listener.say) or local
             pool = Pool(executor, workspace, control, on_progress=on_progress)
@@ -371,20 +378,3 @@ class Coordinator:
         if made:  # where the inputs of such a dataset are is looked up when its task is loaded
             self.tasks = load_tasks(self.config)[0]
             self.workspace = replace(self.workspace, tasks=self.tasks)
-
-
-@contextmanager
-def _interruptible(control: Control) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop the work in order: containers go, what is sealed is committed."""
-
-    def stop(number: int, _: object) -> None:
-        control.stop.set()
-        raise KeyboardInterrupt
-
-    in_main = threading.current_thread() is threading.main_thread()
-    old = signal.signal(signal.SIGTERM, stop) if in_main else None
-    try:
-        yield
-    finally:
-        if in_main:
-            signal.signal(signal.SIGTERM, old)

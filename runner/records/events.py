@@ -47,7 +47,7 @@ TYPES: Mapping[str, str] = {
     "names-opened": "the names of a task's teams are shown to everybody from now on, as they were due",
     "run-released": "one attempt on a blinded dataset was opened to its team: logs, findings, exact figures",
     "run-closed": "it was closed again",
-    "run-verified": "a run's software was executed again, apart from what counts: whether it was the same, how many topics differ and how far each measure moved",
+    "run-verified": "a run's software was executed again, apart from what counts: whether it was the same, how many topics differ, how far each measure moved, and the host of the cluster that executed it",
     "round-frozen": "a round was frozen; its snapshot's SHA-256",
     "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",
     "run-reviewed": "a person approved or flagged one attempt, or took that back",

@@ -44,6 +44,7 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "run-verified": (
         "{run} was executed again",
         ", on {sample} topics",
+        ", at the host {host}",
         ", and was the same{same}",
         ", {topics} topics differ",
     ),

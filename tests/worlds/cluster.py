@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from runner.engines.fake import FakeEngine, Mounts
 from runner.execution.cluster.artefacts import Artefacts
@@ -63,6 +64,12 @@ class Cluster:
         self.certificates = folder / "tls" / "127.0.0.1"
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.address = "tls://127.0.0.1:0"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a configuration says of it."""
+        places = {"cluster": self.address, "artefacts": self.artefacts}
+        return places | {"certificates": self.certificates}
 
     def start_scheduler(self) -> None:
         """Start it, at the address that it had before."""

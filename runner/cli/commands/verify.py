@@ -26,12 +26,13 @@ receipts = group("receipt", "Receipts of what was handed in at a server.")
 
 
 @app.command(
-    epilog="Examples:  runner verify baselines.dense.1a2b3c4d.test  |  runner verify RUN --sample 5  |  runner verify RUN --as team:mine  |  "
-    "runner verify --row vaswani/main/baselines/bm25"
+    epilog="Examples:  runner verify baselines.dense.1a2b3c4d.test  |  runner verify RUN --sample 5  |  runner verify RUN --on host2  |  "
+    "runner verify RUN --as team:mine  |  runner verify --row vaswani/main/baselines/bm25"
 )
 def verify(
     run: options.OnlyRunArgument = None,
     sample: options.SampleOption = None,
+    on: options.OnOption = None,
     row: options.RowOption = None,
     as_: options.AsOption = "organiser",
     dry_run: options.DryRunOption = False,
@@ -42,7 +43,8 @@ def verify(
     The image, the lock, the data and the evaluator have to be what they were. Nothing of it is an attempt or costs quota; the
     event log keeps the result. How long it took the last time is said first. With --sample only some topics are executed, always
     the same ones, and only their scores are compared: that they are the same makes no row final. Exit code 1 when it ended
-    otherwise, or a score of any topic differs.
+    otherwise, or a score of any topic differs. With --on the host of the cluster that is called so executes it
+    (runner cluster show): whether another machine gives the same.
 
     With --row no software runs: the evaluator of the row's evaluations judges the archived output again, by the truths and
     definitions of then. Files are compared with manifests, these with the event log, every value to the last digit with the board.
@@ -53,11 +55,12 @@ def verify(
             "E101", "name either a run or a row", fix="runner verify RUN, or --row TASK/TABLE/TEAM/SOFTWARE"
         )
     if row is not None:
-        if dry_run or sample is not None:
-            raise RunnerError("E101", "--row executes no software", fix="leave --dry-run and --sample out")
+        if dry_run or sample is not None or on is not None:
+            fix = "leave --dry-run, --sample and --on out"
+            raise RunnerError("E101", "--row executes no software", fix=fix)
         _verify_row(row, context.audience(as_), as_json)
     elif run is not None:
-        _verify_run(run, as_, sample, dry_run, as_json)
+        _verify_run(run, as_, sample, on, dry_run, as_json)
 
 
 def _verify_row(row: str, audience: Audience, as_json: bool) -> None:
@@ -97,7 +100,7 @@ def _print_row(made: RowChecked) -> None:
             output.data(part)
 
 
-def _verify_run(run: str, as_: str, sample: int | None, dry_run: bool, as_json: bool) -> None:
+def _verify_run(run: str, as_: str, sample: int | None, on: str | None, dry_run: bool, as_json: bool) -> None:
     from runner.execution.trials.verify import ready
     from runner.execution.trials.verify import verify as execute_again
     from runner.views.listing import looked_up
@@ -114,14 +117,15 @@ def _verify_run(run: str, as_: str, sample: int | None, dry_run: bool, as_json: 
             else f"; it took {duration(seconds)} the last time{' on all topics' if sample else ''}"
         )
         if dry_run:
-            ready(machine, store, tasks, found, sample=sample)
+            ready(machine, store, tasks, found, sample=sample, host=on)
             if as_json:
                 output.as_json({"run": found.run.id, "takes": seconds})
             else:
                 output.data(f"{found.run.id} would be executed again{takes}")
             return
-        output.say(f"executing {found.run.id} again{takes} …")
-        made = execute_again(machine, store, tasks, found, audience, sample=sample)
+        where_to = "" if on is None else f" at {output.printable(on)}"
+        output.say(f"executing {found.run.id} again{where_to}{takes} …")
+        made = execute_again(machine, store, tasks, found, audience, sample=sample, host=on)
     if as_json:
         output.as_json({**asdict(made), "moved": made.moved})
     else:
@@ -147,6 +151,8 @@ def _print(made: Verified) -> None:
 
     same = {True: "the same output", False: f"other bytes in {', '.join(made.files)}"}
     facts = {"run": made.run, "result": "the same scores" if made.same else "different"}
+    if made.host is not None:
+        facts["executed at"] = output.printable(made.host)
     if made.sample is not None:
         facts["topics"] = f"a sample of {made.sample:,}; values are means over them"
     if made.identical is not None:

@@ -19,7 +19,7 @@ import schemas
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.attempt import first_cases
 from runner.execution.cluster.artefacts import Artefacts, Mismatch, patiently
-from runner.execution.cluster.joining import host_of, unfit
+from runner.execution.cluster.joining import host_of, named, unfit
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.line import Line, check_line
 from runner.execution.cluster.order import Bringing, Order, OrderedImage
@@ -71,6 +71,7 @@ class ClusterExecutor:
         artefacts: Where files are laid down for the hosts.
         say: Told what goes wrong with hosts.
         wait: Seconds for which hosts are waited for.
+        only: The name or address of the one host that is given work; None: all that are fit.
     """
 
     fixed = False
@@ -83,10 +84,11 @@ class ClusterExecutor:
         *,
         say: Callable[[str], None] = lambda _: None,
         wait: float = WAIT,
+        only: str | None = None,
     ) -> None:
         self.local, self.line, self.artefacts = local, line, artefacts
         self.workspace, self.stop = local.workspace, local.stop
-        self._say, self._bringing, self._wait = say, Bringing(artefacts), wait
+        self._say, self._bringing, self._wait, self._only = say, Bringing(artefacts), wait, only
         self._key = key_of(self.workspace.store.archive)
         self._home = home_of(self._key)
         self._sandbox = sandbox_digest(local.engine.info().seccomp)
@@ -248,6 +250,8 @@ class ClusterExecutor:
     def _see(self, said: Any) -> None:
         """Take the hosts that are fit for this work; of the others it is told once why not."""
         there = said if isinstance(said, dict) else {}
+        if self._only is not None:
+            there = named(there, self._only)
         problems = {address: unfit(one, self._sandbox, self.artefacts) for address, one in there.items()}
         with self._lock:
             for address in [known for known in self._hosts if known not in there]:
@@ -342,13 +346,19 @@ class ClusterExecutor:
             self._taking.submit(self._end, begun, {"lost": begun.name})
 
 
-def over_hosts(config: Config, local: LocalExecutor, say: Callable[[str], None]) -> ClusterExecutor | None:
-    """The executor of a configuration that names a cluster; None where it names none. Raises E101, E313."""
+def over_hosts(
+    config: Config, local: LocalExecutor, say: Callable[[str], None], *, only: str | None = None
+) -> ClusterExecutor | None:
+    """The executor of a configuration that names a cluster, with all of its hosts or ``only`` one; None where it names none.
+
+    Raises E101, E313.
+    """
     if config.cluster is None:
         return None
     check_line(config)
     artefacts = Artefacts(config.artefacts or "")
-    return ClusterExecutor(local, Line(config.cluster, config.certificates, say), artefacts, say=say)
+    line = Line(config.cluster, config.certificates, say)
+    return ClusterExecutor(local, line, artefacts, say=say, only=only)
 
 
 def travels(workspace: Workspace, planned: Planned) -> bool:

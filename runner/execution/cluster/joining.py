@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -17,6 +18,15 @@ def host_of(address: str, said: Any) -> Host:
     gpus = said["gpus"] if isinstance(said.get("gpus"), int) else 0
     memory, cpus = float(said["memory"]) * 0.9, float(said["cpus"])
     return Host(address, memory, cpus, max(1, int(steps)), gpus, label=name)
+
+
+def named(there: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Of what hosts say of themselves, by address: those that are called ``name``, or have that address."""
+    return {
+        address: said
+        for address, said in there.items()
+        if name in (address, said.get("name") if isinstance(said, dict) else None)
+    }
 
 
 def unfit(said: Any, sandbox: str, artefacts: Artefacts) -> str:

@@ -46,16 +46,18 @@ def hosts_now(config: Config, seconds: float = 10.0) -> tuple[dict[str, Any], li
     problems, heard = list[str](), queue.Queue[dict[str, Any]]()
     line = Line(config.cluster or "", config.certificates, problems.append)
     found: dict[str, Any] = {}
+    answered = False
     line.start(heard.put, "")  # nobody's home: nothing that runs is dropped
     until = time.monotonic() + seconds
     try:
         while not any(AWAY in one for one in problems) and (left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
                 found = dict(heard.get(timeout=left)["hosts"])
+                answered = True
                 until = min(until, time.monotonic() + SETTLED) if found else until
     finally:
         line.close()
-    return found, problems
+    return found, problems or ([] if answered else [f"{config.cluster} {AWAY}"])
 
 
 def check_line(config: Config) -> None:
@@ -116,6 +118,7 @@ class Line:
         self._process: subprocess.Popen[bytes] | None = None
         self._orders: set[str] = set()
         self._lock = threading.Lock()
+        self._connected = False  # whether the scheduler ever answered
         self._closing = threading.Event()
         self._told: Told = lambda _: None
         self._reader: threading.Thread | None = None
@@ -154,7 +157,7 @@ class Line:
             process = self._process
         if process is not None:
             with suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+                process.wait(10 if self._connected else 0.1)  # who is still connecting hears nothing
             self._end(process)
         if self._reader is not None:
             self._reader.join(10)
@@ -228,6 +231,7 @@ class Line:
         if problem := what.get("failed") or what.get("warning"):
             self._say(show(str(problem), 300))
         elif "hosts" in what:
+            self._connected = True
             self._told(what)
         elif isinstance(name, str):
             with self._lock:

@@ -110,9 +110,11 @@ def check(
     scenario: str = "default",
     *,
     input_runs: Sequence[InputRun] = (),
+    host: str | None = None,
 ) -> Iterator[Checked]:
     """Execute and evaluate ``bundle`` on ``dataset``; the files are there until the context ends.
 
+    ``host`` is the address of a host of the cluster that executes it (None: this machine).
     Raises RunnerError for what is not the software's doing.
     """
     config = machine.config
@@ -125,9 +127,10 @@ def check(
     replies = replies_of(config.home, task.id)
     try:
         with coordinating(scratch, Silent(), machine=machine, tasks={task.id: task}, url=url) as coordinator:
-            yield Checked(
-                *coordinator.once(bundle, dataset, scenario, input_runs=input_runs, replies=replies)
+            made = coordinator.once(
+                bundle, dataset, scenario, input_runs=input_runs, replies=replies, host=host
             )
+            yield Checked(*made)
     finally:
         remove_scratch(scratch.home)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any, NamedTuple, TypeVar
 
+from runner.execution.cluster.one_host import check_host
 from runner.execution.job import Job
 from runner.execution.machine import Machine
 from runner.execution.plan import Selection, plan
@@ -42,7 +43,8 @@ class Verified:
 
     ``sample`` is how many topics were executed, None for all. Of a sample the values are means over its topics, and
     ``uncompared`` are measures that have no value by topic; files are not compared. ``times`` are measures of time, which no
-    execution repeats: they are among the values, and decide nothing.
+    execution repeats: they are among the values, and decide nothing. ``host`` is the host of the cluster that executed it again
+    (None: this machine).
     """
 
     run: str
@@ -56,6 +58,7 @@ class Verified:
     sample: int | None = None
     uncompared: tuple[str, ...] = ()
     times: tuple[str, ...] = ()
+    host: str | None = None
 
     @property
     def moved(self) -> dict[str, float]:
@@ -75,6 +78,7 @@ class Ready(NamedTuple):
     task: Task
     job: Job
     sample: tuple[Dataset, frozenset[str]] | None = None
+    address: str | None = None  # of the host that executes it; None: this machine
 
 
 def ready(
@@ -84,13 +88,15 @@ def ready(
     found: RunDetail,
     *,
     sample: int | None = None,
+    host: str | None = None,
 ) -> Ready:
     """What is needed to execute a settled run again: same image, lock, data and evaluator. Nothing is executed.
 
     Raises:
         RunnerError: E101 for run files, for another attempt than the one that counts and for a ``sample`` that the dataset cannot
             give, E102 for a run that is not settled, or has no scores by topic to be sampled,
-            E402 when it was executed or evaluated under something that has changed since, E3xx when our side fails.
+            E402 when it was executed or evaluated under something that has changed since, E3xx when our side fails; for a ``host``
+            of the cluster also as :func:`check_host`.
     """
     run = found.run
     if run.submission.how == "uploaded":
@@ -114,7 +120,8 @@ def ready(
     if sample is not None:
         view = redact_run(found, ORGANISER, dataset)
         part_ = _sample(run, view, dataset, task.scenarios[run.scenario], sample)
-    return Ready(bundles[run.submission.id], task, job, part_)
+    address = None if host is None else check_host(machine, host, job)
+    return Ready(bundles[run.submission.id], task, job, part_, address)
 
 
 def verify(
@@ -125,6 +132,7 @@ def verify(
     audience: Audience,
     *,
     sample: int | None = None,
+    host: str | None = None,
 ) -> Verified:
     """Execute and evaluate a settled run again in a scratch data directory: same image, lock, data and evaluator.
 
@@ -132,18 +140,20 @@ def verify(
     differences that ``audience`` may see.
 
     With a ``sample`` it is executed on so many topics alone, always the same ones (:func:`runner.tasks.files.part`), and only
-    the scores of these topics are compared.
+    the scores of these topics are compared. The ``host`` of the cluster that is called so executes it (None: this machine).
 
     Raises:
         RunnerError: as :func:`ready`; E103 where the audience may not know of it, E204 when its image is gone; of a sample E101
             where the dataset cannot give it, E102 where the run has no scores by topic.
     """
-    run, (bundle, task, job, some) = found.run, ready(machine, store, tasks, found, sample=sample)
+    run = found.run
+    bundle, task, job, some, address = ready(machine, store, tasks, found, sample=sample, host=host)
     dataset = task.datasets[run.dataset]
     before = {who: redact_run(found, who, dataset) for who in (ORGANISER, audience)}
     shown, only = some or (dataset, None)
     take_image(machine.engine(), bundle)
-    with check(machine, bundle, task, shown, run.scenario, input_runs=job.input_runs) as checked:
+    inputs = job.input_runs
+    with check(machine, bundle, task, shown, run.scenario, input_runs=inputs, host=address) as checked:
         if checked.detail.run.outcome.name not in SETTLED:
             why = checked.our_failure or checked.detail.run.outcome.reason
             raise PlatformError(f"{run.id} could not be verified", why=why, fix="run the command again")
@@ -154,9 +164,9 @@ def verify(
         who: _compared(*pair, times) if only is None else _compared_topics(*pair, only, times)
         for who, pair in views.items()
     }
-    whole = made[ORGANISER]
+    whole = replace(made[ORGANISER], host=host)
     store.commit("run-verified", _event(found, whole), actor="organiser")
-    return replace(made[audience], same=whole.same)
+    return replace(made[audience], same=whole.same, host=host)
 
 
 def _sample(
@@ -310,4 +320,5 @@ def _event(found: RunDetail, whole: Verified) -> dict[str, Any]:
         "topics": len(whole.topics),
         "moved": whole.moved,
         **({} if whole.sample is None else {"sample": whole.sample}),
+        **({} if whole.host is None else {"host": whole.host}),
     }

@@ -26,8 +26,8 @@ key-drawn                task, key: 32 bytes in hexadecimal digits, once for eac
 names-opened             task, until: the date by which this was due
 run-released             task, run, attempt, reason: its team may see the words and figures of this attempt
 run-closed               task, run, attempt: not any more
-run-verified             task, run, attempt, same, identical, ended, topics (how many differ), moved (by measure), sample (so many topics; none: all):
-                         what executing it again gave
+run-verified             task, run, attempt, same, identical, ended, topics (how many differ), moved (by measure), sample (so many topics; none: all),
+                         host (of the cluster; none: the coordinator's machine): what executing it again gave
 round-frozen             task, round, sha256 (of the snapshot), frozen
 labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
 run-reviewed             task, run, attempt, state (approved, flagged, or open: neither any more), reason, to (organiser or team)

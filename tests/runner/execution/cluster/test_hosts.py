@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -40,46 +40,20 @@ from runner.records.files import walk
 from tests.e2e.test_server import until
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
-from tests.worlds.cluster import ROOT, Cluster, cluster, good
+from tests.worlds.cluster import ROOT, Cluster, good
 from tests.worlds.mini import Project
 
 
-@pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster that a test may break."""
-    with cluster(tmp_path / "cluster", "h1", "h2") as world:
-        yield world
-
-
-@pytest.fixture(scope="module")
-def _sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("sound") / "cluster", "h1", "h2") as world:
-        yield world
-
-
-@pytest.fixture
-def sound(_sound: Cluster) -> Cluster:
-    """A cluster that stays as it is."""
-    _sound.forget()
-    return _sound
+def machine(world: World, hosts: Cluster) -> Machine:
+    """The machine of a coordinator whose configuration names the cluster."""
+    config = replace(world.project.config, **hosts.settings)
+    return Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
 
 
 def coordinated(world: World, notes: Notes, hosts: Cluster) -> AbstractContextManager[Coordinator]:
-    """A coordinator whose configuration names the cluster."""
-    found, places = world.project.config, hosts
-    config = replace(
-        found, cluster=places.address, artefacts=places.artefacts, certificates=places.certificates
-    )
-    return coordinating(
-        config, notes, machine=Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
-    )
-
-
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
+    """A coordinator on that machine."""
+    made = machine(world, hosts)
+    return coordinating(made.config, notes, machine=made)
 
 
 def carried_out(world: World, hosts: Cluster, meanwhile: Callable[[], object] = lambda: None) -> Result:

@@ -1,0 +1,39 @@
+"""Clusters of two hosts with scripted engines, and a project with a coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.runner.execution.test_pool import World
+from tests.worlds.cluster import Cluster, cluster
+from tests.worlds.mini import Project
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster that a test may break."""
+    with cluster(tmp_path / "cluster", "h1", "h2") as world:
+        yield world
+
+
+@pytest.fixture(scope="session")
+def _sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("sound") / "cluster", "h1", "h2") as world:
+        yield world
+
+
+@pytest.fixture
+def sound(_sound: Cluster) -> Cluster:
+    """A cluster that stays as it is."""
+    _sound.forget()
+    return _sound
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    made = World(project)
+    yield made
+    made.close()

@@ -62,16 +62,18 @@ __all__ = [
 
 def canonical(data: Any) -> bytes:
     """The one byte form of JSON data: sorted keys, no blanks, UTF-8. Raises ValueError for NaN and infinities."""
-    text = json.dumps(
-        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain
-    )
-    return text.encode("utf-8")
+    return _CANONICAL.encode(data).encode("utf-8")
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"not JSON data: {type(value).__name__}")
+
+
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain
+)
 
 
 def digest(data: Any) -> str:

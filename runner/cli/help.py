@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import typer
@@ -112,8 +112,34 @@ def _examples(epilog: str | None, formatter: Any) -> None:
         formatter.write("  " + " \\\n  ".join(lines).replace("\0", " ") + "\n")
 
 
+class _Sparing:
+    """Converts values of a parameter as Typer does, and spares Typer's import of Pydantic where nothing is to be converted."""
+
+    def __init__(self, param: Any) -> None:
+        self._made = param.get_runtime_param
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """A text where one is wanted, or the absence of a value, as it is; everything else by Typer."""
+        text = param.type_descriptor.annotation is str and isinstance(value, str)
+        if param.nargs == 1 and not param.multiple and (value is None or text):
+            return value
+        return self._made().coerce(value, param=param, ctx=ctx)
+
+
+def _sparing(params: Sequence[Any]) -> list[Any]:
+    for param in params:
+        if "get_runtime_param" not in vars(param):
+            sparing = _Sparing(param)
+            param.get_runtime_param = lambda sparing=sparing: sparing
+    return [*params]
+
+
 class Command(TyperCommand):
     """A command whose examples have a line each."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, which are not read by Pydantic where they need not be."""
+        return _sparing(super().get_params(ctx))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples."""
@@ -122,6 +148,10 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """A group of commands that lists them by who they are for."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, which are not read by Pydantic where they need not be."""
+        return _sparing(super().get_params(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands: nothing is cut."""

@@ -147,26 +147,16 @@ def runs_in(
         wanted = {id: value for id, value in wanted.items() if id == run}
     attempts = rows_of(connection, t.attempts, scope)
     evaluations = rows_of(connection, t.evaluations, scope)
+    opened, same, reviews = released_in(connection), _verified_in(connection), reviews_in(connection)
+    since = _Changed(by_task)
     found = []
     for id, parts in wanted.items():
-        defined = by_task.get(parts[0].task)
+        commands = (cancelled.get(id), restarted.get(id))
+        run_ = _run(id, *parts, attempts[id], evaluations[id], commands, id in running, since)
+        decided = (id, run_.outcome.attempt or 0)
         found.append(
-            _run(
-                id,
-                *parts,
-                attempts[id],
-                evaluations[id],
-                (cancelled.get(id), restarted.get(id)),
-                id in running,
-                defined,
-            )
+            replace(run_, released=decided in opened, verified=decided in same, review=reviews.get(decided))
         )
-    opened = released_in(connection)
-    found = [replace(run, released=True) if (run.id, run.outcome.attempt) in opened else run for run in found]
-    same = _verified_in(connection)
-    found = [replace(run, verified=True) if (run.id, run.outcome.attempt) in same else run for run in found]
-    reviews = reviews_in(connection)
-    found = [replace(r, review=reviews.get((r.id, r.outcome.attempt or 0))) for r in found]
     order = {cell: n for one in by_task.values() for n, cell in enumerate(cells(one))}
     return sorted(
         found, key=lambda r: (r.submission.seq, order.get(r.cell, len(order)), r.dataset, r.scenario)
@@ -195,7 +185,7 @@ def _run(
     evaluations: list[Mapping[str, Any]],
     commanded: tuple[int | None, int | None],  # events by which it was cancelled and restarted last
     running: bool,
-    task: Task | None,
+    changed: _Changed,
 ) -> Run:
     attempts = sorted(attempts, key=lambda a: a["number"])
     proposed = [(e["attempt"], e["number"]) for e in evaluations if not e["counts"]]
@@ -212,8 +202,9 @@ def _run(
     judged: Mapping[str, Any] = next(
         (e for e in evaluations if (e["attempt"], e["number"]) == (outcome.attempt, outcome.evaluation)), {}
     )
-    pins = Pins.read(judged.get("asked"))
-    since = Changes() if task is None or outcome.name == "withdrawn" else changes(task, pins)
+    pins, since = changed.since(submission.task, judged.get("asked"))
+    if outcome.name == "withdrawn":
+        since = Changes()
     waiting = [n for attempt, n in proposed if attempt == outcome.attempt and n > (outcome.evaluation or 0)]
     used: dict[str, Any] = {name: chosen.get(name) for name in _OF_ATTEMPT}
     return Run(
@@ -236,6 +227,22 @@ def _run(
         changed=since.measures,
         waiting=max(waiting, default=None),
     )
+
+
+class _Changed:
+    """What of tasks has changed since evaluations were made; the same definitions are compared once."""
+
+    def __init__(self, tasks: Mapping[str, Task]) -> None:
+        self._tasks = tasks
+        self._known: dict[tuple[str, str | None], tuple[Pins | None, Changes]] = {}
+
+    def since(self, task: str, asked: str | None) -> tuple[Pins | None, Changes]:
+        """The definitions that an evaluation was ``asked`` for, as the store keeps them, and what is otherwise now."""
+        if (task, asked) not in self._known:
+            pins = Pins.read(asked)
+            defined = self._tasks.get(task)
+            self._known[task, asked] = pins, Changes() if defined is None else changes(defined, pins)
+        return self._known[task, asked]
 
 
 def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> AttemptFacts:

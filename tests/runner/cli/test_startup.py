@@ -11,7 +11,7 @@ import pytest
 from tests.worlds.mini import Project
 
 HEAVY = {
-    "docker", "ir_measures", "jinja2", "jsonschema", "numpy", "pandas", "requests", "scipy", "sqlalchemy", "yaml",
+    "docker", "ir_measures", "jinja2", "jsonschema", "numpy", "pandas", "pydantic", "requests", "scipy", "sqlalchemy", "yaml",
 }  # fmt: skip
 READS_FILES = {"jsonschema", "yaml"}
 ASKS_THE_ENGINE = {"docker", "requests"}

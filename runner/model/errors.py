@@ -100,7 +100,7 @@ _TEXTS = {
     ),
     "E215": (
         "the name cannot be told from another one",
-        "Another team, or another software of the team, has a name that differs only in case, in which of . _ - stands, or in letters and digits that look the same (O and 0; l, I and 1).",
+        "Another team, or another software of the team, has a name that differs only in case, in which of . _ - stand between words and how many of them, or in letters and digits that look the same (O and 0; l, I and 1; rn and m).",
     ),
     "E216": (
         "the image is too large",

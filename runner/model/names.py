@@ -31,8 +31,19 @@ _RULES = {
     True: "use letters, digits, _, - and single dots inside, with a letter or digit at both ends, at most 40 characters",
     False: "use lower-case letters, digits and hyphens, starting with a letter or digit, at most 40",
 }
-_SEPARATORS = str.maketrans("._", "--")
+# What of ASCII looks alike is that of Unicode's confusables (UTS 39), and o as O: case does not tell names apart.
 _SHAPES = str.maketrans("OolI", "0011")
+_SEPARATORS = re.compile(r"[._-]+")
+_M = re.compile("rn", re.IGNORECASE)
+_SCRIPTS = {
+    "LATIN",
+    "GREEK",
+    "CYRILLIC",
+    "ARMENIAN",
+    "CHEROKEE",
+    "COPTIC",
+    "LISU",
+}  # that share shapes of letters
 
 
 def check_name(noun: str, name: str, why: str = "") -> None:
@@ -67,13 +78,18 @@ def check_apart(noun: str, name: str, known: Iterable[str]) -> None:
 
 
 def look_alike(name: str, known: Iterable[str]) -> str | None:
-    """The first other name among ``known`` that differs only in case, in which of ``.``, ``_`` and ``-`` stands, or in
-    letters and digits that look the same (``O`` and ``0``; ``l``, ``I`` and ``1``)."""
-    plain, drawn = _keys(name)
-    return next(
-        (one for one in known if one != name and ((keys := _keys(one))[0] == plain or keys[1] == drawn)),
-        None,
-    )
+    """The first other name among ``known`` that differs only in case, in which of ``.``, ``_`` and ``-`` stand between words and how
+    many of them, or in letters and digits that look the same (``O`` and ``0``; ``l``, ``I`` and ``1``; ``rn`` and ``m``)."""
+    folded, drawn, capitals = _drawn(name)
+
+    def alike(other: str) -> bool:
+        by_case, by_shape, large = _drawn(other)
+        if len(by_case) != len(folded):
+            return False
+        each = zip(folded, by_case, drawn, by_shape, strict=True)
+        return large == drawn or capitals == by_shape or all(a == b or c == d for a, b, c, d in each)
+
+    return next((one for one in known if one != name and alike(one)), None)
 
 
 DISPLAYED = ("display_name", "team_display_name")  # how fields are called that hold display names
@@ -132,14 +148,30 @@ def address_problem(text: str) -> str:
 
 
 SAID = {  # how each is written correctly
-    **dict.fromkeys((*DISPLAYED, "affiliation"), "write plain text on one line"),
+    **dict.fromkeys(("display_name", "affiliation"), "write plain text on one line"),
+    "team_display_name": "write plain text on one line, each word in letters of one script",
     "paper": "write its address in full, like https://doi.org/10.1000/1",
 }
 
 
 def text_problem(key: str, text: str) -> str:
     """Why ``text`` may not be what a submission says under ``key`` (of :data:`DISPLAYED` and :data:`ABOUT`); empty when it may."""
+    if key == "team_display_name" and (problem := mixed_scripts(text)):
+        return problem
     return address_problem(text) if key == "paper" else display_problem(text)
+
+
+def mixed_scripts(text: str) -> str:
+    """That a word of ``text`` has letters of several scripts that share shapes, such as a Cyrillic ``е`` among Latin letters; else empty.
+
+    A word that is all of one script stays whatever it looks like: the name stands beside it.
+    """
+    for word in re.findall(r"\w+", unicodedata.normalize("NFKC", text)):
+        found = {unicodedata.name(one, "").partition(" ")[0] for one in word if one.isalpha()} & _SCRIPTS
+        if len(found) > 1:
+            first, second = sorted(one.capitalize() for one in found)[:2]
+            return f'has {first} and {second} letters in one word, "{show(word, 40)}"'
+    return ""
 
 
 def unasked(said: Mapping[str, Any], task: str, asks: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -157,15 +189,16 @@ def check_display(noun: str, name: str, text: str, others: Mapping[str, str] = {
     """Raise E208 unless ``text`` may be the display name of the ``noun`` called ``name``; E215 when it is another's.
 
     ``others``: the names of the others of its kind, and their display names (empty: none). What only looks like one of these
-    is taken: the name itself always stands beside it.
+    in letters of another script is taken: the name itself always stands beside it.
     """
-    if problem := display_problem(text):
-        fix = "write plain text on one line"
-        raise RunnerError("E208", f"the display name of the {noun} {show(name)} {problem}", fix=fix)
-    key = display_key(text)
-    taken = next((o for o, shown in others.items() if o != name and key in map(display_key, (o, shown))), "")
+    key = "team_display_name" if noun == "team" else "display_name"
+    if problem := text_problem(key, text):
+        what = f"the display name of the {noun} {show(name)} {problem}"
+        raise RunnerError("E208", what, fix=SAID[key])
+    same = display_key(text)
+    taken = next((o for o, shown in others.items() if o != name and same in map(display_key, (o, shown))), "")
     if noun == "team" and not taken:
-        taken = next((word for word in sorted(WORDS | {BASELINES}) if word != name and key == word), "")
+        taken = next((word for word in sorted(WORDS | {BASELINES}) if word != name and same == word), "")
     if taken:
         what = f'the {noun} {show(name)} cannot be shown as "{show(text)}"'
         why = f'The {noun} "{show(taken)}" is called or shown so.'
@@ -191,7 +224,8 @@ def id_part(name: str) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def _keys(name: str) -> tuple[str, str]:
-    """What is the same of two names that differ in case or separators, and of two that are drawn alike."""
-    plain = name.translate(_SEPARATORS)
-    return plain.casefold(), plain.translate(_SHAPES).casefold()
+def _drawn(name: str) -> tuple[str, str, str]:
+    """A name whose characters are equal where they differ in case, one where they are equal when they look the same, and the latter of
+    the name in capitals."""
+    plain = _M.sub("m", _SEPARATORS.sub("-", name))
+    return plain.casefold(), plain.translate(_SHAPES), plain.upper().translate(_SHAPES)

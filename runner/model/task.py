@@ -356,6 +356,12 @@ class Task:
         """The scenario called ``default``, or else the first."""
         return self.scenarios.get("default") or next(iter(self.scenarios.values()))
 
+    def truths_apart(self, measure: str) -> str:
+        """`` by FILE``, its truths, of a measure that the task has by other truths, too; else empty."""
+        mine = self.measures.get(measure)
+        same = [one for one in self.measures.values() if mine and one.measure == mine.measure]
+        return f" by {mine.truths}" if mine and {one.truths for one in same} > {mine.truths} else ""
+
     def public_dataset(self) -> Dataset | None:
         """The first public dataset that comes with the task: where softwares are checked before they are registered."""
         return next((d for d in self.datasets.values() if d.visibility == "public" and d.stage is None), None)

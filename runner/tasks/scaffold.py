@@ -22,7 +22,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.kinds import KindSpec, kind_spec, kinds_with
 from runner.model.mapping import rows
-from runner.model.names import check_name
+from runner.model.names import NAME, check_apart, check_name
 from runner.model.problems import refuse
 from runner.model.task import Side
 from runner.tasks import compose
@@ -149,7 +149,7 @@ def _finish(config: Config, folder: Path) -> None:
 
 @contextmanager
 def _placed(config: Config, task_id: str) -> Iterator[Path]:
-    """Where the new task's folder is to be made; it becomes ``tasks/<task_id>`` at the end. Raises E208 and E101."""
+    """Where the new task's folder is to be made; it becomes ``tasks/<task_id>`` at the end. Raises E208, E215 and E101."""
     check_name("task", task_id)
     target = config.tasks / task_id
     if os.path.lexists(target):
@@ -157,6 +157,7 @@ def _placed(config: Config, task_id: str) -> Iterator[Path]:
             "E101", f"tasks/{task_id} exists already", fix="choose another name, or remove that folder first"
         )
     config.tasks.mkdir(parents=True, exist_ok=True)  # a new project's first task
+    check_apart("task", task_id, (path.name for path in config.tasks.iterdir() if NAME.fullmatch(path.name)))
     with tempfile.TemporaryDirectory(dir=config.tasks, prefix=".new-") as staging:
         folder = Path(staging) / task_id
         yield folder

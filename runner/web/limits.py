@@ -25,8 +25,12 @@ from runner.model.limits import GIB, in_units
 from runner.web.uploads import Uploads
 
 HAND_INS = ("run-file", "software")  # kinds of requests that hand something in
-STRANGE = ("register", "identity")  # kinds of requests of people who have no account yet
-NOBODY = ""  # whose those are
+# Requests of people who have no account yet, by kind: how all of a kind are called together, which is no name of a team.
+STRANGE = {
+    "register": "registrations of people without an account",
+    "identity": "sign-ins by a provider",
+}
+NOBODY = ""  # whose registration it is, for the front's own notes
 _ALL = 10_000_000  # of the inbox everything is counted
 MOST = 20_000  # buckets that are kept; of more, those that were asked longest ago are forgotten
 
@@ -50,7 +54,7 @@ ASKING = Rate(100, 1 / 60)
 @dataclass(frozen=True)
 class Waiting:
     """What of a team may wait to be decided at a time, and how many files it may be sending in forms (each is held on the disk of
-    the front until it is whole); ``strangers``: the same of all people without an account."""
+    the front until it is whole); ``strangers``: the registrations of all people without an account, and as many sign-ins by a provider."""
 
     requests: int = 100  # hand-ins
     size: int = 48 * GIB  # bytes of their files
@@ -130,8 +134,8 @@ class _Kept:
 class Room:
     """What each team has on its way and waiting, and the only way into the inbox. ``forms`` counts the files that teams are sending in forms.
 
-    What waits is what lies in the inbox: of teams by team, of others who are signed in by account, of strangers together. Hand-ins and
-    other requests have a bound each, so that a team whose hand-ins wait can still withdraw one, and replace a token.
+    What waits is what lies in the inbox: of teams by team, of others who are signed in by account, of strangers together, those who
+    register apart from those who sign in by a provider. Hand-ins and other requests have a bound each, so that a team whose hand-ins wait can still withdraw one, and replace a token.
     """
 
     def __init__(
@@ -217,8 +221,8 @@ class Room:
     def _check(self, mine: _Kept) -> None:
         """Raise NoRoom where another such request has none."""
         most, (count, size) = self._most, self._waiting(mine.who, mine.hands_in)
-        if mine.who == NOBODY:
-            bound, what = most.strangers, "requests of people without an account"
+        if mine.who in STRANGE.values():
+            bound, what = most.strangers, mine.who
         elif mine.hands_in:
             bound, what = most.requests, "hand-ins of your team"
         else:
@@ -245,10 +249,8 @@ class Room:
 
 
 def _whose(request: Request) -> str:
-    """Whose a request is: a team's, an account's (no name of a team has a blank), or nobody's who is known."""
-    if request.kind in STRANGE:
-        return NOBODY
-    return request.team or f"account {request.account}"
+    """Whose a request is: a team's, an account's (no name of a team has a blank), or one of :data:`STRANGE`."""
+    return STRANGE.get(request.kind) or request.team or f"account {request.account}"
 
 
 def address(peer: str | None, forwarded: Sequence[str], proxies: frozenset[str]) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -45,7 +45,9 @@ AGAIN = 60.0  # seconds until a request that could not be decided is tried again
 AT_ONCE = 2.0  # seconds that one round may take, apart from the request that it is at
 LOOKED_AT = 10_000  # requests of which it is kept when they were seen first
 DAY = 86_400.0  # seconds
-STRANGERS = 1000  # requests a day of people without an account: they cost an answer, or an account
+STRANGERS = (
+    1000  # requests a day, of each kind, of people without an account: they cost an answer, or an account
+)
 TOLD = 10  # times as many are told when to come again; of more than that nothing is kept
 LINES = 20  # lines a minute about what is no request
 SET_BACK = timedelta(minutes=1)  # by which a clock may go back, as clocks that are corrected do
@@ -76,8 +78,9 @@ class Requests:
     _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
     _minute: int = 0
     _refused: int = 0
-    _came: deque[float] = field(default_factory=deque)  # strangers, in the last day
-    _told: deque[float] = field(default_factory=deque)  # those who were told to come again
+    # Strangers in the last day by the kind of their request, and those of them who were told to come again.
+    _came: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
+    _told: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.config.inbox)
@@ -161,22 +164,23 @@ class Requests:
                 raise
 
     def _had_stranger(self, request: Request) -> bool:
-        """Whether a stranger's request is answered: before, or now since too many came in a day. Raises Refused far beyond that: whoever has
+        """Whether a stranger's request is answered: before, or now since too many of its kind came in a day. Raises Refused far beyond that: whoever has
         the front, or many addresses, shall fill neither disk nor log, and hold no team up."""
         if answered(self.config.published, request.id) is not None:
             return True
-        now = time.monotonic()
-        for one in (self._came, self._told):
+        now, came, told = time.monotonic(), self._came[request.kind], self._told[request.kind]
+        for one in (came, told):
             while one and now - one[0] > DAY:
                 one.popleft()
-        if len(self._came) < self.strangers:
-            self._came.append(now)
+        if len(came) < self.strangers:
+            came.append(now)
             return False
-        if len(self._told) >= TOLD * self.strangers:
+        if len(told) >= TOLD * self.strangers:
             raise Refused("too many people without an account asked for something in a day")
-        self._told.append(now)
-        again = stamp(self.clock.now() + timedelta(seconds=DAY - (now - self._came[0]) + 1))
-        what = "so many people registered or signed in today that no more are heard"
+        told.append(now)
+        again = stamp(self.clock.now() + timedelta(seconds=DAY - (now - came[0]) + 1))
+        did = "registered" if request.kind == "register" else "signed in by a provider"
+        what = f"so many people {did} today that no more are heard"
         refusal = RunnerError("E106", what, fix=f"come again after {again}")
         self._note(request, self._arrived(request), {"accepted": False, **_words(refusal)})
         return True

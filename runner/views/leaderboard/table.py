@@ -232,10 +232,12 @@ def _columns(table: Table, task: Task) -> tuple[Column, ...]:
             m.measure,
             m.direction,
             m.measure in whole,
-            *meaning(task.kind, m.measure),
+            unit,
+            says + task.truths_apart(m.id),
             precision=m.precision,
         )
         for m in (task.measures[name] for name in measures_shown(table))
+        for unit, says in (meaning(task.kind, m.measure),)
     )
 
 

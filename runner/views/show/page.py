@@ -95,6 +95,7 @@ def _scores(view: RunView, task: Task | None) -> Iterator[tuple[str, ...]]:
     for name in (*(one for one in order if one in found), *(one for one in found if one not in order)):
         _, computed, *figures = found[name]
         unit, says = meaning(task.kind, computed or name) if task else ("", "")
+        says += task.truths_apart(name) if task else ""
         tells = f"{says} ({unit})" if says and unit else says or unit
         yield f"{computed} ({name})" if computed else name, *figures, tells
 

@@ -102,6 +102,12 @@ def test_tasks_and_datasets_keep_to_lower_case(name: str) -> None:
         ("team1", "teaml"),
         ("teamI", "team1"),
         ("AI-team", "Al_team"),
+        ("cameros", "carneros"),
+        ("BARN", "barn"),
+        ("team--a", "team-a"),
+        ("team_-_a", "team.a"),
+        ("WEBlS", "webis"),
+        ("aLpha1", "alphal"),  # one letter by its case, another by its shape
     ],
 )
 def test_look_alikes_are_refused_and_the_one_that_is_there_is_named(name: str, other: str) -> None:
@@ -126,6 +132,48 @@ def test_who_is_there_already_stays_whom_it_is() -> None:
 def test_others_are_not(pair: tuple[str, str]) -> None:
     check_apart("team", pair[0], [pair[1], pair[0]])
     check_apart("team", pair[1], pair)
+
+
+ALIKE = {"o": "oO0", "0": "0oO", "l": "lI1L", "1": "1lI", "m": ("m", "M", "rn"), "-": ("-", "_", ".", "--")}
+
+
+@given(identifiers, st.data())
+def test_whatever_is_drawn_alike_is_refused_both_ways(name: str, data: st.DataObject) -> None:
+    """Any characters changed at once, each into one that looks like it, is another's name; also as a word of ours."""
+    drawn = (data.draw(st.sampled_from(ALIKE.get(one, one + one.swapcase()))) for one in name)
+    other = "".join(drawn)
+    if other != name and IDENTIFIER.fullmatch(other):
+        assert look_alike(other, [name]) == name and look_alike(name, [other]) == other
+
+
+@pytest.mark.parametrize("word", ["platforrn", "pubIic", "0RGANlZER"])
+def test_what_looks_like_a_word_of_ours_is_refused(word: str) -> None:
+    with pytest.raises(RunnerError, match="may be called"):
+        check_name("team", word)
+
+
+letters = {
+    "Latin": "abcdefghijklmnopqrstuvwxyzäéß",
+    "Cyrillic": "абвгдежзийклмнопрстуфхцчшщ",
+    "Greek": "αβγδεζηθικλμνξοπρστυφχψω",
+}
+
+
+@given(st.sampled_from(list(letters)), st.sampled_from(list(letters)), st.data())
+def test_no_word_of_a_teams_display_name_mixes_scripts_that_share_shapes(
+    first: str, second: str, data: st.DataObject
+) -> None:
+    one = data.draw(st.text(letters[first], min_size=1, max_size=20))
+    other = data.draw(st.text(letters[second], min_size=1, max_size=20))
+    check_display("team", "x", f"{one} {other}-1")
+    check_display("software", "x", one + other)
+    if first == second:
+        check_display("team", "x", one + other)
+    else:
+        with pytest.raises(
+            RunnerError, match=f"(?s)({first}.*{second}|{second}.*{first}) letters in one word"
+        ):
+            check_display("team", "x", one + other)
 
 
 @given(names, names, digests)
@@ -231,8 +279,8 @@ def test_the_display_name_of_another_team_is_refused(text: str) -> None:
         check_display("team", "x", text, others)
     assert caught.value.code == "E215"
     check_display("team", "x", "own", others)
-    # One that only looks like it is taken: the name stands beside it on every board.
-    check_display("team", "x", "Wеbis", others)  # with a Cyrillic letter
+    # One of another script that only looks like it is taken: the name stands beside it on every board.
+    check_display("team", "x", "ЅЕТ", others)  # Cyrillic
     check_display("software", "x", text)
 
 

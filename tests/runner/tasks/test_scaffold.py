@@ -65,6 +65,9 @@ def test_an_existing_folder_is_left_alone(config: Config) -> None:
     (config.tasks / "dangling").symlink_to("nowhere")
     with pytest.raises(RunnerError, match="exists already"):
         scaffold.new_task(config, "dangling")
+    with pytest.raises(RunnerError) as caught:
+        scaffold.new_task(config, "rnine")
+    assert caught.value.code == "E215" and '"mine"' in caught.value.why
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,11 @@ def test_no_two_leaderboards_of_a_task_are_called_the_same(tmp_path: Path, task:
     loaded = load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), task)
     titles = [table.title or table.id for table in loaded.tables.values()]
     assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("task", sorted(path.parent.name for path in (ROOT / "tasks").glob("*/task.yaml")))
+def test_a_leaderboard_of_one_cell_says_nothing_of_a_mean_over_cells(tmp_path: Path, task: str) -> None:
+    loaded = load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), task)
+    for table in loaded.tables.values():
+        over = re.search(r"over (the )?(scenarios|test sets|datasets)", table.description)
+        assert len(table.cells) > 1 or not over, table.id

@@ -18,9 +18,11 @@ from runner.cli.main import load_commands
 from runner.kinds.debate import presenter as debating
 from runner.kinds.report import presenter as reporting
 from runner.model.errors import RunnerError
+from runner.model.task import Measure
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, Audience, may_take
 from runner.views.export import export_run
+from runner.views.leaderboard.table import build
 from runner.views.logs import log_lines, sidecar_logs
 from runner.views.pages import policy
 from runner.views.redact import RunView, received, redact_run
@@ -355,6 +357,27 @@ def test_a_run_file_was_handed_in_and_is_checked_by_its_own_name(tmp_path: Path)
     )
     assert "ok – The run file was taken as it was handed in." in text and "software ended" not in text
     assert "runner check reports.jsonl --task toy" in Read(text).text
+
+
+def test_the_same_measure_by_other_truths_says_so(tmp_path: Path) -> None:
+    """nDCG by relevance and nDCG by quality, on the page of a run and under a leaderboard; a measure of one file of truths says nothing more."""
+    of = records.task()
+    quality = Measure("quality", "nDCG@10", "quality.qrels")
+    of = replace(
+        of,
+        measures={**of.measures, "quality": quality},
+        tables={"main": replace(of.tables["main"], measures=("ndcg", "quality", "rr"))},
+    )
+    world = World.make(tmp_path)
+    attempt = world.attempt(world.register("alpha", "x"), dataset="dev")
+    world.evaluation(attempt, {name: {"1": 0.5} for name in ("ndcg", "quality", "rr")}, by=of)
+    text = page(
+        redact_run(run_detail.detail(world.store, attempt.run_id), ORGANISER, of.datasets["dev"]), task=of
+    )
+    told = [line for line in Read(text).text.splitlines() if "gain of the relevant" in line]
+    assert [line.rpartition(" by ")[2] for line in told] == ["qrels.txt (0 to 1)", "quality.qrels (0 to 1)"]
+    columns = build(world.store, of, "main", ORGANISER).columns
+    assert [one.says.partition(" by q")[2] for one in columns] == ["rels.txt", "uality.qrels", ""]
 
 
 def test_resources_stand_over_their_limits_and_names_of_files_stay_words(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 from collections.abc import Iterator
@@ -203,15 +204,25 @@ def test_a_team_asks_for_so_much_in_an_hour_however_fast_it_is_decided(tmp_path:
     assert [ask("choose") for _ in range(2)] == [True, False]
 
 
-def test_strangers_together_have_a_room(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flood", "other"), [("register", "identity"), ("identity", "register")])
+def test_strangers_who_register_and_who_sign_in_by_a_provider_have_a_room_each(
+    tmp_path: Path, flood: str, other: str
+) -> None:
     room = Room(tmp_path, Inbox(tmp_path / "inbox"), Uploads(tmp_path / "uploads"), Waiting(strangers=2))
-    for number in range(2):
-        room.put(
-            Request.new("register", f"a-{number:016}", f"{0:012}", None, "2031-01-01T00:00:00Z", {}), "k"
-        )
-    with pytest.raises(NoRoom, match="2 requests of people without an account wait"):
-        room.put(Request.new("identity", f"a-{3:016}", f"{0:012}", None, "2031-01-01T00:00:00Z", {}), "k")
-    room.put(Request.new("withdraw", f"a-{4:016}", f"{0:012}", "alpha", "2031-01-01T00:00:00Z", {}), "k")
+    numbers = itertools.count()
+
+    def put(kind: str, team: str | None = None) -> None:
+        account, at = f"a-{next(numbers):016}", "2031-01-01T00:00:00Z"
+        room.put(Request.new(kind, account, f"{0:012}", team, at, {}), "k")
+
+    put(flood)
+    put(flood)
+    with pytest.raises(
+        NoRoom, match=r"2 (registrations of people without an account|sign-ins by a provider) wait"
+    ):
+        put(flood)
+    put(other)
+    put("withdraw", "alpha")
 
 
 def test_files_that_wait_have_so_many_bytes_of_a_team(front: Front, tmp_path: Path) -> None:

@@ -337,19 +337,24 @@ def test_what_fails_on_our_side_waits(desk: Desk) -> None:
 
 
 def test_strangers_fill_neither_disk_nor_log(desk: Desk) -> None:
-    """A front in the attacker's hands can ask as often as it likes to be let in."""
+    """A front in the attacker's hands can ask as often as it likes to be let in. Who registers keeps nobody out who signs in by a provider."""
     desk.requests.strangers = 1
-    asked = []
-    for _ in range(1 + TOLD + 2):
+
+    def strange(kind: str, **more: str) -> Request:
         token = Token.new()
-        data = {"task": "mini", "team": f"t{token.id}", "key": token.key}
-        request = Request.new("register", f"a-{token.id}0000", token.id, None, stamp(NOW), data)
-        asked.append(desk.inbox.put(request, token.key))
-    mine = desk.ask()
+        data = {"key": token.key, **more}
+        request = Request.new(kind, f"a-{token.id}0000", token.id, None, stamp(NOW), data)
+        return desk.inbox.put(request, token.key)
+
+    for number in range(1 + TOLD + 2):
+        strange("register", task="mini", team=f"t{number}")
+    signs_in, mine = strange("identity", statement="none"), desk.ask()
     while desk.inbox.waiting():
         desk.requests.round(desk.tasks)
     kept = list(desk.project.config.published.glob("answers/*"))
-    assert len(kept) == 1 + TOLD + 1, "those who are told to come again, and no more"
+    assert len(kept) == 1 + TOLD + 2, "those who are told to come again, and no more"
+    heard = desk.answer(signs_in)
+    assert heard is not None and heard["code"] != "E106", "what it says was looked at"
     found = desk.answer(mine)
     assert found is not None and found["accepted"] is True, "teams are heard all the same"
     assert desk.events().count("request-decided") == 1

@@ -88,6 +88,12 @@ STORY: dict[str, Step] = {
         "run-released", task="toy", run=test, attempt=1, reason=""
     ),
     "scores are published": lambda w, dev, test: w.commit("dataset-published", task="toy", dataset="test"),
+    "scores are closed again": lambda w, dev, test: w.commit(
+        "dataset-unpublished", task="toy", dataset="test", reason="wrong judgments"
+    ),
+    "it was closed to its team again": lambda w, dev, test: w.commit(
+        "run-closed", task="toy", run=test, attempt=1
+    ),
     "what its team says of it": lambda w, dev, test: declare(w, dev),
     "a run fails": lambda w, dev, test: w.attempt(
         w.register("team-0", "bad"), dataset="dev", verdict="run-error", log=b"KeyError: x\n"
@@ -102,6 +108,9 @@ STORY: dict[str, Step] = {
     ),
     "a dataset is open from now on": lambda w, dev, test: write(
         w, "task.yaml", '"visibility": "blinded"', '"visibility": "public"'
+    ),
+    "both are blinded from now on": lambda w, dev, test: write(
+        w, "task.yaml", '"visibility": "public"', '"visibility": "blinded"'
     ),
     "a measure is another one": lambda w, dev, test: write(w, "task.yaml", '"RR"', '"P@5"'),
     "another run was withdrawn": lambda w, dev, test: w.commit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from evaluator.findings import Log, show
 from evaluator.formats.files import Damaged, Source, TooLarge
@@ -14,20 +15,79 @@ SMALL_CHUNK = 1 << 17
 BOM = b"\xef\xbb\xbf"
 _UNKNOWN = b" "  # no topic: an id holds no blank
 
-Block = tuple[bytes, Sequence[int]]  # whole lines, and the number of each
+Lines = tuple[bytes, Sequence[int]]  # whole lines, and the number of each
+
+
+class Note(NamedTuple):
+    """A finding about what was left out while a file was cut."""
+
+    code: str
+    line: int | None
+    message: str
+    topic: bytes | None = None
+
+
+class Notes:
+    """Findings made while a file is cut, until those about the lines before them were made: it may be cut ahead."""
+
+    def __init__(self) -> None:
+        self._notes: list[Note] = []
+        self.lines = 0  # that were left out
+
+    def add(self, code: str, line: int | None, message: str, topic: bytes | None = None) -> None:
+        """Note a finding, as :meth:`Log.add` would."""
+        self._notes.append(Note(code, line, message, topic))
+
+    def taken(self) -> Left:
+        """What was noted since the last time."""
+        left = Left(self._notes, self.lines)
+        self._notes, self.lines = [], 0
+        return left
+
+
+class Left(NamedTuple):
+    """What was left out before a block: findings about it, and how many lines it was."""
+
+    notes: Sequence[Note]
+    lines: int
+
+    def tell(self, log: Log) -> None:
+        """Make the findings."""
+        for note in self.notes:
+            log.add(*note)
+        log.lines += self.lines
+
+
+class Block(NamedTuple):
+    """Whole lines, the number of each, and what was left out before them."""
+
+    data: bytes
+    lines: Sequence[int]
+    left: Left
+
+
+def noted(blocks: Iterator[Lines], notes: Notes) -> Iterator[Block]:
+    """The blocks, each with what was noted since the one before."""
+    for data, lines in blocks:
+        yield Block(data, lines, notes.taken())
+
+
+def count_lines(data: bytes, start: int, end: int) -> int:
+    """How many lines end in ``data[start:end]``."""
+    return data.count(b"\n", start, end)
 
 
 class WholeLines:
     """Reads a file up to its end, or up to the last whole line before it is damaged or too large, and reports that."""
 
-    def __init__(self, source: Source, max_bytes: int | None, log: Log, skip: int = 0) -> None:
+    def __init__(self, source: Source, max_bytes: int | None, log: Notes, skip: int = 0) -> None:
         self._source, self._max_bytes, self._log = source, max_bytes, log
         self._skip = skip  # bytes at the beginning that are left out, whole lines
         self._rest = b""  # a line whose end has not come yet
         self.broke_off = False
 
-    def read(self, n: int) -> bytes:
-        """About ``n`` bytes, b"" at the end."""
+    def read(self, n: int, before: bytes = b"") -> bytes:
+        """About ``n`` bytes behind those ``before`` them; nothing more than these at the end."""
         while not self.broke_off:
             try:
                 piece = self._source.read(n)
@@ -40,13 +100,14 @@ class WholeLines:
             except Damaged as error:
                 self._end("F003", f"the gzip data is damaged or ends too early ({show(str(error))})")
             else:
-                data = self._rest + piece
                 # A line that is too long is passed on as it comes: whoever cuts lines does not hold it either.
-                end = data.rfind(b"\n") + 1 if piece and len(self._rest) <= MAX_LINE else len(data)
-                self._rest = data[end:]
+                end = piece.rfind(b"\n") + 1 if piece and len(self._rest) <= MAX_LINE else len(piece)
+                data = b"".join((before, self._rest, memoryview(piece)[:end]))
                 if end or not piece:
-                    return data[:end]
-        return b""
+                    self._rest = piece[end:]
+                    return data
+                self._rest += piece
+        return before
 
     def _end(self, code: str, message: str) -> None:
         self.broke_off, self._rest = True, b""
@@ -54,8 +115,13 @@ class WholeLines:
 
 
 def cut(
-    read: Callable[[int], bytes], size: int, log: Log, dropped: set[bytes] | None = None, line: int = 1
-) -> Iterator[Block]:
+    read: Callable[[int, bytes], bytes],
+    size: int,
+    log: Notes,
+    dropped: set[bytes] | None = None,
+    line: int = 1,
+    count_lines: Callable[[bytes, int, int], int] = count_lines,
+) -> Iterator[Lines]:
     """Yield blocks of whole lines; each block but the last ends where the topic changes. ``line`` is the number of the first.
 
     Lines over ``MAX_LINE`` bytes are reported and left out. A topic over ``MAX_TOPIC`` bytes is reported and put into
@@ -66,25 +132,24 @@ def cut(
     checked = 0
     skipping = False  # inside a line that is too long
     while True:
-        piece = read(size)
-        if not piece:
+        data = read(size, rest)
+        if len(data) == len(rest):
             if rest:
                 if not rest.endswith(b"\n"):
                     rest += b"\n"
-                yield rest, range(line, line + rest.count(b"\n"))
+                yield rest, range(line, line + count_lines(rest, 0, len(rest)))
             return
         if skipping:
-            end = piece.find(b"\n")
+            end = data.find(b"\n")
             if end < 0:
                 continue
-            piece = piece[end + 1 :]
+            data = data[end + 1 :]
             line += 1
             skipping = False
-        data = rest + piece if rest else piece
         last = data.rfind(b"\n") + 1
         if len(data) - last > MAX_LINE:
             if last:
-                count = data.count(b"\n", 0, last)
+                count = count_lines(data, 0, last)
                 yield data[:last], range(line, line + count)
                 line += count
             log.add("F009", line, f"the line is longer than {MAX_LINE:,} bytes")
@@ -96,7 +161,7 @@ def cut(
             continue
         start, topic = _last_change(data, last, checked, topic)
         if start > 0:
-            count = data.count(b"\n", 0, start)
+            count = count_lines(data, 0, start)
             yield data[:start], range(line, line + count)
             line += count
             rest = data[start:]
@@ -128,6 +193,8 @@ def _last_change(data: bytes, end: int, floor: int, known: bytes | None) -> tupl
 
     ``data[:floor]`` is known to hold lines of topic ``known`` only, and is not looked at again.
     """
+    if found := _a_change(data, end, floor):
+        return found
     begin = end
     topic: bytes | None = None
     heads: tuple[bytes, ...] = ()
@@ -149,13 +216,48 @@ def _last_change(data: bytes, end: int, floor: int, known: bytes | None) -> tupl
     return 0, topic if topic is not None else known
 
 
+def _a_change(data: bytes, end: int, floor: int) -> tuple[int, bytes] | None:
+    """The same, looking at a few lines only: from the end in steps that double, then halving the last one.
+
+    In a file that is grouped there is one such place. None if there is none, or if a line on the way is empty.
+    """
+    high = data.rfind(b"\n", floor, end - 1) + 1 or floor
+    topic = _topic_at(data, high, end)
+    step, low = 1 << 12, high
+    while low > floor:
+        low = data.rfind(b"\n", floor, max(floor, high - step)) + 1 or floor
+        here = _topic_at(data, low, end)
+        if here is None or topic is None:
+            return None
+        if here != topic:
+            break
+        high, step = low, 2 * step
+    else:
+        return None
+    while (after := data.index(b"\n", low) + 1) < high:
+        # A line between those two: the one in the middle, or the one behind the lower.
+        middle = max(data.rfind(b"\n", low, (low + high) // 2) + 1, after)
+        here = _topic_at(data, middle, end)
+        if here is None:
+            return None
+        low, high = (low, middle) if here == topic else (middle, high)
+    return high, topic
+
+
+def _topic_at(data: bytes, start: int, end: int) -> bytes | None:
+    """The first field of the line that begins at ``start``; None if it is empty or too long to tell soon."""
+    stop = data.find(b"\n", start, min(end, start + 1000))
+    words = data[start : max(stop, start)].split(None, 1)
+    return words[0] if words else None
+
+
 def regroup(
     data: bytes,
-    log: Log,
+    log: Notes,
     known: frozenset[bytes] | None,
     dropped: set[bytes] | None = None,
     line: int = 1,
-) -> Iterator[Block]:
+) -> Iterator[Lines]:
     """Yield the lines of an ungrouped file topic by topic, with the numbers they have in the file (the first: ``line``).
 
     Holds the file and about 24 bytes for each group of lines. Lines of topics that are not ``known`` stay

@@ -36,6 +36,27 @@ class Ranked(NamedTuple):
     untied: Mapping[bytes, int] = NOTHING
 
 
+class Tie(NamedTuple):
+    """A document that goes before the one ranked above it, because their scores are equal; and its line."""
+
+    doc: bytes
+    before: bytes
+    line: int
+
+
+class Examined(NamedTuple):
+    """What a block of lines says in which nothing is wrong, seen by itself.
+
+    ``windows`` is the first line that ends as in Windows; ``ties`` are the first of each sort, by their code.
+    """
+
+    tag: bytes
+    first_line: int
+    windows: int | None
+    topics: dict[bytes, Ranked]
+    ties: Mapping[str, Tie]
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Rules:
     """What a run is checked against. None switches a check off.

@@ -4,7 +4,7 @@ The file is streamed in chunks that are cut where the topic changes, so memory d
 A chunk takes the first of three ways that understands it; all three follow the same rules and are tested
 against each other:
 
-1. :mod:`evaluator.formats.trec_fast` (numpy, large files only): chunks without anything unusual,
+1. :mod:`evaluator.formats.fast` (numpy, large files only): chunks without anything unusual, two at once where there are two processors,
 2. :meth:`evaluator.formats.trec_lines.RunReader.take_columns`: legal chunks of any shape, in pure Python but with the loops in C,
 3. :meth:`RunReader._by_line` (there): a chunk with anything wrong in it, line by line, to name the place.
 
@@ -15,16 +15,17 @@ ir_measures hold them, unless ``double`` is asked for (trec_eval 10).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from evaluator.findings import Log
-from evaluator.formats.blocks import SMALL_CHUNK, WholeLines, cut, regroup
+from evaluator.formats.blocks import SMALL_CHUNK, Notes, WholeLines, count_lines, cut, noted, regroup
 from evaluator.formats.files import Source, Unreadable
 from evaluator.formats.mistaken import beginning, metadata_header, no_trec_run
 from evaluator.formats.ranked import Rules, Scan
-from evaluator.formats.trec_lines import FastPath, RunReader, Ungrouped
+from evaluator.formats.trec_lines import Ahead, RunReader, Ungrouped
 
-LARGE_CHUNK = 4 << 20
+LARGE_CHUNK = 2 << 20
 LARGE_FILE = 10_000_000  # bytes; from here on importing numpy pays
 
 
@@ -53,28 +54,30 @@ def scan(
         first = 1 + header.count(b"\n")
         with Source(path, max_bytes) as source:
             large = source.size >= LARGE_FILE // (4 if source.gzip else 1)
-            fast = large if fast is None else fast
-            reader = RunReader(rules, log, _fast_path(rules) if fast else None)
-            chunk = chunk or (LARGE_CHUNK if fast else SMALL_CHUNK)
-            whole = WholeLines(source, max_bytes, log, len(header))
+            ahead, count = _numpy_way(rules) if (large if fast is None else fast) else (None, count_lines)
+            chunk = chunk or (LARGE_CHUNK if ahead else SMALL_CHUNK)
+            notes, reader = Notes(), RunReader(rules, log, ahead)
+            whole = WholeLines(source, max_bytes, notes, len(header))
+            blocks = cut(whole.read, chunk, notes, reader.dropped, first, count)
             try:
-                return reader.run(cut(whole.read, chunk, log, reader.dropped, first), whole)
+                return reader.run(noted(blocks, notes), whole, notes)
             except Ungrouped:
                 log.restore(kept)
         with Source(path, max_bytes) as source:
-            reader = RunReader(rules, log, None)
-            whole = WholeLines(source, max_bytes, log, len(header))
+            notes, reader = Notes(), RunReader(rules, log)
+            whole = WholeLines(source, max_bytes, notes, len(header))
             parts = []
             while part := whole.read(LARGE_CHUNK):
                 parts.append(part)
             reader.grouped = True
-            return reader.run(regroup(b"".join(parts), log, rules.topics, reader.dropped, first), whole)
+            blocks = regroup(b"".join(parts), notes, rules.topics, reader.dropped, first)
+            return reader.run(noted(blocks, notes), whole, notes)
     except Unreadable as error:
         log.add("F002", None, str(error))
     return Scan({}, None)
 
 
-def _fast_path(rules: Rules) -> FastPath:
-    from evaluator.formats.trec_fast import make
+def _numpy_way(rules: Rules) -> tuple[Ahead, Callable[[bytes, int, int], int]]:
+    from evaluator.formats.fast.ahead import Looking, count_lines
 
-    return make(rules)
+    return Looking(rules), count_lines

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from itertools import groupby
 from math import isfinite, nan
 from operator import itemgetter
 from typing import Protocol
 
 from evaluator.findings import Log, show
-from evaluator.formats.blocks import BOM, MAX_LINE, Block, WholeLines
-from evaluator.formats.ranked import Rules, Scan
+from evaluator.formats.blocks import BOM, MAX_LINE, Block, Notes, WholeLines
+from evaluator.formats.ranked import Examined, Rules, Scan
 from evaluator.formats.trec_topics import RANK, TopicReader, any_number
 
 MAX_TAGS = 100  # different tags that are told apart
@@ -28,17 +29,17 @@ class Ungrouped(Exception):
     """A topic comes back after another one: the lines have to be grouped first."""
 
 
-class FastPath(Protocol):
-    """A faster way through a chunk; returns False if the chunk has anything unusual in it."""
+class Ahead(Protocol):
+    """A faster way: looks at blocks before the reader has them."""
 
-    def __call__(self, reader: RunReader, data: bytes, lines: Sequence[int]) -> bool:
-        """Take in ``data``, whose lines have these numbers; False if it was left alone."""
+    def __call__(self, blocks: Iterator[Block]) -> Generator[tuple[Block, Examined | None]]:
+        """The blocks with what each says; None where there is anything unusual in it."""
 
 
 class RunReader(TopicReader):
     """Checks blocks of lines against the rules and collects the ranks of judged documents."""
 
-    def __init__(self, rules: Rules, log: Log, fast: FastPath | None) -> None:
+    def __init__(self, rules: Rules, log: Log, ahead: Ahead | None = None) -> None:
         super().__init__(rules, log)
         self.tag: bytes | None = None
         self.tags: set[bytes] = set()
@@ -46,22 +47,28 @@ class RunReader(TopicReader):
         self.grouped = False  # the blocks were grouped by topic already
         self.dropped: set[bytes] = set()  # topics with more lines than can be held
         self.left_out = 0  # lines, also empty ones
-        self._fast = fast
+        self._ahead = ahead
 
-    def run(self, blocks: Iterator[Block], whole: WholeLines) -> Scan:
+    def run(self, blocks: Iterator[Block], whole: WholeLines, notes: Notes) -> Scan:
         """Read all blocks and return what the run ranks. Raises :class:`Ungrouped`."""
+        looked: Generator[tuple[Block, Examined | None]]
+        looked = ((block, None) for block in blocks) if self._ahead is None else self._ahead(blocks)
         first = True
-        for data, lines in blocks:
-            if first:
-                first = False
-                if data.startswith(BOM):
-                    self.log.add("F006", 1, "the file begins with a byte order mark")
-                    data = data[3:]
-            self.log.lines += len(lines)
-            if not (self._fast is not None and self._fast(self, data, lines)):
-                self.slow(data, lines)
-                if self._hopeless():
-                    break
+        with closing(looked):
+            for (data, lines, left), examined in looked:
+                left.tell(self.log)
+                if first:
+                    first = False
+                    if data.startswith(BOM):
+                        self.log.add("F006", 1, "the file begins with a byte order mark")
+                        data, examined = data[3:], None
+                self.log.lines += len(lines)
+                if examined is None or not self.accept(examined):
+                    self.slow(data, lines)
+                    if self._hopeless():
+                        break
+            else:
+                notes.taken().tell(self.log)
         for topic in self.dropped:
             self.topics.pop(topic, None)
         self.summarise()
@@ -83,6 +90,22 @@ class RunReader(TopicReader):
         last = self.log.lines
         message = f"{broken:,} of the first {last:,} lines are broken or empty; the rest was not read"
         self.log.add("F027", last, message)
+        return True
+
+    def accept(self, block: Examined) -> bool:
+        """Take in a block by what it says. Returns False, having done nothing, if it does not fit to those before."""
+        if self.tag not in (None, block.tag) or not self.seen.isdisjoint(block.topics):
+            return False
+        self.seen.update(block.topics)
+        if self.tag is None:
+            self.first_tag(block.tag, block.first_line)
+        if block.windows is not None:
+            self.windows(block.windows)
+        for code, tie in block.ties.items():
+            self.tie(code == "F023", *tie)
+        for topic, found in block.topics.items():
+            self.listed += found.retrieved
+            self.topics[topic] = found
         return True
 
     def slow(self, data: bytes, lines: Sequence[int]) -> None:

@@ -18,7 +18,6 @@ LONG_MODULES = {}
 LONG_FUNCTIONS = {
     "evaluator/formats/blocks.py:cut": "masks over one block of bytes: no step makes sense alone",
     "evaluator/formats/blocks.py:regroup": "masks over one block of bytes: no step makes sense alone",
-    "evaluator/formats/trec_fast.py:_block": "masks over one block of bytes: no step makes sense alone",
 }
 
 

@@ -136,13 +136,13 @@ def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, fi
     ],
 )
 def test_numpy_scores_are_those_of_float(score: str, tmp_path: Path) -> None:
-    from evaluator.formats import trec_fast
+    from evaluator.formats.fast import decimals
 
     padded = bytes(16) + score.encode() + b" " + bytes(136)
     import numpy as np
 
     one = lambda n: np.array([n])  # noqa: E731
-    value = trec_fast.score_values(padded, one(16), one(16 + len(score)), one(len(score)))
+    value = decimals.decimals(padded, one(16), one(16 + len(score)))
     assert value[0] == float(score)
 
 

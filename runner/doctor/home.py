@@ -58,6 +58,11 @@ def settings_checks(config: Config) -> list[Check]:
         "cluster": config.cluster or "none: software is executed on this machine",
         "artefacts": config.artefacts or "none",
         "certificates": str(config.certificates or "none"),
+        "blinded_artefacts": config.blinded_artefacts or "none of its own",
+        "evaluation_cluster": config.evaluation_cluster or "none: runs are evaluated on this machine",
+        "evaluation_artefacts": config.evaluation_artefacts or "none",
+        "evaluation_certificates": str(config.evaluation_certificates or "none"),
+        "store_credentials": str(config.store_credentials or "none"),
     }
     return [
         passed(f"setting {name}", f"{without_secrets(values[name])} ({origin})")

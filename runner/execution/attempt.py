@@ -30,7 +30,6 @@ from runner.model.pins import of_task, pins
 from runner.model.task import Dataset
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.files import file_sha256, write_json
-from runner.records.staging import Staging
 from runner.tasks.files import part
 from schemas.details import Detail
 
@@ -229,48 +228,80 @@ def evaluate(
     staging = archive.begin_evaluation(attempt)
     name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
     try:
-        try:
-            with attempt.output() as output:
-                done = run_evaluator(
-                    evaluator,
-                    dataset,
-                    scenario,
-                    RunFiles(output, run_file, attempt.lock()["workflow"] == "interactive"),
-                    engine,
-                    attempt_id=name,
-                    staging=staging.path,
-                    cancelled=stop.stopping,
-                    rooms=rooms,
-                )
-        except Cancelled:
-            raise KeyboardInterrupt from None
-        except PlatformError as error:
-            if error.code in ("E301", "E305", "E307", "E311"):
-                raise
-            detail = Detail("platform", what=error.what, why=error.why)
-            done = Evaluated("error", detail, None, evaluator.image.id, "", "")
-        record = _evaluation_record(attempt, staging, evaluator, dataset, done)
+        with attempt.output() as output:
+            files = RunFiles(output, run_file, attempt.lock()["workflow"] == "interactive")
+            done = assess(
+                evaluator, dataset, scenario, files, engine, staging.path, stop, name=name, rooms=rooms
+            )
+        record = {
+            **ordered_evaluation(attempt, staging.number, evaluator, dataset),
+            "gateway": _gateway_record(evaluator, done),
+            **ended_evaluation(done),
+        }
         return archive.add_evaluation(attempt, staging, record)
     except BaseException:
         archive.discard(staging)
         raise
 
 
-def _evaluation_record(
-    attempt: Attempt, staging: Staging, evaluator: Evaluator, dataset: Dataset, done: Evaluated
+def assess(
+    evaluator: Evaluator,
+    dataset: Dataset,
+    scenario: str,
+    files: RunFiles,
+    engine: Engine,
+    folder: Path,
+    stop: Stop,
+    *,
+    name: str,
+    rooms: Rooms | None = None,
+) -> Evaluated:
+    """Evaluate the files of a run and leave what the evaluator wrote in ``folder``; nothing is archived.
+
+    ``name`` is that by which the engine knows its containers. Returns and raises as :func:`evaluate`.
+    """
+    try:
+        return run_evaluator(
+            evaluator,
+            dataset,
+            scenario,
+            files,
+            engine,
+            attempt_id=name,
+            staging=folder,
+            cancelled=stop.stopping,
+            rooms=rooms,
+        )
+    except Cancelled:
+        raise KeyboardInterrupt from None
+    except PlatformError as error:
+        if error.code in ("E301", "E305", "E307", "E311"):
+            raise
+        return Evaluated("error", Detail("platform", what=error.what, why=error.why), None, "", "")
+
+
+def ordered_evaluation(
+    attempt: Attempt, number: int, evaluator: Evaluator, dataset: Dataset
 ) -> dict[str, Any]:
+    """What evaluation.json says of what was to be done: known before it begins."""
     return {
         "schema_version": 1,
         "run_id": attempt.run_id,
         "attempt": attempt.number,
-        "evaluation": staging.number,
-        "evaluator": {"image_id": done.image_id, "default": evaluator.default},
+        "evaluation": number,
+        "evaluator": {"image_id": evaluator.image.id, "default": evaluator.default},
         "inputs_digest": evaluator.digests[dataset.id]["inputs"],
         "truths_digest": evaluator.digests[dataset.id]["truths"],
-        "services": dict(done.services),
-        "gateway": _gateway_record(evaluator, done),
+        "services": dict(evaluator.services),
+        "gateway": None,
         "asked": (asked := of_task(evaluator.task)),
         "pins": pins(asked),
+    }
+
+
+def ended_evaluation(done: Evaluated) -> dict[str, Any]:
+    """What evaluation.json says of how it ended."""
+    return {
         **{name: getattr(done, name) for name in ("started", "finished", "status", "final")},
         "fault": done.fault if done.status == "error" else None,
         "message": str(done.detail),

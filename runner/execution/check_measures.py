@@ -64,7 +64,7 @@ def _one_by_one(
 ) -> list[Answer]:
     """Ask for every measure alone, after asking for all at once failed."""
     if not 1 < len(task.measures) <= MANY:
-        alone = {name: Evaluated("error", together, None, "", "", "") for name in task.measures}
+        alone = {name: Evaluated("error", together, None, "", "") for name in task.measures}
     else:
         alone = {name: tried({name: m}) for name, m in task.measures.items()}
     failing = [name for name, done in alone.items() if done.status == "error"]

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from runner.execution.attempt import evaluate, execute
-from runner.execution.cluster.executor import over_hosts, travels
 from runner.execution.cluster.one_host import work_at
+from runner.execution.cluster.places import over_hosts, stays
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
@@ -319,7 +319,7 @@ class Coordinator:
         workspace = replace(self.workspace, evaluators=evaluators)
         with control.interruptible(), self.listener.progress(len(left.work)) as on_progress:
             local = LocalExecutor(engine, workspace, control, jobs=jobs)
-            executor = over_hosts(self.config, local, self.listener.say) or local
+            executor = over_hosts(self.config, local, self.listener.say)
             pool = Pool(executor, workspace, control, on_progress=on_progress)
             done = pool.run(left)
         return Result(done, pool.failed | unusable)
@@ -330,7 +330,7 @@ class Coordinator:
         """The evaluator of a task whose files and limits are fit for the planned steps. Raises RunnerError otherwise."""
         used = sorted({p.run.dataset for p in steps})
         check_task(task, self.config, used, optional=False)  # the plan has no software where they are missing
-        here = [p for p in steps if self.config.cluster is None or not travels(self.workspace, p)]
+        here = [p for p in steps if stays(self.config, self.workspace, p)]
         bundles, whose = self.workspace.bundles, [(p.run.submission, p.step) for p in here]
         limits = [needs_of(self.workspace.task_for(one), bundles.get(one.id), step) for one, step in whose]
         self.machine.engine(limits)

@@ -10,13 +10,13 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import schemas
-from runner.engines.base import ROOM_IN, ROOM_OUT, ContainerSpec, Engine, Mount, Room, Session
+from runner.engines.base import ROOM_IN, ROOM_OUT, ContainerSpec, Engine, Filled, Mount, Room, Session
 from runner.engines.lending import Rooms
 from runner.execution.contract import DETAILS, MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluator import Evaluator
@@ -29,7 +29,7 @@ from runner.model.task import Dataset, Task
 from runner.tasks.data_files import folder_files
 from runner.tasks.files import view_files
 from runner.tasks.request import SERVICES, request, with_data
-from runner.tasks.services import data_digest, gateway_key
+from runner.tasks.services import gateway_key
 from schemas.details import Detail
 
 REQUEST = "request.json"
@@ -59,18 +59,15 @@ class Evaluated:
     """What one evaluation gave. ``status`` is ``valid``, ``invalid`` or ``error``; ``detail`` says why.
 
     ``final``: of an error, that evaluating again would end the same way; ``fault``: whether the organiser's files have to be
-    corrected, or anything else. ``services`` are the digests of the data of the services that it saw; ``gateway`` is what
-    the gateway did, None without one.
+    corrected, or anything else. ``gateway`` is what the gateway did, None without one.
     """
 
     status: str
     detail: Detail
     exit: Exit | None
-    image_id: str
     started: str
     finished: str
     final: bool = False
-    services: Mapping[str, str] = field(default_factory=dict)
     gateway: GatewayFacts | None = None
     fault: Fault = "platform"
 
@@ -112,8 +109,7 @@ def evaluate(
     started = now()
     task = evaluator.task
     (staging / "logs").mkdir()
-    services = {name: str(data_digest(service)) for name, service in with_data(task).items()}
-    work = _Work(evaluator, dataset, scenario, run, services, engine, attempt_id, staging, cancelled)
+    work = _Work(evaluator, dataset, scenario, run, engine, attempt_id, staging, cancelled)
     shares = evaluator.default and task.evaluation_gateway is None
     with work.in_a_room(rooms) if shares else work.alone() as (ended, room):
         status, detail, fault, final = _judge(ended, staging, task)
@@ -122,9 +118,7 @@ def evaluate(
     if status == "error":
         for name in RESULTS:
             (staging / name).unlink(missing_ok=True)
-    return Evaluated(
-        status, detail, ended.exit, evaluator.image.id, started, now(), final, services, ended.facts, fault
-    )
+    return Evaluated(status, detail, ended.exit, started, now(), final, ended.facts, fault)
 
 
 def proof(
@@ -145,10 +139,7 @@ def proof(
         folder.mkdir()
         (folder / task.output).touch()
         run = RunFiles(folder, task.output)
-        services = {name: str(data_digest(service)) for name, service in with_data(task).items()}
-        work = _Work(
-            evaluator, dataset, scenario, run, services, engine, attempt_id, staging, lambda: False, "prove"
-        )
+        work = _Work(evaluator, dataset, scenario, run, engine, attempt_id, staging, lambda: False, "prove")
         with work.in_a_room(None) as (ended, _):
             broken = _broken(ended.exit, task)
         said, why = ((staging / "logs" / f"{name}.log").read_bytes() for name in ("stdout", "stderr"))
@@ -171,13 +162,12 @@ class _Ended(NamedTuple):
 
 @dataclass(frozen=True)
 class _Work:
-    """One evaluation, as it is handed to the engine; see :func:`evaluate`. ``services`` are the digests of their data."""
+    """One evaluation, as it is handed to the engine; see :func:`evaluate`."""
 
     evaluator: Evaluator
     dataset: Dataset
     scenario: str
     run: RunFiles
-    services: Mapping[str, str]
     engine: Engine
     attempt_id: str
     staging: Path
@@ -189,16 +179,23 @@ class _Work:
         """Run the platform's evaluator in a room, which is nobody else's until the context is left."""
         task, image = self.evaluator.task, self.evaluator.image
         limits, digests = task.evaluator_limits, self.evaluator.digests[self.dataset.id]
-        given = self._most() + 4 * MIB
+        given = most_handed(task, self.run) + 4 * MIB
 
         def furnish(session: Session) -> Room:
-            spec = ContainerSpec("evaluator", image, None, limits, tuple(self._shown()))
+            mounts = shown(self.evaluator, self.dataset, self.engine)
+            spec = ContainerSpec("evaluator", image, None, limits, tuple(mounts))
             return session.room(spec, given=given)
 
         with ExitStack() as stack:
             room = stack.enter_context(
                 (rooms or stack.enter_context(Rooms(self.engine))).lend(
-                    (image.id, limits, given, *sorted(digests.items()), *sorted(self.services.items())),
+                    (
+                        image.id,
+                        limits,
+                        given,
+                        *sorted(digests.items()),
+                        *sorted(self.evaluator.services.items()),
+                    ),
                     furnish,
                     attempt_id=self.attempt_id,
                     visibility=self.dataset.visibility,
@@ -239,7 +236,8 @@ class _Work:
             box = session.output_volume("in", bytes=size + 4 * MIB, inodes=len(files) + 16)
             session.copy_in(box, files)
             out = session.output_volume("out", bytes=limits.output, inodes=MAX_RESULTS)
-            mounts = [Mount(box, "/in"), *self._shown(), Mount(out, "/out", read_only=False)]
+            data = shown(self.evaluator, self.dataset, self.engine)
+            mounts = [Mount(box, "/in"), *data, Mount(out, "/out", read_only=False)]
             gateway = _gateway(session, self.evaluator)
             try:
                 if gateway is not None:
@@ -264,36 +262,38 @@ class _Work:
             )
         yield _Ended(exit_, collected.files, gone, facts), None
 
-    def _most(self) -> int:
-        """How many bytes of a run's files the evaluator is given at most."""
-        return self.evaluator.task.limits.output + (RECORDS if self.run.records else 0)
-
     def _files(self, given: str, output: str) -> dict[str, Path | bytes]:
         """The request and the run's files, which the evaluator finds in its folder ``given``."""
         task, run = self.evaluator.task, self.run
         asked = request(
             task, self.dataset, self.scenario, run.name, records=run.records, given=given, output=output
         )
-        files = files_for_evaluator(run.folder, run.name, self._most())
+        files = files_for_evaluator(run.folder, run.name, most_handed(task, run))
         return {REQUEST: json.dumps(asked).encode(), **{f"run/{name}": path for name, path in files.items()}}
 
-    def _shown(self) -> list[Mount]:
-        """The data that an evaluator is shown: the whole inputs, the truths, and the data of services, by their digests."""
-        dataset, digests = self.dataset, self.evaluator.digests[self.dataset.id]
-        inputs = self.engine.data_volume(digests["inputs"], lambda: view_files(dataset))
-        truths = self.engine.data_volume(digests["truths"], lambda: folder_files(dataset.truths))
-        return [
-            Mount(inputs, "/inputs"),
-            Mount(truths, "/truths"),
-            *(
-                Mount(
-                    self.engine.data_volume(self.services[name], partial(folder_files, service.data)),
-                    f"{SERVICES}/{name}",
-                )
-                for name, service in with_data(self.evaluator.task).items()
-                if service.data is not None
-            ),
-        ]
+
+def most_handed(task: Task, run: RunFiles) -> int:
+    """How many bytes of a run's files the evaluator is given at most."""
+    return task.limits.output + (RECORDS if run.records else 0)
+
+
+def shown(evaluator: Evaluator, dataset: Dataset, engine: Filled) -> list[Mount]:
+    """The data that an evaluator is shown: the whole inputs, the truths, and the data of services, by their digests."""
+    digests = evaluator.digests[dataset.id]
+    inputs = engine.data_volume(digests["inputs"], lambda: view_files(dataset))
+    truths = engine.data_volume(digests["truths"], lambda: folder_files(dataset.truths))
+    return [
+        Mount(inputs, "/inputs"),
+        Mount(truths, "/truths"),
+        *(
+            Mount(
+                engine.data_volume(evaluator.services[name], partial(folder_files, service.data)),
+                f"{SERVICES}/{name}",
+            )
+            for name, service in with_data(evaluator.task).items()
+            if service.data is not None
+        ),
+    ]
 
 
 def _gateway(session: Session, evaluator: Evaluator) -> GatewayRoom | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.engines.base import Engine
@@ -11,6 +11,8 @@ from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Dataset, Task
 from runner.tasks.files import inputs_digest, truths_digest
+from runner.tasks.request import with_data
+from runner.tasks.services import data_digest
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Evaluator:
     default: bool
     digests: Mapping[str, Mapping[str, str]]  # dataset id -> {"inputs": …, "truths": …}
     gateway: GatewaySetup | None = None  # of a task whose evaluator may ask models
+    services: Mapping[str, str] = field(default_factory=dict)  # the digests of the data of services
 
     @classmethod
     def of(
@@ -60,7 +63,12 @@ class Evaluator:
                     f"The evaluator of {task.id} asks models through the gateway, a container of ours."
                 )
             gateway = GatewaySetup(engine.resolve(sidecars), replies)
-        return cls(task, image, task.evaluator_image is None, digests, gateway)
+        return cls(task, image, task.evaluator_image is None, digests, gateway, services_digests(task))
+
+
+def services_digests(task: Task) -> dict[str, str]:
+    """The digests of the data of a task's services that its evaluator sees, by their names. Raises E402."""
+    return {name: str(data_digest(service)) for name, service in with_data(task).items()}
 
 
 def no_sidecars(why: str) -> RunnerError:

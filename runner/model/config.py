@@ -80,7 +80,10 @@ class Config:
     meet (``RUNNER_WEB``; None: ``web`` in the data directory). ``news`` says how often the server tells what became of softwares on
     hidden data (``RUNNER_NEWS``, see :mod:`runner.work.news`). ``cluster`` is the address of the scheduler of a cluster on whose hosts
     software is executed (``RUNNER_CLUSTER``; None: on this machine), ``artefacts`` where files are laid down for them
-    (``RUNNER_ARTEFACTS``), ``certificates`` the folder with what proves who is who there (``RUNNER_CERTIFICATES``). ``origins`` are the names of the settings, each with where it comes from, in words.
+    (``RUNNER_ARTEFACTS``; what concerns hidden inputs in ``blinded_artefacts``, where that is set: ``RUNNER_BLINDED_ARTEFACTS``), ``certificates`` the
+    folder with what proves who is who there (``RUNNER_CERTIFICATES``). ``evaluation_cluster``, ``evaluation_artefacts`` and
+    ``evaluation_certificates`` (``RUNNER_EVALUATION_CLUSTER`` …) are the same of hosts that evaluate; without, that is done on this machine.
+    ``store_credentials`` is the file of what opens artefact stores (``RUNNER_STORE_CREDENTIALS``). ``origins`` are the names of the settings, each with where it comes from, in words.
     """
 
     root: Path
@@ -101,6 +104,11 @@ class Config:
     cluster: str | None = None
     artefacts: str | None = None
     certificates: Path | None = None
+    blinded_artefacts: str | None = None
+    evaluation_cluster: str | None = None
+    evaluation_artefacts: str | None = None
+    evaluation_certificates: Path | None = None
+    store_credentials: Path | None = None
 
     @property
     def exchange(self) -> Path:
@@ -189,6 +197,11 @@ def load(
         cluster=found.value("cluster", "RUNNER_CLUSTER", None),
         artefacts=found.value("artefacts", "RUNNER_ARTEFACTS", None),
         certificates=found.path("certificates", "RUNNER_CERTIFICATES"),
+        blinded_artefacts=found.value("blinded_artefacts", "RUNNER_BLINDED_ARTEFACTS", None),
+        evaluation_cluster=found.value("evaluation_cluster", "RUNNER_EVALUATION_CLUSTER", None),
+        evaluation_artefacts=found.value("evaluation_artefacts", "RUNNER_EVALUATION_ARTEFACTS", None),
+        evaluation_certificates=found.path("evaluation_certificates", "RUNNER_EVALUATION_CERTIFICATES"),
+        store_credentials=found.path("store_credentials", "RUNNER_STORE_CREDENTIALS"),
         origins=tuple(found.origins.items()),
     )
 

@@ -1,6 +1,6 @@
 """A cluster on this machine: a real scheduler and real hosts as processes, each host with a scripted engine, by TLS on loopback.
 
-``python -m tests.worlds.cluster NAME SCHEDULER ARTEFACTS FOLDER CERTIFICATES`` is one of the hosts.
+``python -m tests.worlds.cluster NAME SCHEDULER ARTEFACTS FOLDER CERTIFICATES ROLE`` is one of the hosts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from runner.engines.fake import FakeEngine, Mounts
 from runner.execution.cluster.artefacts import Artefacts
@@ -22,10 +22,15 @@ from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.host import Station
 from runner.execution.cluster.members import work
+from runner.execution.cluster.order import Role
 from runner.model.errors import PlatformError
+from tests.runner.execution.test_pool import EVALUATOR, evaluator
 
 ROOT = Path(__file__).parents[2]
 GO = "go"  # a file in the folder of the world: softwares that wait go on when it is there
+HOLD = (
+    "hold"  # the same, the other way round, for evaluators: they wait while it is there and the other is not
+)
 
 
 def good(mounts: Mounts, out: Path) -> None:
@@ -33,31 +38,40 @@ def good(mounts: Mounts, out: Path) -> None:
     out.joinpath("run.txt").write_text("1 Q0 d 1 1.0 tag\n")
 
 
-def waiting(folder: Path) -> object:
-    """A software that says that it has begun and waits until the world lets it go on, or it is stopped."""
+def waiting(folder: Path, then: Callable[[Mounts, Path], None] = good) -> Callable[[Mounts, Path], None]:
+    """A software that says that it has begun and waits until the world lets it go on, or it is stopped; it does something ``then``."""
 
     def script(mounts: Mounts, out: Path) -> None:
         (folder / f"begun-{os.getpid()}-{time.monotonic_ns()}").touch()
         while not (folder / GO).exists() and not mounts.stopped.wait(0.05):
             pass
-        good(mounts, out)
+        then(mounts, out)
 
     return script
 
 
-def scripts(folder: Path) -> dict[str, object]:
+def holding(folder: Path) -> Callable[[Mounts, Path], None]:
+    """An evaluator, which waits where the world holds evaluators."""
+
+    def script(mounts: Mounts, out: Path) -> None:
+        (waiting(folder, evaluator) if (folder / HOLD).exists() else evaluator)(mounts, out)
+
+    return script
+
+
+def scripts(folder: Path) -> Mapping[str, object]:
     """What the softwares of tests do at hosts, by the names of their images."""
     slow = {f"team{n}/slow": waiting(folder) for n in range(8)}
     slow |= {f"team{n}/sick": good for n in range(2)}
-    return {f"team{n}/one": good for n in range(8)} | slow
+    return {f"team{n}/one": good for n in range(8)} | slow | {EVALUATOR: holding(folder)}
 
 
 class Cluster:
     """The world: ``address`` and ``certificates`` are what a coordinator needs, ``artefacts`` is the address of the store."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, role: str = "software") -> None:
         folder.mkdir()
-        self.folder = folder
+        self.folder, self.role = folder, role
         (folder / "store").mkdir()
         self.artefacts = f"file://{folder / 'store'}"
         make(folder / "tls", ["127.0.0.1"])
@@ -68,8 +82,8 @@ class Cluster:
     @property
     def settings(self) -> dict[str, Any]:
         """What a configuration says of it."""
-        places = {"cluster": self.address, "artefacts": self.artefacts}
-        return places | {"certificates": self.certificates}
+        places = {"cluster": self.address, "artefacts": self.artefacts, "certificates": self.certificates}
+        return {("" if self.role == "software" else "evaluation_") + name: at for name, at in places.items()}
 
     def start_scheduler(self) -> None:
         """Start it, at the address that it had before."""
@@ -81,7 +95,7 @@ class Cluster:
         """Start a host, which is there when this returns."""
         own = self.folder / name
         own.mkdir(exist_ok=True)
-        places = [self.address, self.artefacts, str(own), str(self.certificates)]
+        places = [self.address, self.artefacts, str(own), str(self.certificates), self.role]
         self._start(name, ["-m", "tests.worlds.cluster", name, *places])
         self._said(name, "takes")
 
@@ -100,6 +114,7 @@ class Cluster:
             "1",
         ]
         command += ["--certificates", str(self.certificates), "--state", str(self.folder / name)]
+        command += ["--evaluations"] if self.role == "evaluations" else []
         self._start(name, command, DOCKER_HOST=docker_host)
         self._said(name, "takes")
 
@@ -121,9 +136,13 @@ class Cluster:
         """Let softwares go on."""
         (self.folder / GO).touch()
 
+    def hold(self) -> None:
+        """Have evaluators wait until they may go on."""
+        (self.folder / HOLD).touch()
+
     def forget(self) -> None:
         """Forget what earlier softwares did: those that wait do so again."""
-        for path in (self.folder / GO, *self.folder.glob("begun-*")):
+        for path in (self.folder / GO, self.folder / HOLD, *self.folder.glob("begun-*")):
             path.unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -160,9 +179,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, *hosts: str) -> Iterator[Cluster]:
-    """A scheduler and hosts of those names, until the context ends."""
-    world = Cluster(folder)
+def cluster(folder: Path, *hosts: str, role: str = "software") -> Iterator[Cluster]:
+    """A scheduler and hosts of those names, for that, until the context ends."""
+    world = Cluster(folder, role)
     try:
         world.start_scheduler()
         for name in hosts:
@@ -172,15 +191,16 @@ def cluster(folder: Path, *hosts: str) -> Iterator[Cluster]:
         world.close()
 
 
-def _host(name: str, address: str, artefacts: str, folder: Path, certificates: Path) -> None:
+def _host(name: str, address: str, artefacts: str, folder: Path, certificates: Path, role: Role) -> None:
     gone = PlatformError("the container engine is gone", code="E301")
-    script = scripts(folder.parent)
+    script = dict(scripts(folder.parent))
     if name == "h1":
         script |= {f"team{n}/sick": gone for n in range(2)}  # what starts them fails
     store, engine = Artefacts(artefacts), FakeEngine(script)  # type: ignore[arg-type]
-    station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2)
+    station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2, role=role)
     work(station, address, certificates, lambda text: print(text, file=sys.stderr, flush=True))
 
 
 if __name__ == "__main__":
-    _host(*sys.argv[1:4], Path(sys.argv[4]), Path(sys.argv[5]))
+    name_, address_, store_, folder_, certificates_, role_ = sys.argv[1:]
+    _host(name_, address_, store_, Path(folder_), Path(certificates_), cast(Role, role_))

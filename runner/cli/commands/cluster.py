@@ -12,9 +12,11 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app, group
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.execution.cluster.host import Station
+    from runner.execution.cluster.stores import Stores
 
 cluster = group(
     "cluster", "Hosts on which software is executed: their certificates, and what brings them together."
@@ -57,29 +59,47 @@ def worker(
     label: Annotated[
         list[str] | None, typer.Option("--label", help="A word about this host; may be given several times.")
     ] = None,
+    blinded: Annotated[
+        str | None,
+        typer.Option(
+            "--blinded-artefacts",
+            envvar="RUNNER_BLINDED_ARTEFACTS",
+            help="The store of what concerns hidden data, where that is another one; without it, public data only.",
+        ),
+    ] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(
+            "--store-credentials", envvar="RUNNER_STORE_CREDENTIALS", help="File of what opens the stores."
+        ),
+    ] = None,
+    evaluations: Annotated[
+        bool, typer.Option("--evaluations", help="Evaluate, and execute no software: this host sees truths.")
+    ] = False,
 ) -> None:
-    """Execute software on this machine for a coordinator elsewhere, until it is ended: what runs then is done first."""
+    """Work on this machine for a coordinator elsewhere, until it is ended: what runs then is done first."""
     from runner.execution.cluster.line import check_address, check_installed
     from runner.execution.cluster.members import work
+    from runner.execution.cluster.stores import Stores, store_at
 
     check_installed()
     check_address(scheduler, certificates)
-    station = _station(
-        name or platform.node(), artefacts, state.absolute(), jobs, keep * GIB, tuple(label or ())
-    )
+    stores = Stores(store_at(artefacts, credentials), store_at(blinded, credentials) if blinded else None)
+    station = _station(name or platform.node(), stores, state.absolute(), keep * GIB)
+    station.steps, station.labels = jobs, tuple(label or ())
+    station.role = "evaluations" if evaluations else "software"
     try:
         work(station, scheduler, certificates, output.say)
     finally:
+        station.close()
         station.engine.close()
 
 
-def _station(
-    name: str, artefacts: str, state: Path, jobs: int | None, keep: int, labels: tuple[str, ...]
-) -> Station:
+def _station(name: str, stores: Stores, state: Path, keep: int) -> Station:
     """This machine as a host. Raises E301, E302, E304 and E305 where its engine cannot run software as it has to be run."""
-    from runner.execution.cluster.artefacts import Artefacts
     from runner.execution.cluster.cache import Cache
-    from runner.execution.cluster.host import SCRATCH, Station
+    from runner.execution.cluster.carrying import SCRATCH
+    from runner.execution.cluster.host import Station
     from runner.model.config import Config
     from runner.model.errors import disk_error
     from runner.provision.engine import open_engine
@@ -92,14 +112,14 @@ def _station(
     for left in state.glob(f"{SCRATCH}*"):  # of a worker that was killed
         shutil.rmtree(left, ignore_errors=True)
     config = Config(root=state, home=state, truths=None, engine=os.environ.get("DOCKER_HOST") or None)
-    store = Artefacts(artefacts)
     engine = open_engine(config, output.say)
     engine.require()
-    images(engine)  # what software is given and writes is kept by a container of ours
+    ours = images(engine)  # what software is given and writes is kept by a container of ours
     gone = engine.reap()
     if gone:
         output.say(f"removed what an earlier worker left: {len(gone)}")
-    return Station(name, engine, store, Cache(state / "cache", store, keep), jobs, labels)
+    cache, own = Cache(state / "cache", stores.open, keep), tuple(image.id for image in ours.values())
+    return Station(name, engine, stores.open, cache, blinded=stores.blinded, images=own)
 
 
 @cluster.command(
@@ -127,28 +147,34 @@ def scheduler(
 def show(as_json: options.JsonOption = False) -> None:
     """Show the hosts that are there, what they have and are at, and why one is given no work."""
     from runner.engines.sandbox import sandbox_digest
-    from runner.execution.cluster.artefacts import Artefacts
-    from runner.execution.cluster.joining import unfit
+    from runner.execution.cluster.joining import Wanted, unfit
     from runner.execution.cluster.line import hosts_now
+    from runner.execution.cluster.places import places
 
-    where = context.config()
-    found, problems = hosts_now(where)
+    where, rows = context.config(), []
+    if not (found := places(where)):
+        raise RunnerError(
+            "E101", "no cluster is named", fix="name its scheduler: RUNNER_CLUSTER=tls://HOST:8786"
+        )
     sandbox = sandbox_digest(context.machine(where).own_profile())
-    store = Artefacts(where.artefacts or "")
-    rows = [
-        {"address": address, "why_not": unfit(said, sandbox, store), **said}
-        for address, said in sorted(found.items())
-    ]
-    for problem in problems:
-        output.say(problem)
+    for place in found:
+        wanted = Wanted(place.role, sandbox, place.stores(where.store_credentials))
+        hosts, problems = hosts_now(place.address, place.certificates)
+        rows += [
+            {"address": address, "why_not": unfit(said, wanted), **said, "cluster": place.role}
+            for address, said in sorted(hosts.items())
+        ]
+        for problem in problems:
+            output.say(problem)
     if as_json:
         output.as_json(rows)
         return
     output.table(
-        ["Host", "Address", "Processors", "Memory", "At work", "Kept", "Given work"],
+        ["Host", "For", "Address", "Processors", "Memory", "At work", "Kept", "Given work"],
         [
             [
                 str(row.get("name", "")),
+                row["cluster"],
                 row["address"],
                 str(row.get("cpus", "")),
                 _gib(row.get("memory")),

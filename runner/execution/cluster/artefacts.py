@@ -17,7 +17,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 from runner.model.config import without_secrets
 from runner.model.errors import PlatformError
@@ -59,14 +61,18 @@ def patiently(do: Callable[[], T], stopping: Callable[[], bool]) -> T:
 
 
 class Artefacts:
-    """The store at an address. Used by several threads. Raises E313 where it cannot be read or written."""
+    """The store at an address, with the ``options`` of its file system. Used by several threads.
 
-    def __init__(self, address: str) -> None:
+    Raises E313 where it cannot be read or written; no error says anything of what is secret in address and options.
+    """
+
+    def __init__(self, address: str, options: Mapping[str, Any] = MappingProxyType({})) -> None:
         from fsspec.core import url_to_fs
 
         self.address, self.place = address, without_secrets(address)
-        with _answering(address):
-            self._fs, self._root = url_to_fs(address)
+        self._secrets = _secrets(address, options)
+        with self._answering():
+            self._fs, self._root = url_to_fs(address, **options)
 
     def put(self, path: Path) -> Content:
         """Bring a file; one that is there already is not sent again. Returns its digest and size."""
@@ -85,7 +91,7 @@ class Artefacts:
 
     def has(self, content: Content) -> bool:
         """Whether a content is there, as far as its size tells."""
-        with _answering(self.address):
+        with self._answering():
             try:
                 return bool(self._fs.info(self._place(content.sha256))["size"] == content.size)
             except FileNotFoundError:
@@ -97,7 +103,7 @@ class Artefacts:
 
     def get_bytes(self, content: Content) -> bytes:
         """A content as bytes. Raises as :meth:`fetch`."""
-        with _answering(self.address), self._fs.open(self._place(content.sha256), "rb") as stream:
+        with self._answering(), self._fs.open(self._place(content.sha256), "rb") as stream:
             data = bytes(stream.read(content.size + 1))
         if (hashlib.sha256(data).hexdigest(), len(data)) != content:
             raise _another(self._place(content.sha256))
@@ -116,7 +122,7 @@ class Artefacts:
 
     def delivered(self, home: str) -> list[str]:
         """The attempts that were delivered whole under names that begin with ``home`` and a slash: what is behind it, sorted."""
-        with _answering(self.address):
+        with self._answering():
             self._fs.invalidate_cache()
             found = self._fs.glob(f"{self._root}/attempts/{home}/*/{MANIFEST}")
         return sorted(str(path).rsplit("/", 2)[-2] for path in found)
@@ -124,7 +130,7 @@ class Artefacts:
     def manifest(self, name: str, key: bytes) -> dict[str, Any]:
         """What a host says that it delivered, who had the ``key``: unchecked but for being a JSON object of bounded size. Raises E313."""
         place = self._attempt(name, MANIFEST)
-        with _answering(self.address):
+        with self._answering():
             self._plain_file(place)
             with self._fs.open(place, "rb") as stream:
                 data = stream.read(MAX_JSON + 1)
@@ -144,10 +150,25 @@ class Artefacts:
 
     def forget(self, name: str) -> None:
         """Remove what was delivered under a name, or half of it; nothing where there is nothing."""
-        with _answering(self.address):
+        with self._answering():
             folder = f"{self._root}/attempts/{name}"
             if self._fs.exists(folder):
                 self._fs.rm(folder, recursive=True)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Turn whatever a file system of fsspec raises into E313."""
+        try:
+            yield
+        except PlatformError:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised again, without what is secret
+            what = f"the artefact store {self.place} cannot be used"
+            why = f"{type(error).__name__}: {error}"
+            for secret in self._secrets:
+                why = why.replace(secret, "…")
+            fix = "see that it is there, and that this machine may read and write it"
+            raise PlatformError(what, why=why[:500], fix=fix, code="E313") from None
 
     def _plain_file(self, place: str) -> None:
         """Nobody waits at a pipe that was laid down in a folder."""
@@ -169,7 +190,7 @@ class Artefacts:
     def _writing(self, place: str) -> Iterator[Any]:
         """A file that is there as a whole or not at all."""
         part = f"{place}.{secrets.token_hex(4)}"
-        with _answering(self.address):
+        with self._answering():
             self._fs.makedirs(place.rpartition("/")[0], exist_ok=True)
             with self._fs.open(part, "wb") as stream:
                 yield stream
@@ -178,9 +199,9 @@ class Artefacts:
     def _read(self, place: str, content: Content, target: Path) -> None:
         digest, left = hashlib.sha256(), content.size
         try:
-            with _answering(self.address):
+            with self._answering():
                 self._plain_file(place)
-            with _answering(self.address), self._fs.open(place, "rb") as source, target.open("xb") as to:
+            with self._answering(), self._fs.open(place, "rb") as source, target.open("xb") as to:
                 while left >= 0 and (piece := source.read(min(_PIECE, left + 1))):
                     left -= len(piece)
                     digest.update(piece)
@@ -192,18 +213,22 @@ class Artefacts:
             raise
 
 
-@contextmanager
-def _answering(address: str) -> Iterator[None]:
-    """Turn whatever a file system of fsspec raises into E313."""
-    try:
-        yield
-    except PlatformError:
-        raise
-    except Exception as error:
-        what = f"the artefact store {without_secrets(address)} cannot be used"
-        why = f"{type(error).__name__}: {error}"
-        fix = "see that it is there, and that this machine may read and write it"
-        raise PlatformError(what, why=why[:500], fix=fix, code="E313") from error
+def _secrets(address: str, options: Mapping[str, Any]) -> list[str]:
+    """What must not be repeated: the user's part of an address and what is behind ``?``, and every text in options; longest first."""
+    rest = address.partition("://")[2]
+    before, at, _ = rest.rpartition("@")
+    found = {before, before.rpartition(":")[2], rest.partition("?")[2]} if at or "?" in rest else set()
+    waiting: list[Any] = [options]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one
+        elif isinstance(one, str | bytes):
+            found.add(one if isinstance(one, str) else one.decode("utf-8", "replace"))
+    found |= {unquote(one) for one in found} | {quote(one, safe="") for one in found}
+    return sorted((one for one in found if len(one) > 3), key=len, reverse=True)
 
 
 def _proof(text: str, key: bytes) -> str:

@@ -29,8 +29,9 @@ class Cache:
             part.unlink()
 
     @contextmanager
-    def using(self, content: Content) -> Iterator[Path]:
-        """The file of a content, which stays as long as the context lasts. One that was damaged is fetched again.
+    def using(self, content: Content, store: Artefacts | None = None) -> Iterator[Path]:
+        """The file of a content, which stays as long as the context lasts. One that was damaged is fetched again, from another
+        ``store`` than the usual one where it is given.
 
         Raises E306 when the disk is full, and E313.
         """
@@ -39,7 +40,7 @@ class Cache:
             fetching = self._fetching[content.sha256]
         try:
             with fetching:  # once, for all who want it now
-                path = self._file(content)
+                path = self._file(content, store or self._artefacts)
             yield path
         finally:
             with self._lock:
@@ -58,7 +59,7 @@ class Cache:
                 found.append((facts.st_mtime, facts.st_size, path))
         return found
 
-    def _file(self, content: Content) -> Path:
+    def _file(self, content: Content, store: Artefacts) -> Path:
         path = self.folder / content.sha256
         try:
             if path.is_file() and file_sha256(path) == content.sha256:
@@ -66,7 +67,7 @@ class Cache:
                 return path
             self._make_room(content.size)
             part = path.with_name(f"{content.sha256}.{secrets.token_hex(4)}.part")
-            self._artefacts.fetch(content, part)
+            store.fetch(content, part)
             part.replace(path)
         except OSError as error:
             raise disk_error("the cache of this host cannot be used", error) from error

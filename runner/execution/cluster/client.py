@@ -96,7 +96,7 @@ class Orders:
 
     def _begin(self, wish: dict[str, Any]) -> None:
         name, host = wish["name"], wish["host"]
-        message = json.dumps({key: wish[key] for key in ("name", "order", "key")}).encode()
+        message = json.dumps({key: wish[key] for key in ("name", "order", "key", "hidden")}).encode()
         # Once, there, and never again by Dask: who repeats it is the coordinator, as another attempt.
         future = self._client.submit(
             at_host.perform,

@@ -1,12 +1,11 @@
-"""Steps done by hosts of a cluster: software is executed there, and everything else on the coordinator's machine.
+"""Steps done by hosts of a cluster: those of its duty, and all others by whom there is besides.
 
-Truths never travel: runs are evaluated here. A host is ordered one attempt at a time; what it delivers is taken in once, and
-what was lost with it begins anew as another attempt.
+A host is ordered one attempt or evaluation at a time; what it delivers is taken in once, and what was lost with it begins anew as
+another one.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,33 +15,25 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import schemas
+from runner.engines.base import Engine
 from runner.engines.sandbox import sandbox_digest
-from runner.execution.attempt import first_cases
+from runner.execution.attempt import Stop
 from runner.execution.cluster.artefacts import Artefacts, Mismatch, patiently
-from runner.execution.cluster.joining import host_of, named, unfit
-from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.line import Line, check_line
-from runner.execution.cluster.order import Bringing, Order, OrderedImage
-from runner.execution.cluster.taking import take_in
+from runner.execution.cluster.duties import Duty, Prepared
+from runner.execution.cluster.joining import Wanted, host_of, named, unfit
+from runner.execution.cluster.keys import key_for
+from runner.execution.cluster.line import Line
 from runner.execution.executors.base import Host, Lost, Result
-from runner.execution.executors.local import LocalExecutor
-from runner.execution.job import Job
-from runner.execution.lock import asked_workflow
+from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
-from runner.model.config import Config
 from runner.model.errors import CODES, PlatformError, RunnerError
-from runner.records.archive import Attempt
-from runner.records.contents import Content
-from runner.records.staging import Staging
-from runner.submissions.kept import take_image
-from schemas.files import scratch_folder
+from runner.records.archive import Attempt, Evaluation
 
 WAIT = 60.0  # seconds without any host of the cluster after which runs that need one are given up
 SENDING = 4  # attempts that are prepared or taken in at once
 ENDING = 60.0  # seconds for which hosts are waited for when everything ends
 SETTLING = 5.0  # seconds after a host came or went in which others may
-LATE = 1800.0  # seconds that an attempt may take beside the software itself: data and image are fetched, and what it wrote is delivered
 # What is the matter with a host, not with what it was to do: its engine, or its images.
 SICK = frozenset({"E301", "E302", "E304", "E311"})
 # What another host may have: other walls, room on the disk, a way to the store, an engine that does it.
@@ -51,24 +42,21 @@ ELSEWHERE = frozenset({"E303", "E305", "E306", "E313"})
 
 @dataclass(frozen=True)
 class _Begun:
-    """An attempt that a host was ordered to make."""
+    """A step that a host was ordered to do."""
 
-    name: str
     planned: Planned
     host: Host
-    job: Job
-    staging: Staging
-    needs: frozenset[str]
+    step: Prepared
     until: float  # by the steady clock: then it is given up
 
 
 class ClusterExecutor:
-    """Hosts of a cluster, and this machine for what must not leave it.
+    """Hosts of a cluster, and others for what they do not do.
 
     Args:
-        local: This machine.
+        rest: This machine, or another cluster and this machine.
+        duty: What the hosts are for.
         line: The line to the scheduler.
-        artefacts: Where files are laid down for the hosts.
         say: Told what goes wrong with hosts.
         wait: Seconds for which hosts are waited for.
         only: The name or address of the one host that is given work; None: all that are fit.
@@ -78,38 +66,38 @@ class ClusterExecutor:
 
     def __init__(
         self,
-        local: LocalExecutor,
+        rest: LocalExecutor | ClusterExecutor,
+        duty: Duty,
         line: Line,
-        artefacts: Artefacts,
         *,
         say: Callable[[str], None] = lambda _: None,
         wait: float = WAIT,
         only: str | None = None,
     ) -> None:
-        self.local, self.line, self.artefacts = local, line, artefacts
-        self.workspace, self.stop = local.workspace, local.stop
-        self._say, self._bringing, self._wait, self._only = say, Bringing(artefacts), wait, only
-        self._key = key_of(self.workspace.store.archive)
-        self._home = home_of(self._key)
-        self._sandbox = sandbox_digest(local.engine.info().seccomp)
-        self._archives: dict[str, Content] = {}  # image -> its archive in the store
+        self.rest, self.duty, self.line = rest, duty, line
+        self.engine: Engine = rest.engine
+        self.workspace: Workspace = rest.workspace
+        self.stop: Stop = rest.stop
+        self.results: Results = rest.results
+        self._say, self._wait, self._only = say, wait, only
+        self._wanted = Wanted(duty.role, sandbox_digest(rest.engine.info().seccomp), duty.stores)
         self._hosts: dict[str, Host] = {}  # by address
         self._changed = time.monotonic()  # when hosts came or went the last time
         self._sick: set[str] = set()  # addresses of hosts whose engine or disk failed
         self._refused: dict[str, str] = {}  # address -> why it is given no work
-        self._left: list[str] = []  # what hosts delivered to a coordinator that was killed
+        self._left: list[tuple[Artefacts, str]] = []  # what hosts delivered to a coordinator that was killed
         self._begun: dict[str, _Begun] = {}
-        self._stopped: set[str] = set()
-        self._results = local.results
+        self._stopped: set[tuple[str, bool]] = set()  # what hosts were told to end, and whether to drop it
         self._sending = ThreadPoolExecutor(SENDING, thread_name_prefix="sending")
         self._taking = ThreadPoolExecutor(SENDING, thread_name_prefix="taking")
         self._closed = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        self._left = self._delivered()
-        self.local.__enter__()
-        self.line.start(self._told, self._home)
+        stores = self.duty.stores.all()
+        self._left = [(store, name) for store in stores for name in store.delivered(self.duty.home)]
+        self.rest.__enter__()
+        self.line.start(self._told, self.duty.home)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -118,124 +106,85 @@ class ClusterExecutor:
             self._taking.shutdown(wait=True)
             self.line.close()
         finally:
-            self.local.__exit__(*error)
+            self.rest.__exit__(*error)
 
     def hosts(self) -> Sequence[Host]:
-        """This machine, and those of the cluster that are there."""
+        """Those of the cluster that are there, and the others."""
         with self._lock:
-            return (self.local.host, *self._hosts.values())
+            return (*self.rest.hosts(), *self._hosts.values())
 
     def takes(self, host: Host, planned: Planned) -> bool:
-        """Software is executed in the cluster; interactive software, run files and evaluations stay here."""
-        return (host is not self.local.host) == self._travels(planned)
+        """The hosts of the cluster do what is their duty, and no others do that."""
+        if not self.duty.travels(planned):
+            return host.role != self.duty.role and self.rest.takes(host, planned)
+        public = self.workspace.tasks[planned.run.submission.task].datasets[planned.run.dataset]
+        return host.role == self.duty.role and (host.hidden or public.visibility == "public")
 
     def expects(self, waiting: Sequence[Planned]) -> bool:
         """Whether a host may still come: for a while where there is none, and a moment after one came or went."""
         with self._lock:
             wait = SETTLING if self._hosts else self._wait
             soon = time.monotonic() - self._changed < wait
-        return soon and any(map(self._travels, waiting))
+        return (soon and any(map(self.duty.travels, waiting))) or self.rest.expects(waiting)
 
     def begin(self, planned: Planned, host: Host) -> None:
         """See :class:`Executor`."""
-        if host is self.local.host:
-            self.local.begin(planned, host)
-        else:
+        if host.role == self.duty.role:
             self._sending.submit(self._order, planned, host)
+        else:
+            self.rest.begin(planned, host)
 
     def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
         """See :class:`Executor`."""
         self._stop_cancelled()
-        try:
-            return self._results.get(timeout=timeout)
-        except queue.Empty:
-            return None
-
-    def _travels(self, planned: Planned) -> bool:
-        return travels(self.workspace, planned)
+        return self.rest.ended(timeout)
 
     def _order(self, planned: Planned, host: Host) -> None:
         """In a thread: bring what a host needs and order it. Whatever happens comes back as a result."""
         try:
-            begun, order = patiently(lambda: self._prepared(planned, host), self._stopping)
+            step = patiently(lambda: self._prepared(planned, host), self._stopping)
             try:
-                if (left := self._taken_over(begun)) is not None:
-                    self._results.put((planned, left))
+                if (left := self._taken_over(step)) is not None:
+                    self.results.put((planned, left))
                     return
                 with self._lock:
                     if self._closed:
                         raise KeyboardInterrupt
-                    self._begun[begun.name] = begun
+                    self._begun[step.name] = _Begun(planned, host, step, time.monotonic() + step.seconds)
             except BaseException:
-                self.workspace.store.archive.discard(begun.staging)
+                self.workspace.store.archive.discard(step.staging)
                 raise
-            host.holds |= begun.needs
-            self.line.begin(begun.name, host.name, order, key_for(self._key, begun.name))
+            host.holds |= step.needs
+            hidden = step.store is not self.duty.stores.open
+            self.line.begin(
+                step.name, host.name, step.order, key_for(self.duty.key, step.name), hidden=hidden
+            )
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
-            self._results.put((planned, error))
+            self.results.put((planned, error))
 
-    def _prepared(self, planned: Planned, host: Host) -> tuple[_Begun, Content]:
-        """An attempt that is begun here, and its order in the store with everything that it needs."""
+    def _prepared(self, planned: Planned, host: Host) -> Prepared:
         if self._stopping():
             raise KeyboardInterrupt
-        job = planned.job or self.workspace.job(planned.run)
-        self.workspace.check_current(job)
-        first = first_cases(job)
-        data, image = self._bringing.data(job, first), self._image(planned, job)
-        archive = self.workspace.store.archive
-        staging = archive.begin(job.task.id, job.run_id)
-        try:
-            name = f"{self._home}/{staging.path.name}"
-            order = self.artefacts.put_bytes(Order(name, staging.number, job, first, image, data).dump())
-        except BaseException:
-            archive.discard(staging)
-            raise
-        longest = job.limits.wall_clock * (1 if first is None else 2) + LATE
-        needs = frozenset({image.id, *data})
-        return _Begun(name, planned, host, job, staging, needs, time.monotonic() + longest), order
+        return self.duty.prepare(planned, host)
 
     def _stopping(self) -> bool:
         return self._closed or self.stop.stopping()
 
-    def _take(self, name: str, begun: _Begun, host: str = "") -> Attempt:
-        archive = self.workspace.store.archive
-        return take_in(
-            self.artefacts, name, key_for(self._key, name), begun.staging, archive, begun.job, host
-        )
-
-    def _taken_over(self, begun: _Begun) -> Attempt | None:
-        """The attempt of that run and number that was delivered to a coordinator which was killed before it took it in."""
-        mine = begun.staging.path.name.rpartition("~")[0]
+    def _taken_over(self, step: Prepared) -> Attempt | Evaluation | None:
+        """What was delivered of that step to a coordinator which was killed before it took it in."""
+        mine = step.staging.path.name.rpartition("~")[0]
         found = None
-        for name in [left for left in self._left if left.rpartition("~")[0] == mine]:
-            if found is None:
+        for store, name in [one for one in self._left if one[1].rpartition("~")[0] == mine]:
+            if found is None and store is step.store:
                 try:
-                    found = self._take(f"{self._home}/{name}", begun)
+                    found = step.take(f"{self.duty.home}/{name}", "")
                 except Mismatch:
                     pass  # it is another one: the run is executed again
                 except PlatformError:
                     continue  # it cannot be read now, and stays
             with suppress(PlatformError):
-                self.artefacts.forget(f"{self._home}/{name}")
+                store.forget(f"{self.duty.home}/{name}")
         return found
-
-    def _image(self, planned: Planned, job: Job) -> OrderedImage:
-        """Where hosts get the image: from the registry that it came from, else from an archive that is made once."""
-        bundle = self.workspace.bundles[planned.run.submission.id]
-        image, engine = bundle.data["image"], self.local.engine
-        if digest := image.get("repo_digest"):
-            return OrderedImage(image["id"], repo_digest=digest)
-        with self._lock:
-            known = self._archives.get(image["id"])
-        if known is None:
-            found = take_image(engine, bundle)
-            assert found is not None, "batch software has an image"
-            with scratch_folder(self.workspace.store.archive.root.parent) as folder:
-                engine.save(found, folder / "image.tar")
-                known = self.artefacts.put(folder / "image.tar")
-            with self._lock:
-                self._archives[image["id"]] = known
-        return OrderedImage(image["id"], archive=known)
 
     def _told(self, what: dict[str, Any]) -> None:
         """By the line: hosts came or went, or an order ended."""
@@ -252,13 +201,13 @@ class ClusterExecutor:
         there = said if isinstance(said, dict) else {}
         if self._only is not None:
             there = named(there, self._only)
-        problems = {address: unfit(one, self._sandbox, self.artefacts) for address, one in there.items()}
+        problems = {address: unfit(one, self._wanted) for address, one in there.items()}
         with self._lock:
             for address in [known for known in self._hosts if known not in there]:
                 self._gone(address)
             for address, one in there.items():
                 if not problems[address] and address not in self._hosts and address not in self._sick:
-                    self._hosts[address] = host_of(address, one)
+                    self._hosts[address] = host_of(address, one, self._wanted)
                     self._changed = time.monotonic()
         for address, why in problems.items():
             if why and self._refused.get(address) != why:
@@ -273,30 +222,28 @@ class ClusterExecutor:
     def _end(self, begun: _Begun, what: dict[str, Any]) -> None:
         """In a thread: take in what was delivered, also by a host that was lost afterwards. Whatever happens comes back as a result."""
         result: Result | None = None
-        answer = what.get("answer")
+        answer, step = what.get("answer"), begun.step
         answer = answer if isinstance(answer, dict) else {}
         forget = True
         try:
-            if "delivered" in answer or (not answer and self._was_delivered(begun)):
-                result = patiently(lambda: self._take(begun.name, begun, begun.host.label), self._stopping)
+            if "delivered" in answer or (not answer and self._was_delivered(step)):
+                result = patiently(lambda: step.take(step.name, begun.host.label), self._stopping)
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
             result, forget = error, isinstance(error, Mismatch)
         try:
-            if not isinstance(result, Attempt):
-                self.workspace.store.archive.discard(begun.staging)
-            elif result.record(check=False)["verdict"]["name"] == "platform-error":
+            if not isinstance(result, Attempt | Evaluation):
+                self.workspace.store.archive.discard(step.staging)
+            elif self.duty.failed(result):
                 begun.host.avoid.add(begun.planned.run.id)
             if forget:
-                self.artefacts.forget(begun.name)
+                step.store.forget(step.name)
         except Exception as error:  # noqa: BLE001 - what is left lying about is swept by the next start
-            self._say(f"{begun.job.run_id}: {type(error).__name__} while tidying up")
-        self._results.put((begun.planned, result or self._without(begun, answer)))
+            self._say(f"{begun.planned.run.id}: {type(error).__name__} while tidying up")
+        self.results.put((begun.planned, result or self._without(begun, answer)))
 
-    def _was_delivered(self, begun: _Begun) -> bool:
-        return begun.staging.path.name in patiently(self._delivered, self._stopping)
-
-    def _delivered(self) -> list[str]:
-        return self.artefacts.delivered(self._home)
+    def _was_delivered(self, step: Prepared) -> bool:
+        found = patiently(lambda: step.store.delivered(self.duty.home), self._stopping)
+        return step.staging.path.name in found
 
     def _without(self, begun: _Begun, answer: dict[str, Any]) -> BaseException:
         """Why nothing came of an order."""
@@ -322,14 +269,15 @@ class ClusterExecutor:
         with self._lock:
             found, now = list(self._begun.values()), time.monotonic()
         for begun in found:
+            host, run, name, drop = begun.host, begun.planned.run.id, begun.step.name, self.stop.stopping()
             if now > begun.until:
-                self._say(f"{begun.host.label} says nothing of {begun.job.run_id} any more")
-                self.line.stop(begun.host.name, begun.name, drop=True)
-                begun.host.avoid.add(begun.planned.run.id)
-                self._told({"lost": begun.name})
-            elif begun.name not in self._stopped and self.stop.cancelled(begun.job.run_id):
-                self._stopped.add(begun.name)
-                self.line.stop(begun.host.name, begun.name, drop=self.stop.stopping())
+                self._say(f"{host.label} says nothing of {run} any more")
+                self.line.stop(host.name, name, drop=True)
+                host.avoid.add(run)
+                self._told({"lost": name})
+            elif (name, drop) not in self._stopped and self.stop.cancelled(run):
+                self._stopped.add((name, drop))
+                self.line.stop(host.name, name, drop=drop)
 
     def _end_all(self) -> None:
         """Have everything that is going on dropped, and wait until it is; what was delivered by then is taken in."""
@@ -343,27 +291,4 @@ class ClusterExecutor:
         with self._lock:
             left, self._begun = list(self._begun.values()), {}
         for begun in left:
-            self._taking.submit(self._end, begun, {"lost": begun.name})
-
-
-def over_hosts(
-    config: Config, local: LocalExecutor, say: Callable[[str], None], *, only: str | None = None
-) -> ClusterExecutor | None:
-    """The executor of a configuration that names a cluster, with all of its hosts or ``only`` one; None where it names none.
-
-    Raises E101, E313.
-    """
-    if config.cluster is None:
-        return None
-    check_line(config)
-    artefacts = Artefacts(config.artefacts or "")
-    line = Line(config.cluster, config.certificates, say)
-    return ClusterExecutor(local, line, artefacts, say=say, only=only)
-
-
-def travels(workspace: Workspace, planned: Planned) -> bool:
-    """Whether a step is done by hosts of a cluster, where there is one: batch software is executed there."""
-    if planned.step != "execute":
-        return False
-    submission = planned.run.submission
-    return asked_workflow(workspace.bundles[submission.id], workspace.task_for(submission)) == "batch"
+            self._taking.submit(self._end, begun, {"lost": begun.step.name})

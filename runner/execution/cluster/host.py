@@ -9,30 +9,27 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 import schemas
-from runner.engines.base import Engine, Fill, Volume, find_image
+from runner.engines.base import Engine
+from runner.engines.lending import Rooms
 from runner.engines.sandbox import sandbox_digest
-from runner.execution.attempt import perform as perform_job
-from runner.execution.attempt import refuse_what_cannot_work
 from runner.execution.cluster.artefacts import Artefacts, patiently
 from runner.execution.cluster.cache import Cache
-from runner.execution.cluster.order import Order, OrderedImage, Tree
+from runner.execution.cluster.carrying import SCRATCH, Hands, Unavailable
+from runner.execution.cluster.order import Role, load
+from runner.execution.cluster.stores import Stores
 from runner.model.errors import PlatformError, RunnerError
 from runner.records.contents import Content
 from runner.records.files import walk
-from runner.submissions.bundle import MAX_IMAGE
-from runner.submissions.origins import kept_as, resolve_expected
 
-SCRATCH = "attempt-"  # how folders of attempts begin, below a worker's own
 EARLY = 10_000  # stops that are remembered for orders that have not begun
-PROTOCOL = 1  # of orders and answers: raised whenever one of them changes
+PROTOCOL = 2  # of orders and answers: raised whenever one of them changes
 
 
 @dataclass(frozen=True)
@@ -51,42 +48,11 @@ class Stopped:
         return self.dropped.is_set()
 
 
-class Unavailable(Exception):
-    """What a job needs cannot be had at this host; ``error`` says why. It says nothing about the software."""
-
-    def __init__(self, error: PlatformError) -> None:
-        super().__init__(error.what)
-        self.error = error
-
-
-class FetchingEngine:
-    """The engine of a host, which fills volumes with what an order says they hold."""
-
-    def __init__(self, engine: Engine, cache: Cache, data: Mapping[str, Tree]) -> None:
-        self._engine, self._cache, self._data = engine, cache, data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def data_volume(self, digest: str, fill: Fill) -> Volume:
-        """The volume with that digest; ``fill`` is of another machine and is not called. Raises :class:`Unavailable`."""
-        with ExitStack() as used:
-
-            def fetched() -> list[tuple[PurePosixPath, Path]]:
-                return [
-                    (PurePosixPath(name), used.enter_context(self._cache.using(content)))
-                    for name, content in self._data[digest]
-                ]
-
-            try:
-                return self._engine.data_volume(digest, fetched)
-            except PlatformError as error:
-                raise Unavailable(error) from error
-
-
 @dataclass
 class Station:
-    """What a host works with. ``steps`` bounds how many orders it takes at once (None: as many as it has processors)."""
+    """What a host works with. ``steps`` bounds how many orders it takes at once (None: as many as it has processors); ``role`` says
+    which, ``blinded`` is the store of those on hidden data, where they have one, and ``images`` are the identities of our own images here.
+    """
 
     name: str
     engine: Engine
@@ -94,11 +60,17 @@ class Station:
     cache: Cache
     steps: int | None = None
     labels: tuple[str, ...] = ()
+    role: Role = "software"
+    blinded: Artefacts | None = None
+    images: tuple[str, ...] = ()
     at_work: dict[str, Stopped] = field(default_factory=dict)
     _early: dict[str, bool] = field(
         default_factory=dict
     )  # orders that were stopped before they began, and whether dropped
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._rooms = Rooms(self.engine)
 
     def describe(self) -> dict[str, Any]:
         """What a coordinator has to know of it before it orders anything."""
@@ -114,25 +86,31 @@ class Station:
             "platform": info.platform,
             "steps": self.steps,
             "labels": list(self.labels),
-            "artefacts": self.artefacts.place,
+            **Stores(self.artefacts, self.blinded).places(),
+            "role": self.role,
+            "images": list(self.images),
             "cached": self.cache.size(),
             "at_work": sorted(name.partition("/")[2] for name in list(self.at_work)),
         }
 
-    def perform(self, name: str, content: Content, key: bytes) -> dict[str, Any]:
-        """Carry out the order with that content and deliver under ``name``, signed by ``key``."""
+    def perform(self, name: str, content: Content, key: bytes, *, hidden: bool = False) -> dict[str, Any]:
+        """Carry out the order with that content and deliver under ``name``, signed by ``key``; ``hidden``: by the store for hidden data."""
         stopped = Stopped()
         with self._lock:
             self.at_work[name] = stopped
             if (early := self._early.pop(name, None)) is not None:
                 (stopped.dropped if early else stopped.ended).set()
         try:
-            order = Order.load(patiently(lambda: self.artefacts.get_bytes(content), stopped.stopping))
+            store = self._store(hidden)
+            order = load(patiently(lambda: store.get_bytes(content), stopped.stopping))
+            if order.role != self.role:
+                what = f"this host is for {self.role}, not for {order.role}"
+                raise PlatformError(what, fix="see which cluster the settings name", code="E304")
             with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.cache.folder.parent) as scratch:
                 folder = Path(scratch)
-                facts = {"record": self._performed(order, folder, stopped)}
+                facts = self._hands(store).carry_out(order, folder, stopped)
                 files = dict(walk(folder))
-                patiently(lambda: self.artefacts.deliver(name, files, facts, key), stopped.stopping)
+                patiently(lambda: store.deliver(name, files, facts, key), stopped.stopping)
             return {"delivered": name}
         except KeyboardInterrupt:
             return {"stopped": name}
@@ -140,25 +118,17 @@ class Station:
             with self._lock:
                 del self.at_work[name]
 
-    def _performed(self, order: Order, folder: Path, stop: Stopped) -> dict[str, Any]:
-        engine = cast(Engine, FetchingEngine(self.engine, self.cache, order.data))
-        self._take_image(order.image, order)
-        refuse_what_cannot_work(order.job, engine)
-        # One of its own: an attempt that was given up may still be going on here.
-        name = f"{order.job.run_id[:150]}-{order.number}-{order.name.rpartition('~')[2]}"
-        return perform_job(order.job, order.first, order.number, folder, engine, stop, name=name)
+    def _store(self, hidden: bool) -> Artefacts:
+        if hidden and self.blinded is None:
+            raise PlatformError("this host has no store for hidden data", code="E304")
+        return self.blinded if hidden and self.blinded is not None else self.artefacts
 
-    def _take_image(self, image: OrderedImage, order: Order) -> None:
-        found = find_image(self.engine, image.id)
-        if found is None and image.repo_digest is not None:
-            found = resolve_expected(self.engine, image.repo_digest, image.id)
-        elif found is None and image.archive is not None:
-            with self.cache.using(image.archive) as path:
-                found = self.engine.load(path, max_bytes=MAX_IMAGE, expect=image.id)
-        if found is None:
-            raise RunnerError("E204", f"the image {image.id[:19]} cannot be had here", fix="submit it again")
-        job = order.job
-        self.engine.keep(found, kept_as(job.task.id, job.team, job.submission_id))
+    def _hands(self, store: Artefacts) -> Hands:
+        return Hands(self.engine, self.cache, store, self.artefacts, self._rooms)
+
+    def close(self) -> None:
+        """Close what evaluators ran in."""
+        self._rooms.__exit__()
 
     def stop(self, names: list[str], *, drop: bool) -> None:
         """End the orders of those names, also those that have not begun yet; with ``drop`` they deliver nothing."""
@@ -199,7 +169,8 @@ def perform(message: bytes) -> bytes:
     """As JSON: ``delivered`` or ``stopped`` with the name of an order, or ``error``. ``message`` names the order and its content."""
     asked = json.loads(message)
     key = bytes.fromhex(asked["key"])
-    return _said(lambda station: station.perform(asked["name"], Content(*asked["order"]), key))
+    content, hidden = Content(*asked["order"]), asked["hidden"] is True
+    return _said(lambda station: station.perform(asked["name"], content, key, hidden=hidden))
 
 
 def stop(message: bytes) -> None:

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 import schemas
-from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.host import PROTOCOL
+from runner.execution.cluster.order import Role
+from runner.execution.cluster.stores import Stores
 from runner.execution.executors.base import Host
 
 
-def host_of(address: str, said: Any) -> Host:
+@dataclass(frozen=True)
+class Wanted:
+    """What a coordinator needs of the hosts of a cluster: what they are for, with which sandbox, and by which stores."""
+
+    role: Role
+    sandbox: str
+    stores: Stores
+
+
+def host_of(address: str, said: Any, wanted: Wanted) -> Host:
     """A host that said of itself what :func:`unfit` found fit."""
     steps, name = said["steps"] or int(said["cpus"]) or 1, schemas.show(str(said.get("name")), 100)
     gpus = said["gpus"] if isinstance(said.get("gpus"), int) else 0
     memory, cpus = float(said["memory"]) * 0.9, float(said["cpus"])
-    return Host(address, memory, cpus, max(1, int(steps)), gpus, label=name)
+    images = said["images"] if isinstance(said.get("images"), list) else []
+    holds = {image for image in images[:100] if isinstance(image, str)}
+    hidden = wanted.stores.blinded is None or said.get("blinded") is not None
+    host = Host(address, memory, cpus, max(1, int(steps)), gpus, holds=holds, label=name)
+    host.role, host.hidden = wanted.role, hidden
+    return host
 
 
 def named(there: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -29,17 +45,18 @@ def named(there: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def unfit(said: Any, sandbox: str, artefacts: Artefacts) -> str:
+def unfit(said: Any, wanted: Wanted) -> str:
     """Why a host cannot be given work; empty where it can."""
     if not isinstance(said, dict):
         return "it does not say what it is"
     if isinstance(error := said.get("error"), dict):
         return schemas.show(f"{error.get('what')}. {error.get('why')}", 300)
-    ours = {"protocol": PROTOCOL, "version": version("proctor-ir"), "artefacts": artefacts.place}
-    for key, value in ours.items():
-        if said.get(key) != value:
+    ours: dict[str, Any] = {"protocol": PROTOCOL, "version": version("proctor-ir"), "role": wanted.role}
+    for key, value in {**ours, **wanted.stores.places()}.items():
+        # A host without the store for hidden data is given none.
+        if said.get(key) != value and (key != "blinded" or said.get(key) is not None):
             return f"its {key} is {schemas.show(str(said.get(key)), 100)}, ours {value}"
-    if said.get("sandbox") != sandbox:
+    if said.get("sandbox") != wanted.sandbox:
         return "its engine has another sandbox than this machine's"
     for key, most in (("cpus", 1e5), ("memory", 1e16)):
         amount = said.get(key)

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.contents import Content
 from schemas import show
@@ -37,14 +36,12 @@ FILES = ("ca.pem", "cert.pem", "key.pem")
 Told = Callable[[dict[str, Any]], None]
 
 
-def hosts_now(config: Config, seconds: float = 10.0) -> tuple[dict[str, Any], list[str]]:
-    """What the hosts of a cluster say of themselves, by their addresses, and what went wrong; within that time.
-
-    Raises E101 where the settings are not there.
-    """
-    check_line(config)
+def hosts_now(
+    address: str, certificates: Path | None, seconds: float = 10.0
+) -> tuple[dict[str, Any], list[str]]:
+    """What the hosts of the cluster at an address say of themselves, by their addresses, and what went wrong; within that time."""
     problems, heard = list[str](), queue.Queue[dict[str, Any]]()
-    line = Line(config.cluster or "", config.certificates, problems.append)
+    line = Line(address, certificates, problems.append)
     found: dict[str, Any] = {}
     answered = False
     line.start(heard.put, "")  # nobody's home: nothing that runs is dropped
@@ -57,21 +54,7 @@ def hosts_now(config: Config, seconds: float = 10.0) -> tuple[dict[str, Any], li
                 until = min(until, time.monotonic() + SETTLED) if found else until
     finally:
         line.close()
-    return found, problems or ([] if answered else [f"{config.cluster} {AWAY}"])
-
-
-def check_line(config: Config) -> None:
-    """Raise E101 unless the settings of a cluster are there, and nothing goes over a network without TLS."""
-    if not config.artefacts:
-        what, why = "RUNNER_ARTEFACTS is not set", "Hosts of a cluster are brought their data there."
-        raise RunnerError(
-            "E101",
-            what,
-            why=why,
-            fix="name a place that all hosts reach: RUNNER_ARTEFACTS=file:///srv/artefacts",
-        )
-    check_address(config.cluster or "", config.certificates)
-    check_installed()
+    return found, problems or ([] if answered else [f"{address} {AWAY}"])
 
 
 def check_installed() -> None:
@@ -104,7 +87,7 @@ def check_address(address: str, folder: Path | None) -> None:
         raise RunnerError("E101", what, why=why, fix=fix)
     absent = [name for name in FILES if folder is None or not (folder / name).is_file()]
     if scheme == "tls" and absent:
-        what = f"certificates for {address} are missing: {', '.join(absent)} in RUNNER_CERTIFICATES ({folder or 'not set'})"
+        what = f"certificates for {address} are missing: {', '.join(absent)} in {folder or 'no folder that is named'}"
         raise RunnerError("E101", what, fix="make them with runner cluster certificates FOLDER HOST …")
 
 
@@ -131,13 +114,15 @@ class Line:
         self._reader = threading.Thread(target=self._read, name="line", daemon=True)
         self._reader.start()
 
-    def begin(self, name: str, host: str, order: Content, key: bytes) -> None:
-        """Have a host carry out an order, and sign with ``key`` what it delivers. It is told as ``lost`` where the line is broken."""
+    def begin(self, name: str, host: str, order: Content, key: bytes, *, hidden: bool = False) -> None:
+        """Have a host carry out an order, and sign with ``key`` what it delivers; ``hidden``: by the store for hidden data.
+
+        It is told as ``lost`` where the line is broken.
+        """
         with self._lock:
             self._orders.add(name)
-            sent = self._wish(
-                {"do": "begin", "name": name, "host": host, "order": list(order), "key": key.hex()}
-            )
+            what = {"name": name, "order": list(order), "key": key.hex(), "hidden": hidden}
+            sent = self._wish({"do": "begin", "host": host, **what})
             known = name in self._orders
             if not sent:
                 self._orders.discard(name)

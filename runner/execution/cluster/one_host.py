@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import schemas
 from runner.engines.sandbox import sandbox_digest
-from runner.execution.cluster.artefacts import Artefacts
-from runner.execution.cluster.executor import over_hosts
-from runner.execution.cluster.joining import named, unfit
+from runner.execution.cluster.joining import Wanted, named, unfit
 from runner.execution.cluster.line import hosts_now
+from runner.execution.cluster.places import over_hosts, places
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
 from runner.execution.machine import Machine
@@ -28,14 +27,15 @@ def check_host(machine: Machine, name: str, job: Job) -> str:
     E305 where it is given no work, and E301 where the scheduler does not answer.
     """
     config = machine.config
-    if config.cluster is None:
+    place = next((one for one in places(config) if one.role == "software"), None)
+    if place is None:
         why = "Hosts are those of a cluster."
         fix = "RUNNER_CLUSTER=tls://HOST:8786 and what else docs/how-to/cluster.md names, or leave --on out"
         raise RunnerError("E101", "RUNNER_CLUSTER is not set", why=why, fix=fix)
     if job.workflow != "batch":
         what = f"{job.team}/{job.software} is {job.workflow} software, which stays on this machine"
         raise RunnerError("E101", what, why="Hosts execute batch software.", fix="leave --on out")
-    found, problems = hosts_now(config)
+    found, problems = hosts_now(place.address, place.certificates)
     if not found and problems:
         fix = "see that the scheduler runs: runner cluster show"
         raise PlatformError(problems[0], fix=fix, code="E301")
@@ -49,7 +49,8 @@ def check_host(machine: Machine, name: str, job: Job) -> str:
         fix = f"name its address: --on {min(wanted)}"
         raise RunnerError("E101", f"{len(wanted)} hosts are called {schemas.show(name, 100)}", fix=fix)
     ((address, said),) = wanted.items()
-    if why := unfit(said, sandbox_digest(machine.own_profile()), Artefacts(config.artefacts or "")):
+    stores = place.stores(config.store_credentials)
+    if why := unfit(said, Wanted("software", sandbox_digest(machine.own_profile()), stores)):
         what = f"the host {schemas.show(name, 100)} is given no work"
         raise PlatformError(what, why=f"{why[:1].upper()}{why[1:]}.", fix="runner cluster show", code="E305")
     return address
@@ -64,8 +65,7 @@ def work_at(address: str, config: Config, machine: Machine, desk: Workspace, run
     desk = replace(desk, tasks={task.id: task})
     control, problems = Control.of(config), list[str]()
     local = LocalExecutor(machine.engine(), desk, control, jobs=1)
-    executor = over_hosts(config, local, problems.append, only=address)
-    assert executor is not None, "its address was found by check_host"
+    executor = over_hosts(replace(config, evaluation_cluster=None), local, problems.append, only=address)
     pool = Pool(executor, desk, control)
     with control.interruptible():
         pool.run(Plan((Planned(run, "execute", "", job=job, pausable=False),), ()))

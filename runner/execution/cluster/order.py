@@ -1,4 +1,4 @@
-"""What a host is asked to do: one job, with the digests of everything that it needs and nothing else.
+"""What a host is asked to do: one job or one evaluation, with the digests of everything that it needs and nothing else.
 
 Orders are pickled: they go from the coordinator to its hosts, which do what it says anyway. Nothing comes back so
 (:mod:`runner.execution.cluster.taking`).
@@ -7,18 +7,24 @@ Orders are pickled: they go from the coordinator to its hosts, which do what it 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
-from runner.engines.base import Fill, Volume
+from runner.engines.base import Fill, Mount, Volume
 from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.evaluation import shown
+from runner.execution.evaluator import Evaluator
 from runner.execution.job import Job
 from runner.execution.workflows.batch import data_mounts
+from runner.model.task import Dataset, Task
 from runner.records.contents import Content
+from runner.tasks.files import missing_sources
 
 NOWHERE = Path("/nonexistent")
 Tree = tuple[tuple[str, Content], ...]  # the files of a volume, by their names in it
+Role = Literal["software", "evaluations"]  # what the hosts of a cluster are for
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,51 @@ class Order:
             replace(self, job=_elsewhere(self.job), first=self.first and _elsewhere(self.first))
         )
 
-    @classmethod
-    def load(cls, data: bytes) -> Order:
-        """What :meth:`dump` gave, at a host. Only for bytes whose digest the coordinator has named."""
-        order = pickle.loads(data)  # noqa: S301, TID251 - the coordinator's own words, by their digest
-        if not isinstance(order, cls):
-            raise TypeError("not an order")
-        return order
+    @property
+    def role(self) -> Role:
+        """Which hosts are ordered this."""
+        return "software"
+
+
+@dataclass(frozen=True)
+class EvaluationOrder:
+    """One evaluation of an attempt: its ``name`` and ``number``, what is evaluated (the file ``run`` and others, ``output``), by what, and
+    the data by digest. ``asked`` pins all that its record says of what was asked for; ``records`` as in
+    :class:`~runner.execution.evaluation.RunFiles`.
+    """
+
+    name: str
+    number: int
+    run_id: str
+    attempt: int
+    evaluator: Evaluator
+    dataset: Dataset
+    scenario: str
+    run: str
+    records: bool
+    output: Tree
+    image: OrderedImage
+    data: Mapping[str, Tree]
+    asked: str
+
+    def dump(self) -> bytes:
+        """As :meth:`Order.dump`."""
+        dataset = _dataset_elsewhere(self.dataset)
+        evaluator = replace(self.evaluator, task=_task_elsewhere(self.evaluator.task, dataset))
+        return pickle.dumps(replace(self, evaluator=evaluator, dataset=dataset))
+
+    @property
+    def role(self) -> Role:
+        """Which hosts are ordered this."""
+        return "evaluations"
+
+
+def load(data: bytes) -> Order | EvaluationOrder:
+    """What ``dump`` of an order gave, at a host. Only for bytes whose digest the coordinator has named."""
+    order = pickle.loads(data)  # noqa: S301, TID251 - the coordinator's own words, by their digest
+    if not isinstance(order, Order | EvaluationOrder):
+        raise TypeError("not an order")
+    return order
 
 
 class Bringing:
@@ -72,13 +116,32 @@ class Bringing:
 
     def data(self, *jobs: Job | None) -> dict[str, Tree]:
         """The data of jobs, which are in the store then. Raises E402, E306, E307 and E313."""
-        mounts = [mount for job in jobs if job is not None for mount in data_mounts(job, self)]
+        return self._trees(mount for job in jobs if job is not None for mount in data_mounts(job, self))
+
+    def shown(self, evaluator: Evaluator, dataset: Dataset) -> dict[str, Tree]:
+        """What an evaluator is shown, truths too, which are in the store then. Raises as :meth:`data`."""
+        return self._trees(shown(evaluator, dataset, self))
+
+    def _trees(self, mounts: Iterable[Mount]) -> dict[str, Tree]:
         return {mount.volume.name: self._brought[mount.volume.name] for mount in mounts}
 
 
 def _elsewhere(job: Job) -> Job:
-    dataset = replace(job.dataset, inputs=NOWHERE, truths=NOWHERE, views=None, sources=())
-    datasets = {job.dataset.id: dataset}
-    task = replace(job.task, folder=NOWHERE, datasets=datasets, definition={})
+    dataset = _dataset_elsewhere(job.dataset)
+    task = _task_elsewhere(job.task, dataset)
     runs = tuple(replace(one, attempt=replace(one.attempt, path=NOWHERE)) for one in job.input_runs)
     return replace(job, task=task, dataset=dataset, input_runs=runs)
+
+
+def _dataset_elsewhere(dataset: Dataset) -> Dataset:
+    # Which optional files are missing is said to evaluators.
+    absent = tuple(replace(one, path=NOWHERE) for one in missing_sources(dataset) if one.optional)
+    return replace(dataset, inputs=NOWHERE, truths=NOWHERE, views=None, sources=absent)
+
+
+def _task_elsewhere(task: Task, dataset: Dataset) -> Task:
+    services = {
+        name: replace(one, data=one.data and NOWHERE, prompts=None) for name, one in task.services.items()
+    }
+    datasets = {dataset.id: dataset}
+    return replace(task, folder=NOWHERE, datasets=datasets, definition={}, services=services)

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import schemas
 from runner.execution.cluster.artefacts import Artefacts, Mismatch
+from runner.execution.contract import MAX_RESULT_BYTES, RESULT_FILES, contract_problem
+from runner.execution.evaluation import RESULTS
 from runner.execution.job import Job
 from runner.model.limits import MIB
-from runner.records.archive import Attempt, RunArchive
+from runner.model.task import Task
+from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.contents import Content
 from runner.records.files import file_sha256, read_json
 from runner.records.staging import Staging
+from schemas.details import read
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FOLDERS = ("output", "logs")
 _BESIDE = 16 * MIB  # of what the platform itself writes beside output and logs
 _FILES = 64  # beside those of the output
+_ENDED = ("started", "finished", "status", "final", "fault", "exit")  # what a host says of an evaluation
+_EXIT = {
+    "code": int | None,
+    "oom_killed": bool,
+    "killed": str | None,
+    "start_error": str | None,
+    "outside": str | None,
+}
 
 
 def take_in(
@@ -36,13 +49,8 @@ def take_in(
     ``host`` is where it was executed (empty: as the record says). Whatever lay in ``staging`` is removed first. Raises E313 when it
     is not what was ordered (:class:`Mismatch`), or cannot be had.
     """
-    for path in staging.path.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
     manifest = artefacts.manifest(name, key)
-    for file, content in _listed(manifest, job).items():
-        target = staging.path / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        artefacts.take(name, file, content, target)
+    _fetch(artefacts, name, _listed(manifest, job), staging)
     record = manifest.get("record")
     problem = _problem(record, staging, job)
     if problem:
@@ -51,26 +59,99 @@ def take_in(
     return archive.seal(staging, {**record, "placed": {"host": host}} if host else record)
 
 
+def take_in_evaluation(
+    artefacts: Artefacts,
+    name: str,
+    key: bytes,
+    staging: Staging,
+    archive: RunArchive,
+    attempt: Attempt,
+    asked: Mapping[str, Any],
+    task: Task,
+    host: str = "",
+) -> Evaluation:
+    """Seal what was delivered under ``name`` as the evaluation of ``attempt`` that was begun as ``staging``.
+
+    ``asked`` is what its record says of what was asked for, whatever the host says; ``task`` is what its results have to fit, by the same
+    contract as where they are made here. Otherwise as :func:`take_in`.
+    """
+    manifest = artefacts.manifest(name, key)
+    ended = manifest.get("ended")
+    if manifest.get("asked") != schemas.digest(dict(asked)) or not isinstance(ended, dict):
+        raise _refused(name, "it is another evaluation")
+    limits = task.evaluator_limits
+    most = MAX_RESULT_BYTES + 2 * limits.log + _BESIDE
+    _fetch(artefacts, name, _files(manifest, ("logs",), RESULTS, most, _FILES), staging)
+    (staging.path / "logs").mkdir(exist_ok=True)
+    record = {**asked, **{key: ended.get(key) for key in _ENDED}}
+    record["detail"] = (detail := read(ended.get("detail"))).as_dict()
+    record["message"] = str(detail)
+    if host:
+        record["placed"] = {"host": host}
+    if problem := _evaluation_problem(record, staging.path, task):
+        raise _refused(name, problem)
+    return archive.add_evaluation(attempt, staging, record)
+
+
+def _evaluation_problem(record: dict[str, Any], folder: Path, task: Task) -> str:
+    """What is wrong with a record (evaluation.json) and the files in ``folder``; empty when nothing is."""
+    ended = record["exit"]
+    if schemas.validate(record, "evaluation") or not (ended is None or _is_exit(ended)):
+        return "its evaluation.json is none"
+    left = {path.name for path in folder.iterdir()} - {"logs"}
+    if record["status"] == "error":
+        return "it has results, and says that it has none" if left else ""
+    if not left.issuperset(RESULT_FILES):
+        return "its results are not all there"
+    if problem := contract_problem(folder, task):
+        return f"it breaks the contract of evaluators: {problem}"
+    said = read_json(folder / "result.json", None)["status"]
+    return "" if said == record["status"] else "its evaluation.json is not what the evaluator said"
+
+
+def _is_exit(said: object) -> bool:
+    if not isinstance(said, dict) or said.keys() != _EXIT.keys():
+        return False
+    return all(isinstance(said[name], kind) for name, kind in _EXIT.items())
+
+
+def _fetch(artefacts: Artefacts, name: str, files: Mapping[str, Content], staging: Staging) -> None:
+    """Write the files of a delivery into ``staging``, from which all else is removed."""
+    for path in staging.path.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for file, content in files.items():
+        target = staging.path / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        artefacts.take(name, file, content, target)
+
+
 def _listed(manifest: dict[str, Any], job: Job) -> dict[str, Content]:
-    """The files that are taken, by their names; as many and as large as the job's limits allow."""
-    files, limits = manifest.get("files"), job.limits
-    if not isinstance(files, dict) or "lock.json" not in files:
+    """The files of an attempt that are taken, by their names; as many and as large as the job's limits allow."""
+    limits = job.limits
+    most = limits.output + 2 * limits.log + _BESIDE
+    found = _files(manifest, _FOLDERS, ("lock.json",), most, limits.output_files + _FILES)
+    if "lock.json" not in found:
         raise _refused(str(manifest)[:100], "it has no list of files with a lock")
+    return found
+
+
+def _files(
+    manifest: dict[str, Any], folders: Collection[str], alone: Collection[str], most: int, number: int
+) -> dict[str, Content]:
+    """The files of a delivery by their names: below ``folders``, or those ``alone``; of ``most`` bytes, and as many as ``number``."""
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        raise _refused(str(manifest)[:100], "it has no list of files")
     found: dict[str, Content] = {}
     for file, entry in files.items():
         parts = file.split("/")
-        plain = len(parts) == 2 and parts[0] in _FOLDERS and parts[1] not in ("", ".", "..")
+        plain = len(parts) == 2 and parts[0] in folders and parts[1] not in ("", ".", "..")
         known = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int) and entry[1] >= 0
-        if (
-            not (plain or file == "lock.json")
-            or "\0" in file
-            or not known
-            or not _SHA256.fullmatch(str(entry[0]))
-        ):
-            raise _refused(schemas.show(file, 100), "it is no file of an attempt")
+        if not (plain or file in alone) or "\0" in file or not known or not _SHA256.fullmatch(str(entry[0])):
+            raise _refused(schemas.show(file, 100), "it is no file of what was ordered")
         found[file] = Content(str(entry[0]), entry[1])
     size = sum(content.size for content in found.values())
-    if size > limits.output + 2 * limits.log + _BESIDE or len(found) > limits.output_files + _FILES:
+    if size > most or len(found) > number:
         raise _refused("it", "it is larger than its limits")
     return found
 

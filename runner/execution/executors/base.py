@@ -25,7 +25,8 @@ class Host:
     """A machine with an engine: what it has left (bytes of memory, processors, steps at once, GPUs), and what it is at now.
 
     ``holds`` are the digests of images and data that were brought to it already, ``avoid`` the runs that it failed to do; ``label`` is
-    what people call it (``name`` is unique).
+    what people call it (``name`` is unique). ``role`` is what hosts of its cluster are for (empty: it is the coordinator's machine),
+    ``hidden`` whether it is given work on hidden data.
     """
 
     name: str
@@ -37,6 +38,8 @@ class Host:
     holds: set[str] = field(default_factory=set)
     avoid: set[str] = field(default_factory=set)
     label: str = ""
+    role: str = ""
+    hidden: bool = True
 
     @classmethod
     def of(cls, info: EngineInfo, jobs: int | None = None, name: str = HERE) -> Host:

@@ -12,7 +12,7 @@ import schemas
 from runner.execution.attempt import engine_attempt
 from runner.execution.evaluation import RunFiles
 from runner.execution.evaluation import evaluate as run_evaluator
-from runner.execution.evaluator import Evaluator, GatewaySetup
+from runner.execution.evaluator import Evaluator, GatewaySetup, services_digests
 from runner.execution.machine import Machine
 from runner.execution.replies import replies_of
 from runner.model.errors import PlatformError, Problem, RunnerError, no_such
@@ -159,7 +159,7 @@ def _again(
             raise RunnerError("E304", "our image of sidecars is not there", fix="run `make setup`")
         gateway = GatewaySetup(engine.resolve(sidecars), replies_of(machine.config.home, task.id))
     default = bool(record["evaluator"].get("default"))
-    evaluator = Evaluator(then, image, default, {dataset.id: digests}, gateway)
+    evaluator = Evaluator(then, image, default, {dataset.id: digests}, gateway, services_digests(then))
     run_file, records = attempt.record(check=False)["output"]["file"], attempt.lock(check=False)
     with tempfile.TemporaryDirectory(prefix="row-") as scratch, attempt.output() as output:
         staging = Path(scratch) / "evaluation"

@@ -134,6 +134,11 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
             "cluster",
             "artefacts",
             "certificates",
+            "blinded_artefacts",
+            "evaluation_cluster",
+            "evaluation_artefacts",
+            "evaluation_certificates",
+            "store_credentials",
         )
     }
     assert "secret" not in said.all

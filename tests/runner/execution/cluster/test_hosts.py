@@ -26,9 +26,11 @@ from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.executor import ClusterExecutor
 from runner.execution.cluster.host import Station
-from runner.execution.cluster.joining import unfit
+from runner.execution.cluster.joining import Wanted, unfit
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.line import Line, check_address
+from runner.execution.cluster.software import Software
+from runner.execution.cluster.stores import Stores
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.machine import Machine
@@ -340,14 +342,15 @@ def test_a_store_that_is_away_for_a_while_costs_nobody_anything(world: World, so
 @pytest.mark.parametrize(
     "change",
     [{"version": "0.0.9"}, {"sandbox": "0" * 64}, {"artefacts": "file:///elsewhere"}, {"protocol": 0}, {"memory": 10**400},
-     {"cpus": float("inf")}, {"cpus": True}, {"steps": -1}, {"error": {"what": "x", "why": "y"}}],
+     {"cpus": float("inf")}, {"cpus": True}, {"steps": -1}, {"role": "evaluations"}, {"blinded": "file:///elsewhere"}, {"error": {"what": "x", "why": "y"}}],
 )  # fmt: skip
 def test_what_is_no_host_for_this_is_given_no_work(change: dict[str, Any], sound: Cluster) -> None:
     store = Artefacts(sound.artefacts)
     station = Station("h", FakeEngine({}), store, Cache(sound.folder / "one-more", store, 1))
     said = station.describe()
-    assert unfit(said, said["sandbox"], store) == ""
-    assert unfit({**said, **change}, said["sandbox"], store)
+    wanted = Wanted("software", said["sandbox"], Stores(store))
+    assert unfit(said, wanted) == ""
+    assert unfit({**said, **change}, wanted)
 
 
 def test_without_any_host_runs_wait_and_are_then_said_to(
@@ -357,6 +360,7 @@ def test_without_any_host_runs_wait_and_are_then_said_to(
     line = Line("tls://127.0.0.1:9", sound.certificates, lambda _: None)
     control, desk = Control.of(project.config), world.desk()
     local = LocalExecutor(world.engine, desk, control)
-    pool = Pool(ClusterExecutor(local, line, Artefacts(sound.artefacts), wait=0.5), desk, control)
+    duty = Software(local, Stores(Artefacts(sound.artefacts)))
+    pool = Pool(ClusterExecutor(local, duty, line, wait=0.5), desk, control)
     pool.run(plan(desk, Selection()))
     assert pool.failed[run].why == "no host of the cluster is there"

@@ -1,0 +1,73 @@
+"""What the hosts of a cluster are for: to execute software, or to evaluate what it wrote.
+
+One cluster does one of them. Those that evaluate see truths, so they have a scheduler, an authority and a store of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from runner.engines.base import Engine
+from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.order import OrderedImage, Role
+from runner.execution.cluster.stores import Stores
+from runner.execution.executors.base import Host
+from runner.execution.plan import Planned
+from runner.model.container import ImageRef
+from runner.records.archive import Attempt, Evaluation
+from runner.records.contents import Content
+from runner.records.staging import Staging
+from schemas.files import scratch_folder
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A step that can be ordered: its ``name``, the folder that was begun for what comes of it, and its order, which lies in ``store`` with
+    everything that it needs (``needs``, by digests). It takes ``seconds`` at most. ``take`` takes in what was delivered under a name, by
+    a host (empty: as the delivery says), as :mod:`runner.execution.cluster.taking` does.
+    """
+
+    name: str
+    staging: Staging
+    order: Content
+    store: Artefacts
+    needs: frozenset[str]
+    seconds: float
+    take: Callable[[str, str], Attempt | Evaluation]
+
+
+class Duty(Protocol):
+    """What one cluster does."""
+
+    role: Role
+    stores: Stores
+    home: str
+    key: bytes
+
+    def travels(self, planned: Planned) -> bool:
+        """Whether a step is done by hosts of that cluster."""
+
+    def prepare(self, planned: Planned, host: Host) -> Prepared:
+        """Begin a step here, and lay down its order for a host. Raises RunnerError; nothing is begun then."""
+
+    def failed(self, result: Attempt | Evaluation) -> bool:
+        """Whether what came of a step says that the platform failed, so that another host should be tried."""
+
+
+class Archives:
+    """Archives of images in a store, made once each, by way of ``folder``. Used by several threads."""
+
+    def __init__(self, engine: Engine, store: Artefacts, folder: Path) -> None:
+        self._engine, self._store, self._folder = engine, store, folder
+        self._known: dict[str, Content] = {}
+
+    def ordered(self, id_: str, here: Callable[[], ImageRef]) -> OrderedImage:
+        """The image of that identity, which ``here`` has this machine's engine have; its archive is in the store then. Raises E306, E313."""
+        if (known := self._known.get(id_)) is None:
+            with scratch_folder(self._folder) as folder:
+                self._engine.save(here(), folder / "image.tar")
+                known = self._known[id_] = self._store.put(folder / "image.tar")
+        return OrderedImage(id_, archive=known)

@@ -1,0 +1,124 @@
+"""Which clusters the settings name, and who does the steps of a plan with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.execution.cluster.duties import Duty
+from runner.execution.cluster.evaluations import Evaluations, evaluation_travels
+from runner.execution.cluster.executor import ClusterExecutor
+from runner.execution.cluster.line import Line, check_address, check_installed
+from runner.execution.cluster.order import Role
+from runner.execution.cluster.software import Software, software_travels
+from runner.execution.cluster.stores import Stores, store_at
+from runner.execution.executors.local import LocalExecutor
+from runner.execution.plan import Planned
+from runner.execution.workspace import Workspace
+from runner.model.config import Config, without_secrets
+from runner.model.errors import RunnerError
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cluster of the settings, whose names begin with ``prefix``: what its hosts are for, its scheduler, and this machine's certificates there."""
+
+    role: Role
+    prefix: str
+    address: str
+    certificates: Path | None
+    artefacts: str
+    blinded: str | None = None
+
+    def stores(self, credentials: Path | None) -> Stores:
+        """Its artefact stores, opened by what stands in the file ``credentials``. Raises E101, E313."""
+        blinded = store_at(self.blinded, credentials) if self.blinded else None
+        return Stores(store_at(self.artefacts, credentials), blinded)
+
+    def authority(self) -> bytes:
+        """The certificate of its authority; empty without one."""
+        return (self.certificates / "ca.pem").read_bytes() if self.certificates else b""
+
+
+def places(config: Config) -> list[Place]:
+    """The clusters of a configuration, checked; none where it names none.
+
+    Raises E101 where a setting is missing, something would go over a network without TLS, or what evaluates is not apart from what
+    executes software.
+    """
+    one, other = config.cluster, config.evaluation_cluster
+    found = []
+    if one is not None:
+        stores = _artefacts(config.artefacts, "RUNNER_"), config.blinded_artefacts
+        found.append(Place("software", "RUNNER_", one, config.certificates, *stores))
+    if other is not None:
+        prefix = "RUNNER_EVALUATION_"
+        store = _artefacts(config.evaluation_artefacts, prefix)
+        found.append(Place("evaluations", prefix, other, config.evaluation_certificates, store))
+    for place in found:
+        check_address(place.address, place.certificates)
+    if found:
+        check_installed()
+    if len(found) > 1:
+        _apart(*found)
+    return found
+
+
+def _artefacts(address: str | None, prefix: str) -> str:
+    if not address:
+        raise RunnerError(
+            "E101",
+            f"{prefix}ARTEFACTS is not set",
+            why="Hosts of a cluster are brought their data there.",
+            fix=f"name a place that all its hosts reach: {prefix}ARTEFACTS=file:///srv/artefacts",
+        )
+    return address
+
+
+def _apart(software: Place, evaluations: Place) -> None:
+    """Raise E101 unless hosts that execute software have nothing in common with those that see truths."""
+    why = "Hosts that execute software must not reach those that see truths, nor what they are brought."
+    if software.address == evaluations.address:
+        what, fix = (
+            "one scheduler is named for software and evaluations",
+            "start another one: runner cluster scheduler",
+        )
+        raise RunnerError("E101", what, why=why, fix=fix)
+    authority = software.authority()
+    if authority and authority == evaluations.authority():
+        what = "software and evaluations have certificates of one authority"
+        fix = "make others in another folder: runner cluster certificates FOLDER HOST …"
+        raise RunnerError("E101", what, why=why, fix=fix)
+    theirs = evaluations.artefacts.rstrip("/") + "/"
+    for address in (software.artefacts, software.blinded):
+        ours = address and address.rstrip("/") + "/"
+        if ours and (ours.startswith(theirs) or theirs.startswith(ours)):
+            what = f"{without_secrets(theirs)} and {without_secrets(ours)} are one artefact store, or one is in the other"
+            fix = "name another one with credentials of its own: RUNNER_EVALUATION_ARTEFACTS"
+            raise RunnerError("E101", what, why=why, fix=fix)
+
+
+def over_hosts(
+    config: Config, local: LocalExecutor, say: Say, *, only: str | None = None
+) -> LocalExecutor | ClusterExecutor:
+    """The executor of a configuration: this machine, and the clusters that it names, with all of their hosts or ``only`` one.
+
+    Raises E101, E313.
+    """
+    executor: LocalExecutor | ClusterExecutor = local
+    for place in places(config):
+        stores = place.stores(config.store_credentials)
+        duty: Duty = Software(local, stores) if place.role == "software" else Evaluations(local, stores)
+        line = Line(place.address, place.certificates, say)
+        executor = ClusterExecutor(executor, duty, line, say=say, only=only)
+    return executor
+
+
+def stays(config: Config, workspace: Workspace, planned: Planned) -> bool:
+    """Whether a step is done on the coordinator's machine, as the settings are."""
+    if planned.step == "evaluate":
+        return config.evaluation_cluster is None or not evaluation_travels(workspace, planned)
+    return config.cluster is None or not software_travels(workspace, planned)

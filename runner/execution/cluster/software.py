@@ -1,0 +1,86 @@
+"""Software that is executed by hosts of a cluster: what they are ordered, and when."""
+
+from __future__ import annotations
+
+from runner.execution.attempt import first_cases
+from runner.execution.cluster.duties import Archives, Prepared
+from runner.execution.cluster.keys import home_of, key_for, key_of
+from runner.execution.cluster.order import Bringing, Order, OrderedImage, Role
+from runner.execution.cluster.stores import Stores
+from runner.execution.cluster.taking import take_in
+from runner.execution.executors.base import Host
+from runner.execution.executors.local import LocalExecutor
+from runner.execution.lock import asked_workflow
+from runner.execution.plan import Planned
+from runner.execution.workspace import Workspace
+from runner.model.container import ImageRef
+from runner.records.archive import Attempt, Evaluation
+from runner.submissions.kept import take_image
+
+LATE = 1800.0  # seconds that a step may take beside its own limit: data and image are fetched, and what it wrote is delivered
+
+
+class Software:
+    """Batch software is executed by hosts; interactive software and run files stay on the coordinator's machine."""
+
+    role: Role = "software"
+
+    def __init__(self, local: LocalExecutor, stores: Stores) -> None:
+        self._workspace, self._engine, self.stores = local.workspace, local.engine, stores
+        self._bringing = {store: Bringing(store) for store in stores.all()}
+        self._archives = Archives(local.engine, stores.open, self._workspace.store.archive.root.parent)
+        self.key = key_of(self._workspace.store.archive)
+        self.home = home_of(self.key)
+
+    def travels(self, planned: Planned) -> bool:
+        """See :class:`~runner.execution.cluster.duties.Duty`."""
+        return software_travels(self._workspace, planned)
+
+    def prepare(self, planned: Planned, host: Host) -> Prepared:
+        """See :class:`~runner.execution.cluster.duties.Duty`. The lock of the attempt is compared with what is there now."""
+        job = planned.job or self._workspace.job(planned.run)
+        self._workspace.check_current(job)
+        first = first_cases(job)
+        store = self.stores.of(job.dataset.visibility)
+        data, image = self._bringing[store].data(job, first), self._image(planned)
+        archive = self._workspace.store.archive
+        staging = archive.begin(job.task.id, job.run_id)
+        try:
+            name = f"{self.home}/{staging.path.name}"
+            order = store.put_bytes(Order(name, staging.number, job, first, image, data).dump())
+        except BaseException:
+            archive.discard(staging)
+            raise
+        longest = job.limits.wall_clock * (1 if first is None else 2) + LATE
+        needs = frozenset({image.id, *data})
+
+        def take(delivered: str, by: str) -> Attempt:
+            return take_in(store, delivered, key_for(self.key, delivered), staging, archive, job, by)
+
+        return Prepared(name, staging, order, store, needs, longest, take)
+
+    def failed(self, result: Attempt | Evaluation) -> bool:
+        """See :class:`~runner.execution.cluster.duties.Duty`."""
+        return bool(result.record(check=False)["verdict"]["name"] == "platform-error")
+
+    def _image(self, planned: Planned) -> OrderedImage:
+        """Where hosts get the image: from the registry that it came from, else from an archive that is made once."""
+        bundle = self._workspace.bundles[planned.run.submission.id]
+        image = bundle.data["image"]
+        if digest := image.get("repo_digest"):
+            return OrderedImage(image["id"], repo_digest=digest)
+
+        def here() -> ImageRef:
+            found = take_image(self._engine, bundle)
+            assert found is not None, "batch software has an image"
+            return found
+
+        return self._archives.ordered(image["id"], here)
+
+
+def software_travels(workspace: Workspace, planned: Planned) -> bool:
+    """Whether a step is done by hosts of a cluster that executes software, where there is one: batch software is."""
+    if planned.step != "execute":
+        return False
+    submission = planned.run.submission
+    return asked_workflow(workspace.bundles[submission.id], workspace.task_for(submission)) == "batch"

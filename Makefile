@@ -72,6 +72,7 @@ bench: $(TOOLS)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.server
 	@$(BIN)/python -m benchmarks.sending
 	@$(BIN)/python -m benchmarks.painting
+	@$(BIN)/python -m benchmarks.scale
 
 pictures: $(TOOLS)  ## Take a picture of every page, by role, width and scheme, into pictures/
 	@$(BIN)/python -m tests.worlds.pictures pictures

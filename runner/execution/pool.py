@@ -26,7 +26,7 @@ from runner.model.errors import PLATFORM, RunnerError
 from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation
 from runner.records.commit import commit
-from runner.records.store.queries import find_run, pauses
+from runner.records.store.queries import find_run, may_be_called_off, pauses
 
 
 @dataclass
@@ -158,10 +158,11 @@ class Pool:
                 continue
             planned, result = ended
             schedule.ended(planned, at.pop(planned.run.id))
-            if (after := self._settle(planned, result)) is not None:
+            after = self._settle(planned, result)
+            if isinstance(after, Planned):
                 schedule.continue_with(after)
             else:
-                self._done(planned, self._current(planned))
+                self._done(planned, after)
                 schedule.settled(planned.run.id)
 
     def _paused(self) -> Callable[[Planned], str]:
@@ -215,6 +216,8 @@ class Pool:
         """
         if planned.step == "execute":
             self.control.forget(planned.run.id)
+        if not may_be_called_off(self.workspace.store, planned.run):
+            return False
         run = self._current(planned)
         name = run.outcome.name
         if name == planned.run.outcome.name or name not in ("cancelled", "withdrawn"):
@@ -222,25 +225,25 @@ class Pool:
         self._done(planned, run)
         return True
 
-    def _settle(self, planned: Planned, result: Result) -> Planned | None:
-        """Commit what came of a step, and say what the run needs next (None: nothing)."""
+    def _settle(self, planned: Planned, result: Result) -> Planned | Run:
+        """Commit what came of a step; returns what the run needs next, or the run as it stands where it needs nothing."""
         if isinstance(result, Lost):
             self._lost[planned.run.id] += 1
             if self._lost[planned.run.id] < LOSSES:
                 return planned
             why = f"{result}; that happened {LOSSES} times. Look at the hosts, then start it again"
             self._blocked(planned, why)
-            return None
+            return self._current(planned)
         if isinstance(result, RunnerError):
             fix = f" Fix: {result.fix}" if result.fix else ""
             self._blocked(planned, f"{result.what}. {result.why}".strip() + fix, result.exit_code)
             if result.code in ("E301", "E302"):
                 raise result
-            return None
+            return self._current(planned)
         if isinstance(result, Exception):
             # A defect of ours that one run brought to light must not stop the others.
             self._blocked(planned, f"E308: {type(result).__name__}: {schemas.show(result, 300)}")
-            return None
+            return self._current(planned)
         if isinstance(result, BaseException):
             raise result
         commit(self.workspace.store, result)
@@ -250,4 +253,4 @@ class Pool:
             return replace(planned, run=run, step="execute", why=run.outcome.reason)
         if run.outcome.todo == "evaluate":
             return Planned(run, "evaluate", run.outcome.reason, pausable=False)
-        return None
+        return run

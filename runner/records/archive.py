@@ -210,7 +210,7 @@ class RunArchive:
         """
         _check_names(task, run_id)
         with self._staging.lock():
-            if any(one.run_id == run_id and self._staging.is_live(one.name) for one in self._staging.all()):
+            if any(self._staging.is_live(one.name) for one in self._staging.all(run_id=run_id)):
                 raise PlatformError(
                     f"{run_id} is being run already",
                     why="Another process is at work on this run.",
@@ -247,7 +247,7 @@ class RunArchive:
         """As :meth:`begin`, for the next evaluation of ``attempt``; end with :meth:`add_evaluation` or :meth:`discard`."""
         with self._staging.lock():
             numbers = _numbers(attempt.path / "evaluations")
-            taken = [staged.number for staged in self._staging.all("e") if staged.run_id == attempt.run_id]
+            taken = [staged.number for staged in self._staging.all("e", attempt.run_id)]
             return self._staging.make("e", attempt.task, attempt.run_id, max([0, *numbers, *taken]) + 1)
 
     def add_evaluation(

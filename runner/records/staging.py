@@ -73,11 +73,13 @@ class StagingFolders:
             path.mkdir()
         return Staging(path, task, run_id, number, lock)
 
-    def all(self, sort: str | None = None) -> list[Staged]:
-        """The folders that there are, those of a ``sort`` or all, by name."""
+    def all(self, sort: str | None = None, run_id: str = "") -> list[Staged]:
+        """The folders that there are, all or those of a ``sort`` or run, by name."""
         if not self.tmp.is_dir():
             return []
-        names = [entry.name for entry in os.scandir(self.tmp) if entry.is_dir(follow_symlinks=False)]
+        part = f"~{run_id}~" if run_id else ""
+        with os.scandir(self.tmp) as entries:
+            names = [one.name for one in entries if part in one.name and one.is_dir(follow_symlinks=False)]
         parts = [name.split("~") for name in sorted(names) if name.count("~") == 4]
         known = [Staged(s, t, run, int(n), x) for s, t, run, n, x in parts if n.isdecimal()]
         return [staged for staged in known if sort in (None, staged.sort)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,9 @@ def over_hosts(
     Raises E101, E313.
     """
     executor: LocalExecutor | ClusterExecutor = local
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     for place in places(config):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each attempt under way keeps a lock open
         stores = place.stores(config.store_credentials)
         duty: Duty = Software(local, stores) if place.role == "software" else Evaluations(local, stores)
         line = Line(place.address, place.certificates, say)

@@ -29,11 +29,13 @@ def exported(store: Store, **what: str) -> str | None:
         ).scalar()
 
 
-def reviews_in(connection: Connection) -> dict[tuple[str, int], Review]:
-    """What the organiser decided about attempts (run, number), where anything was."""
+def reviews_in(connection: Connection, run: str | None = None) -> dict[tuple[str, int], Review]:
+    """What the organiser decided about attempts (run, number), where anything was; of all runs, or of one."""
+    query = select(t.reviews).order_by(*t.reviews.primary_key)
+    if run is not None:
+        query = query.where(t.reviews.c.run == run)
     return {
-        (row.run, row.attempt): Review(row.state, row.reason, row.to)
-        for row in connection.execute(select(t.reviews).order_by(*t.reviews.primary_key))
+        (row.run, row.attempt): Review(row.state, row.reason, row.to) for row in connection.execute(query)
     }
 
 

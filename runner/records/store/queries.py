@@ -43,19 +43,33 @@ def submissions(
 def submission(store: Store, id: str) -> Submission:
     """One submission. Raises E102."""
     with store.read() as connection:
-        found = _submissions(connection, id=id)
+        found = _submissions(connection, among=(id,))
     if not found:
         raise no_such("submission", id, fix="runner runs lists them", limit=120)
     return found[0]
 
 
-def _submissions(connection: Connection, *, withdrawn: bool = True, **equal: str | None) -> list[Submission]:
+def _submissions(
+    connection: Connection,
+    *,
+    withdrawn: bool = True,
+    among: Collection[str] | None = None,
+    **equal: str | None,
+) -> list[Submission]:
+    """Submissions, all or those ``among`` some ids; of these alone anything is read."""
     query = _where(select(t.submissions), t.submissions, equal).order_by(t.submissions.c.seq)
+    choices, teams = select(t.choices).order_by(t.choices.c.seq), None
     if not withdrawn:
         query = query.where(t.submissions.c.withdrawn.is_(None))
-    shown = display_names_in(connection)
+    if among is not None:
+        query = query.where(t.submissions.c.id.in_(among))
+        choices = choices.where(t.choices.c.submission.in_(among))
+    rows = connection.execute(query).mappings().all()
+    if among is not None:
+        teams = {str(row["team"]) for row in rows}
+    shown = display_names_in(connection, teams)
     chosen: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    for choice in connection.execute(select(t.choices).order_by(t.choices.c.seq)):
+    for choice in connection.execute(choices):
         chosen[choice.submission].append((choice.seq, choice.at))
     return [
         Submission(
@@ -70,7 +84,7 @@ def _submissions(connection: Connection, *, withdrawn: bool = True, **equal: str
                 "cells": None if row["cells"] is None else tuple(Cell(*c) for c in json.loads(row["cells"])),
             }
         )
-        for row in connection.execute(query).mappings()
+        for row in rows
     ]
 
 
@@ -80,9 +94,13 @@ def display_names(store: Store) -> dict[tuple[str, str], str]:
         return display_names_in(connection)
 
 
-def display_names_in(connection: Connection) -> dict[tuple[str, str], str]:
-    """As :func:`display_names`, in the caller's transaction."""
+def display_names_in(
+    connection: Connection, teams: Collection[str] | None = None
+) -> dict[tuple[str, str], str]:
+    """As :func:`display_names`, in the caller's transaction; of all ``teams``, or of some."""
     query = select(t.display_names).order_by(*t.display_names.primary_key)
+    if teams is not None:
+        query = query.where(t.display_names.c.team.in_(teams))
     return {(row.team, row.software): row.display_name for row in connection.execute(query)}
 
 
@@ -127,9 +145,10 @@ def runs_in(
     running: Collection[str] = (),
 ) -> list[Run]:
     """:func:`runs` in a connection that reads other things, too."""
-    if run is not None:  # of one that was begun only its submission is read
-        submission = connection.execute(select(t.runs.c.submission).where(t.runs.c.id == run)).scalar()
-    known = {s.id: s for s in _submissions(connection, task=task, team=team, id=submission)}
+    among: tuple[str, ...] | None = None if submission is None else (submission,)
+    if run is not None:  # its id begins with that of its submission, and nothing else is read
+        among = tuple(run[:place] for place, letter in enumerate(run) if letter == ".")
+    known = {s.id: s for s in _submissions(connection, task=task, team=team, among=among)}
     wanted: dict[str, tuple[Submission, str, str]] = {}
     by_task = {one.id: one for one in tasks}
     for s in known.values():
@@ -147,7 +166,8 @@ def runs_in(
         wanted = {id: value for id, value in wanted.items() if id == run}
     attempts = rows_of(connection, t.attempts, scope)
     evaluations = rows_of(connection, t.evaluations, scope)
-    opened, same, reviews = released_in(connection), _verified_in(connection), reviews_in(connection)
+    opened, same = released_in(connection, run), _verified_in(connection, run)
+    reviews = reviews_in(connection, run)
     since = _Changed(by_task)
     found = []
     for id, parts in wanted.items():
@@ -280,17 +300,27 @@ def find_run_in(
     return found[0]
 
 
-def released_in(connection: Connection) -> set[tuple[str, int]]:
-    """The attempts (run, number) that the organiser has opened to their teams."""
-    return {
-        (row.run, row.attempt) for row in connection.execute(select(t.releases.c.run, t.releases.c.attempt))
-    }
+def may_be_called_off(store: Store, run: Run) -> bool:
+    """Whether a run was ever cancelled, or its submission is withdrawn now: a quick look before :func:`find_run`."""
+    s, r = t.submissions.c, t.runs.c
+    rows = t.submissions.outerjoin(t.runs, r.id == run.id)
+    query = select(s.withdrawn, r.cancelled_seq).select_from(rows).where(s.id == run.submission.id)
+    with store.read() as connection:
+        found = connection.execute(query).one_or_none()
+    return found is None or any(value is not None for value in found)
 
 
-def _verified_in(connection: Connection) -> set[tuple[str, int]]:
-    """The attempts (run, number) that were the same when they were executed again."""
+def released_in(connection: Connection, run: str | None = None) -> set[tuple[str, int]]:
+    """The attempts (run, number) that the organiser has opened to their teams, all or those of a run."""
+    query = _where(select(t.releases.c.run, t.releases.c.attempt), t.releases, {"run": run})
+    return {(row.run, row.attempt) for row in connection.execute(query)}
+
+
+def _verified_in(connection: Connection, run: str | None) -> set[tuple[str, int]]:
+    """The attempts (run, number) that were the same when they were executed again, all or those of a run."""
     c = t.verifications.c
-    return {(row.run, row.attempt) for row in connection.execute(select(c.run, c.attempt).where(c.same))}
+    query = _where(select(c.run, c.attempt).where(c.same), t.verifications, {"run": run})
+    return {(row.run, row.attempt) for row in connection.execute(query)}
 
 
 def published(store: Store, task: str) -> frozenset[str]:

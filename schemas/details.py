@@ -37,7 +37,8 @@ KINDS: Mapping[str, str] = {
     "processor-time": "it used {used:tenths} s of processor time; limit {limit:seconds} s",
     "not-started": "could not be started: {error:text}",
     "memory": "exit code {code:int}; limit {limit:mebibytes}",
-    "output-full": "exit code {code:int}; the output directory was full",
+    "output-full": "exit code {code:int}; the output directory was full",  # of archives from before the limit was said
+    "output-limit": "exit code {code:int}; the output directory was full; limits {limit:mebibytes}, {files:int} files",
     "signal": "killed by signal {signal:int}",
     "killed": "killed by signal {signal:int} (SIGKILL that we did not send: often memory)",
     "exit-code": "exit code {code:int}",

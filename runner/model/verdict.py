@@ -58,7 +58,7 @@ TABLE: dict[str, VerdictKind] = {
     "time-limit": VerdictKind(
         "participant",
         "The software was still running at the wall-clock limit and was killed.",
-        "Make it faster, or ask the organiser for a longer limit.",
+        "Make it faster, or ask the organiser for a longer limit; runner task show has the limits.",
     ),
     "cpu-limit": VerdictKind(
         "participant",
@@ -73,7 +73,7 @@ TABLE: dict[str, VerdictKind] = {
     "output-limit": VerdictKind(
         "participant",
         "The software failed, and its output directory was full.",
-        "Write less to the output directory; keep caches in /tmp.",
+        "Write less to the output directory, and caches to /tmp; check that the loop that writes the run ends.",
     ),
     "unhealthy": VerdictKind(
         "participant", "The server never became ready.", "Listen on the task's port within the ready time."
@@ -87,7 +87,7 @@ TABLE: dict[str, VerdictKind] = {
         "participant",
         "The software ended with an error.",
         "Try it on public data with runner try, which shows its log.",
-        "Read the last log lines, and try it locally with runner try.",
+        "Read the last log lines, correct it, and see with runner try that it ends well.",
     ),
     "no-output": VerdictKind(
         "participant",
@@ -220,7 +220,9 @@ def _failed(code: int, oom_killed: bool, output_full: bool, limits: Limits) -> t
     if oom_killed:
         return "memory-limit", Detail("memory", code=code, limit=limits.memory)
     if output_full:
-        return "output-limit", Detail("output-full", code=code)
+        return "output-limit", Detail(
+            "output-limit", code=code, limit=limits.output, files=limits.output_files
+        )
     if code > 128:
         return "signal", Detail("killed" if code == 137 else "signal", signal=code - 128)
     return "run-error", Detail("exit-code", code=code)

@@ -49,9 +49,32 @@ TABLE: tuple[Row, ...] = (
         _NO_NETWORK,
         _NO_BUILD_NETWORK,
     ),
+    _row(
+        r"requires? BuildKit",
+        "",
+        "images are built without BuildKit here: write `RUN chmod` for `COPY --chmod`, and RUN without --mount; or build the image "
+        "yourself, and name it with `image:` in submission.yaml",
+    ),
+    _row(
+        r"^could not be started: No command specified",
+        "the image does not say what to start: write ENTRYPOINT or CMD into the Dockerfile, or command into submission.yaml",
+        "",
+    ),
     _row(  # the engine's init process
+        r"^\[FATAL tini \(\d+\)\] exec .*: Permission denied",
+        "the command may not be executed: write `RUN chmod 755` and its file into the Dockerfile",
+        "",
+    ),
+    _row(
         r"^\[FATAL tini \(\d+\)\] exec ",
-        "the command is not in the image, or cannot be executed there: correct command in submission.yaml, or the Dockerfile",
+        "the command is not in the image, or its first line names a program that is not there, as a script with Windows line ends "
+        "does: correct command in submission.yaml, the Dockerfile, or the script",
+        "",
+    ),
+    _row(
+        r"\x7fELF|\\x7fELF|exec format error",
+        "a program of the image is built for another kind of processor: build the image for that of this platform, mostly "
+        "`docker build --platform linux/amd64`, and look that it copies no program from another machine",
         "",
     ),
     _row(r"read-only file ?system|EROFS", _WRITABLE, ""),

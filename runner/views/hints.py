@@ -1,6 +1,6 @@
 """The hint on a failed run: what its team can do, in one sentence, made of what the audience sees already.
 
-It is chosen by the log, the verdict and the figures of a view that was redacted before, and of the public description of
+It is chosen by the log, the verdict with its detail and the figures of a view that was redacted before, and of the public description of
 the inputs. Where an audience sees no log there is no hint: which sentence it is would carry bits of hidden inputs out.
 """
 
@@ -32,9 +32,10 @@ def hint(view: Mapping[str, Any], task: Task | None) -> str:
         return of_time(view["resources"]["cpu_seconds"], view["resources"]["wall_seconds"])
     if verdict not in FAILED:
         return ""
-    lines = [*view["log"].get("stdout", ()), *view["log"].get("stderr", ())]
+    told = str(view["verdict"]["detail"])  # why it could not be started, where this audience is told
+    lines = [told, *view["log"].get("stdout", ()), *view["log"].get("stderr", ())]
     return of_log(
-        lines, "" if task is None or not lines else inputs_hold(task, view["dataset"], view["scenario"])
+        lines, "" if task is None or len(lines) == 1 else inputs_hold(task, view["dataset"], view["scenario"])
     )
 
 

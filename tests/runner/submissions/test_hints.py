@@ -24,6 +24,11 @@ RUNS = {
     "FileNotFoundError: [Errno 2] No such file or directory: '/input/queries.tsv'": FILE,
     "cat: /input/x: No such file or directory": FILE,
     "KeyError: 'query'": FIELD,
+    "could not be started: No command specified": "ENTRYPOINT or CMD",
+    "[FATAL tini (8)] exec /run.sh failed: Permission denied": "RUN chmod 755",
+    "[FATAL tini (8)] exec /run.sh failed: No such file or directory": "Windows line ends",
+    r"/prog: 1: \x7fELF\x02\x01\x01\x02@8@: not found": "another kind of processor",
+    "exec /prog: exec format error": "another kind of processor",
     "ModuleNotFoundError: No module named 'numpyx'": "install it in the Dockerfile",
 }
 QUIET = ("all done", "topic 301 is not known", "ValueError: 3", "", "x" * 100_000)
@@ -50,6 +55,11 @@ def test_the_last_line_decides_and_no_word_of_the_log_is_repeated() -> None:
     assert of_log(["KeyError: 'secret'"], "The inputs hold a.jsonl (id)") == (
         "a field or name is not there. The inputs hold a.jsonl (id)"
     )
+
+
+def test_a_build_that_asks_for_buildkit_is_told_what_to_write_instead() -> None:
+    said = "The engine says: the --chmod option requires BuildKit. Refer to https://docs.docker.com/go/buildkit/ to learn how to build."
+    assert "RUN chmod" in of_build(said, network=True, carried=False)
 
 
 def test_a_build_without_a_network_is_told_how_to_get_one() -> None:

@@ -50,6 +50,7 @@ class EngineInfo:
     storage_driver: str = ""
     rootless: bool = False
     gpus: int = 0
+    gpu_kinds: tuple[str, ...] = ()  # as words, such as nvidia-a100-sxm4-40gb
     missing: tuple[str, ...] = ()
     swap: bool = True  # whether swap counts towards the memory limit
     exact_memory: bool = True  # whether peak memory is read exactly, and not sampled

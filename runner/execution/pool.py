@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import schemas
-from runner.execution.executors.base import HERE, Executor, Host, Lost, Result
+from runner.execution.executors.base import Executor, Host, Lost, Result
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Schedule, lane_of
 from runner.execution.workspace import Workspace
@@ -86,6 +86,7 @@ class RunProgress:
 
 
 LOOK = 1.0  # seconds between two looks at hosts that come and go
+SHOWN = 5  # hosts that are named where none will do
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
 
@@ -184,13 +185,7 @@ class Pool:
         for planned in waiting:
             if not rest.intersection(planned.needs):
                 fit = [host for host in hosts if self.executor.takes(host, planned)]
-                machine = HERE if [host.name for host in fit] == [HERE] else "every host that takes it"
-                small = (
-                    f"{machine} has less memory or fewer processors (or GPUs) than the task's limits ask for"
-                )
-                reasons[planned.run.id] = paused(planned) or (
-                    small if fit else "no host of the cluster is there"
-                )
+                reasons[planned.run.id] = paused(planned) or self._too_much(planned, fit)
         more = reasons
         while more:
             more = {
@@ -203,6 +198,15 @@ class Pool:
         for planned in waiting:
             around = "it waits for runs that wait for it: correct inputs in submission.yaml"
             self._blocked(planned, reasons.get(planned.run.id) or paused(planned) or around)
+
+    def _too_much(self, planned: Planned, hosts: Sequence[Host]) -> str:
+        """Why none of the hosts that take such a step can do it: what each of them lacks."""
+        if not hosts:
+            return "no host of the cluster is there"
+        limits = lane_of(self.workspace, planned).limits
+        lacking = [f"{host.label or host.name} {host.lacks(limits)}" for host in hosts[:SHOWN]]
+        more = f"; and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
+        return f"no machine has what the task's limits ask for: {'; '.join(lacking)}{more}"
 
     def _blocked(self, planned: Planned, why: str, exit_code: int = PLATFORM) -> None:
         self.failed[planned.run.id] = Undone(why, exit_code)

@@ -40,7 +40,7 @@ def parse_duration(value: float | str) -> float:
 
 LIMIT_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "memory": parse_size, "output": parse_size, "tmp": parse_size, "shm": parse_size, "log": parse_size,
-    "wall_clock": parse_duration, "cpu_time": parse_duration, "cpus": float,
+    "wall_clock": parse_duration, "cpu_time": parse_duration, "cpus": float, "labels": tuple,
 }  # fmt: skip
 
 
@@ -89,7 +89,8 @@ def in_units(count: int) -> str:
 class Limits:
     """What one container may use. Bytes and seconds; the defaults are the strict ones of ``task.yaml``.
 
-    ``cpu_time`` bounds what all its processes use of processors together; None: the wall clock alone bounds it.
+    ``cpu_time`` bounds what all its processes use of processors together; None: the wall clock alone bounds it. ``labels`` limit where it
+    may be: on machines that are called all of them.
     """
 
     memory: int = 2 * GIB
@@ -107,6 +108,7 @@ class Limits:
     tmp_exec: bool = False
     loopback: bool = True  # False: no TCP and no UDP at all, not even inside the container
     pinned: bool = False  # on processors that no other pinned container has meanwhile
+    labels: tuple[str, ...] = ()
 
     @property
     def processors(self) -> int:
@@ -196,8 +198,9 @@ def absurd(limits: Limits) -> list[tuple[str, str, str]]:
 
 
 def as_record(limits: Limits) -> dict[str, Any]:
-    """Limits as files keep them: without a limit that is not set, so that what was written before there was one stays valid."""
-    found = {key: value for key, value in asdict(limits).items() if value is not None}
+    """Limits as files keep them: without a limit that is not set, so that what was written before there was one stays valid; and without
+    labels, since what comes of a run does not depend on where it was."""
+    found = {key: value for key, value in asdict(limits).items() if value is not None and key != "labels"}
     return found if limits.pinned else {key: value for key, value in found.items() if key != "pinned"}
 
 

@@ -198,6 +198,7 @@ def _host(name: str, address: str, artefacts: str, folder: Path, certificates: P
         script |= {f"team{n}/sick": gone for n in range(2)}  # what starts them fails
     store, engine = Artefacts(artefacts), FakeEngine(script)  # type: ignore[arg-type]
     station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2, role=role)
+    station.labels = (f"card-of-{name}",)
     work(station, address, certificates, lambda text: print(text, file=sys.stderr, flush=True))
 
 

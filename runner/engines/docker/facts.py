@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from runner.engines.docker.client import Clients
 from runner.model.errors import PlatformError
 from runner.model.limits import Limits
 
+CARDS = Path("/proc/driver/nvidia/gpus")
 LIMITS = {
     "MemoryLimit": "memory",
     "SwapLimit": "swap",
@@ -107,7 +109,8 @@ class DockerFacts:
             platform=f"{raw.get('OSType', 'linux')}/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(machine, machine) }",
             storage_driver=str(raw.get("Driver", "")),
             rootless=self._security("rootless"),
-            gpus=_gpus(raw, self.local),
+            gpus=(gpus := _gpus(raw, self.local)),
+            gpu_kinds=gpu_kinds() if gpus and self.local else (),
             missing=tuple(missing(raw, components)),
             swap=raw.get("SwapLimit") is True,
             exact_memory=self.local,
@@ -176,9 +179,18 @@ def _podman(components: Iterable[str]) -> bool:
     return any("podman" in name.lower() for name in components)
 
 
+def gpu_kinds(cards: Path = CARDS) -> tuple[str, ...]:
+    """The kinds of GPUs that the driver of this machine knows, as words; none where it says nothing."""
+    found = set()
+    for card in cards.glob("*/information"):
+        with suppress(OSError):
+            if model := re.search(r"^Model:\s*(.+)$", card.read_text(errors="replace"), re.MULTILINE):
+                found.add(re.sub(r"[^a-z0-9]+", "-", model[1].lower()).strip("-")[:40].strip("-"))
+    return tuple(sorted(found))
+
+
 def _gpus(raw: Mapping[str, Any], local: bool) -> int:
     """How many GPUs the engine can hand out: its runtimes say whether, the driver of this machine how many."""
     if "nvidia" not in (raw.get("Runtimes") or {}):
         return 0
-    cards = Path("/proc/driver/nvidia/gpus")
-    return len(list(cards.iterdir())) if local and cards.is_dir() else 1
+    return len(list(CARDS.iterdir())) if local and CARDS.is_dir() else 1

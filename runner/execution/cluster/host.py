@@ -85,7 +85,7 @@ class Station:
             "gpus": info.gpus,
             "platform": info.platform,
             "steps": self.steps,
-            "labels": list(self.labels),
+            "labels": sorted({*self.labels, *info.gpu_kinds}),
             **Stores(self.artefacts, self.blinded).places(),
             "role": self.role,
             "images": list(self.images),

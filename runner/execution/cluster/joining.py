@@ -31,7 +31,9 @@ def host_of(address: str, said: Any, wanted: Wanted) -> Host:
     images = said["images"] if isinstance(said.get("images"), list) else []
     holds = {image for image in images[:100] if isinstance(image, str)}
     hidden = wanted.stores.blinded is None or said.get("blinded") is not None
-    host = Host(address, memory, cpus, max(1, int(steps)), gpus, holds=holds, label=name)
+    said_labels = said["labels"] if isinstance(said.get("labels"), list) else []
+    labels = frozenset(one for one in said_labels[:100] if isinstance(one, str))
+    host = Host(address, memory, cpus, max(1, int(steps)), gpus, holds=holds, label=name, labels=labels)
     host.role, host.hidden = wanted.role, hidden
     return host
 

@@ -64,12 +64,8 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
     host.become(station)
     info = station.engine.info()
     steps = station.steps or max(1, int(info.cpus))
-    amounts = {
-        "cpus": info.cpus,
-        "memory": info.memory,
-        "gpus": info.gpus,
-        **dict.fromkeys(station.labels, 1),
-    }
+    amounts = dict.fromkeys((*station.labels, *info.gpu_kinds), 1.0)
+    amounts |= {"cpus": info.cpus, "memory": info.memory, "gpus": info.gpus}
     resources = {name: float(amount) for name, amount in amounts.items()}
 
     class Hand(Worker):

@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from runner.engines.base import EngineInfo
 from runner.execution.plan import Planned
-from runner.model.limits import Limits
+from runner.model.limits import Limits, in_units
 from runner.model.task import Visibility
 from runner.records.archive import Attempt, Evaluation
 
@@ -26,7 +26,7 @@ class Host:
 
     ``holds`` are the digests of images and data that were brought to it already, ``avoid`` the runs that it failed to do; ``label`` is
     what people call it (``name`` is unique). ``role`` is what hosts of its cluster are for (empty: it is the coordinator's machine),
-    ``hidden`` whether it is given work on hidden data.
+    ``hidden`` whether it is given work on hidden data, ``labels`` are words about it that a task may ask for.
     """
 
     name: str
@@ -40,16 +40,30 @@ class Host:
     label: str = ""
     role: str = ""
     hidden: bool = True
+    labels: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, info: EngineInfo, jobs: int | None = None, name: str = HERE) -> Host:
         """The machine of an engine: a tenth of its memory is left to it. At most ``jobs`` steps at once, or as many as processors."""
-        return cls(name, info.memory * 0.9, float(info.cpus), max(1, jobs or int(info.cpus) or 1), info.gpus)
+        slots = max(1, jobs or int(info.cpus) or 1)
+        labels = frozenset(info.gpu_kinds)
+        return cls(name, info.memory * 0.9, float(info.cpus), slots, info.gpus, labels=labels)
 
     def fits(self, limits: Limits) -> bool:
         """Whether a step with these limits can start now."""
         large = limits.memory <= self.memory and limits.cpus <= self.cpus + 1e-9 and limits.gpus <= self.gpus
-        return self.slots > 0 and large
+        return self.slots > 0 and large and self.labels.issuperset(limits.labels)
+
+    def lacks(self, limits: Limits) -> str:
+        """What of a demand it does not have, in words, where it is doing nothing; empty where it has all of it."""
+        found = [f"is not labelled {one}" for one in limits.labels if one not in self.labels]
+        if limits.gpus > self.gpus:
+            found.append(f"has {self.gpus} of {limits.gpus} GPUs")
+        if limits.cpus > self.cpus + 1e-9:
+            found.append(f"has {self.cpus:g} of {limits.cpus:g} processors")
+        if limits.memory > self.memory:
+            found.append(f"gives {in_units(int(self.memory))} of {in_units(limits.memory)} of memory")
+        return ", ".join(found)
 
     def take(self, limits: Limits, visibility: Visibility, sign: int = 1) -> None:
         """Reserve what a step may use; with ``sign`` -1 give it back."""

@@ -175,6 +175,7 @@ def _limits(of: Overview) -> str:
         f"{in_units(limits.memory)} of memory",
         plural_of(limits.cpus, "processor") + (" of its own" if limits.pinned else ""),
         *([plural_of(limits.gpus, "GPU")] if limits.gpus else []),
+        *([f"machines labelled {', '.join(limits.labels)}"] if limits.labels else []),
         f"{in_units(limits.output)} of output",
         *([f"{in_units(task.image_limit)} of image"] if "image" in task.definition.get("limits", {}) else []),
         "no network",

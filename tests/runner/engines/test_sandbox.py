@@ -14,6 +14,7 @@ import pytest
 from benchmarks import make_seccomp
 from runner.engines import masks, sandbox
 from runner.engines.base import ContainerSpec, Handle, Mount, Role, Volume
+from runner.engines.docker.facts import gpu_kinds
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.limits import Exceptions, Limits
@@ -200,3 +201,16 @@ def test_a_pinned_container_has_its_processors_and_no_other_one_has_any() -> Non
     ):
         with pytest.raises(ValueError, match="pinned"):
             sandbox.container_options(spec, 7, processors=processors)
+
+
+def test_kinds_of_gpus_are_words(tmp_path: Path) -> None:
+    for name, model in (
+        ("0000:01:00.0", "NVIDIA A100-SXM4-40GB"),
+        ("0000:02:00.0", "NVIDIA A100-SXM4-40GB"),
+        ("x", "Tesla T4"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "information").write_text(f"Model: \t\t {model}\nIRQ:   11\n")
+    (tmp_path / "broken").mkdir()
+    assert gpu_kinds(tmp_path) == ("nvidia-a100-sxm4-40gb", "tesla-t4")
+    assert gpu_kinds(tmp_path / "no driver") == ()

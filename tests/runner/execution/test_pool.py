@@ -190,7 +190,7 @@ def test_a_machine_that_is_too_small_says_so(project: Project) -> None:
     pool = world.work()
     assert list(pool.failed) == [run]
     assert [m.run.id for m in world.told if m.kind == "blocked"] == [run]
-    assert "less memory" in next(m.text for m in world.told if m.kind == "blocked")
+    assert "of memory" in next(m.text for m in world.told if m.kind == "blocked")
     assert world.outcome(fine).name == "scored"
     assert world.outcome(run).name == "pending"
     world.close()
@@ -206,7 +206,7 @@ def test_what_cannot_begin_says_for_what_it_waits(project: Project) -> None:
     todo = plan(world.desk(), Selection())
     world.work(replace(todo, work=tuple(replace(one, needs=needs.get(one.run.id, ())) for one in todo.work)))
     said = {m.run.id: m.text for m in world.told if m.kind == "blocked"}
-    assert "less memory" in said.pop(big)
+    assert "of memory" in said.pop(big)
     assert said.pop(second) == f"it takes {big} as input, which is not begun" and second in said.pop(third)
     assert set(said) == {fourth, fifth} and all("wait for it" in one for one in said.values())
     world.close()
@@ -485,3 +485,17 @@ def test_without_eviction_no_blinded_run_and_no_attempt_spent(project: Project) 
     assert "two-engines.md" in pool.failed[run].why
     assert world.outcome(run).name == "pending" and world.store.archive.attempts("mini", run) == []
     world.close()
+
+
+def test_a_label_that_this_machine_has_not_is_said(project: Project) -> None:
+    """The kinds of its GPUs are labels of a machine."""
+    project.write_task_only(limits={"gpus": 1, "labels": ["nvidia-a100"]})
+    for kinds in ((), ("nvidia-a100",)):
+        world = World(project, info=replace(FAKE, gpus=1, gpu_kinds=kinds))
+        run = world.hand_in(f"team{len(kinds)}")
+        done = world.work()
+        if kinds:
+            assert world.outcome(run).name == "scored"
+        else:
+            assert "this machine is not labelled nvidia-a100" in done.failed[run].why
+        world.close()

@@ -114,9 +114,28 @@ def test_what_is_too_large_for_every_host_is_said_at_once(project: Project, soun
     with coordinated(world, Notes(), sound) as coordinator:
         result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
     assert (
-        "every host that takes it has less memory" in result.undone[run].why
+        "h1 gives 28.8 GiB of 48 GiB of memory; h2 gives" in result.undone[run].why
         and result.undone[run].exit_code == 3
     )
+    world.close()
+
+
+def test_software_is_executed_on_hosts_that_have_the_labels_which_its_task_asks_for(
+    project: Project, sound: Cluster
+) -> None:
+    """What nobody has is said at once, with what there is; labels change nothing that is locked."""
+    project.write_task_only(limits={"labels": ["card-of-h2"]})
+    world = World(project)
+    runs = [world.hand_in(f"team{n}") for n in range(3)]
+    carried_out(world, sound)
+    assert ended_once(world, runs) == {"h2"}
+    assert "labels" not in world.store.archive.attempt("mini", runs[0], 1).lock()["limits"]
+    project.write_task_only(limits={"labels": ["card-of-h2", "no-such"]})
+    late = world.hand_in("team4")
+    with coordinated(world, Notes(), sound) as coordinator:
+        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    why = result.undone[late].why
+    assert "h1 is not labelled card-of-h2, is not labelled no-such; h2 is not labelled no-such" in why
     world.close()
 
 

@@ -45,11 +45,27 @@ def _parsed(words: list[str]) -> argparse.Namespace:
     name = words[at] if at < len(words) else ""
     if name in _OWN:
         return _parser([]).parse_args(words)
-    modules = [module for kind in registry.names() if (module := registry.part(kind, "command"))]
+    modules = _modules(name)
     for module in modules:
         if read := getattr(module, "READ_THEMSELVES", {}).get(name):
             return argparse.Namespace(debug=at > 0, call=lambda _: read(words[at + 1 :]))
     return _parser(modules).parse_args(words)
+
+
+def _modules(name: str) -> list[ModuleType]:
+    """The module of the kind that has the command ``name``; of all kinds if none that comes with the evaluator has it.
+
+    The first that has it is enough: to import all, and to look for those of other packages, takes longer than scoring a
+    small run.
+    """
+    for kind in registry.built_in() if name and not name.startswith("-") else ():
+        module = registry.part(kind, "command")
+        if module is not None:
+            commands = argparse.ArgumentParser(add_help=False).add_subparsers(prog="evaluator")
+            module.add_commands(commands)
+            if name in commands.choices or name in getattr(module, "READ_THEMSELVES", {}):
+                return [module]
+    return [module for kind in registry.names() if (module := registry.part(kind, "command"))]
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -123,7 +139,7 @@ def _parser(modules: Iterable[ModuleType]) -> argparse.ArgumentParser:
         "--version", action="version", version=f"evaluator {__version__} (request and result schema 1)"
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="evaluator")
     own = {}
     for name, (call, text) in _OWN.items():
         own[name] = commands.add_parser(name, help=text)

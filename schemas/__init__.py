@@ -15,7 +15,6 @@ This package imports none of the others, and no library before it is needed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -79,4 +78,6 @@ _CANONICAL = json.JSONEncoder(
 
 def digest(data: Any) -> str:
     """The SHA-256 (hex) of ``data`` in its canonical form: the identity of a lock, a bundle, a request."""
+    import hashlib  # loads OpenSSL
+
     return hashlib.sha256(canonical(data)).hexdigest()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -190,6 +188,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     if str(path) != "-" and not path.is_fifo():
         yield path
         return
+    import shutil
+    import tempfile
+
     with tempfile.NamedTemporaryFile(prefix="run-") as file:
         if str(path) == "-":
             shutil.copyfileobj(sys.stdin.buffer, file)

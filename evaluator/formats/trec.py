@@ -15,11 +15,12 @@ ir_measures hold them, unless ``double`` is asked for (trec_eval 10).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 
 from evaluator.findings import Log
-from evaluator.formats.blocks import SMALL_CHUNK, Notes, WholeLines, count_lines, cut, noted, regroup
+from evaluator.formats.blocks import SMALL_CHUNK, Lines, Notes, WholeLines, count_lines, cut, noted, regroup
 from evaluator.formats.files import Source, Unreadable
 from evaluator.formats.mistaken import beginning, metadata_header, no_trec_run
 from evaluator.formats.ranked import Rules, Scan
@@ -64,13 +65,12 @@ def scan(
             except Ungrouped:
                 log.restore(kept)
         with Source(path, max_bytes) as source:
-            notes, reader = Notes(), RunReader(rules, log)
+            notes, reader = Notes(), RunReader(rules, log, ahead)
             whole = WholeLines(source, max_bytes, notes, len(header))
-            parts = []
-            while part := whole.read(LARGE_CHUNK):
-                parts.append(part)
             reader.grouped = True
-            blocks = regroup(b"".join(parts), notes, rules.topics, reader.dropped, first)
+            data = _all(whole)
+            lines = _grouped(data, rules, first) if ahead else None
+            blocks = lines or regroup(data, notes, rules.topics, reader.dropped, first)
             return reader.run(noted(blocks, notes), whole, notes)
     except Unreadable as error:
         log.add("F002", None, str(error))
@@ -81,3 +81,22 @@ def _numpy_way(rules: Rules) -> tuple[Ahead, Callable[[bytes, int, int], int]]:
     from evaluator.formats.fast.ahead import Looking, count_lines
 
     return Looking(rules), count_lines
+
+
+def _all(whole: WholeLines) -> bytes:
+    """The whole file in one piece; at no time are there two of it."""
+    held = BytesIO()
+    while part := whole.read(LARGE_CHUNK):
+        held.write(part)
+    return held.getvalue()
+
+
+def _grouped(data: bytes, rules: Rules, first: int) -> Iterator[Lines] | None:
+    """The lines topic by topic by numpy; None where there is anything unusual about them."""
+    from evaluator.formats.fast.grouping import grouped
+    from evaluator.formats.fast.unusual import Unusual
+
+    try:
+        return grouped(data, rules.topics, first)
+    except Unusual:
+        return None

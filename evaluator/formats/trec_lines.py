@@ -154,7 +154,7 @@ class RunReader(TopicReader):
             return False
         if not (isfinite(max(values)) and isfinite(min(values))):
             return False
-        groups = [(topic, sum(1 for _ in same)) for topic, same in groupby(words[0::6])]
+        groups = [(topic, len(list(same))) for topic, same in groupby(words[0::6])]
         if max(len(topic) for topic, _ in groups) > 1000:
             return False
         self.check_groups([topic for topic, _ in groups])

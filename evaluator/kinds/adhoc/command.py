@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.printing import print_json
-from schemas.details import Detail
 
 if TYPE_CHECKING:
     from evaluator.formats.qrels import Qrels
@@ -53,7 +52,7 @@ def trec(args: argparse.Namespace) -> int:
     from evaluator.formats.qrels import read_qrels
     from evaluator.formats.ranked import Rules
     from evaluator.formats.trec import scan
-    from evaluator.kinds.adhoc.kind import report_ties, report_unmatched, wanted
+    from evaluator.kinds.adhoc.remarks import report_ties, report_unmatched, wanted
     from evaluator.measures.ir import Measure, aggregate, evaluate, first_wanted, require
 
     measures = [Measure(text) for text in args.measure or ["nDCG@10", "AP"]]
@@ -109,6 +108,8 @@ def _cross_checked(
     from evaluator.measures.crosscheck import cross_check, incomparable
 
     if why := incomparable(log, double=double):
+        from schemas.details import Detail
+
         print(f"{log.file}: {Detail(why)}", file=sys.stderr)
     elif (found := cross_check(measures, qrels, path, values)) is not None:
         raise EvaluatorError(f"the cross-check of {found[0]} with ir_measures failed", found[1])

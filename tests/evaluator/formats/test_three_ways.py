@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tempfile
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.formats import trec_lines
+from evaluator.formats import trec, trec_lines
+from evaluator.formats.fast import grouping
 from evaluator.formats.ranked import Rules
 from tests.worlds.run_files import Ids, outcome, read
 
@@ -112,6 +114,7 @@ def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, fi
     )
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder, "run.txt")
+        patch.setattr(grouping, "PIECE", 2 * max(chunk, 60))
         python = outcome(path, data, rules, fast=False)
         assert outcome(path, data, rules, fast=False, chunk=chunk) == python
         assert outcome(path, data, rules, fast=True) == python
@@ -152,6 +155,25 @@ def test_numpy_way_is_taken_for_clean_files(tmp_path: Path, monkeypatch: pytest.
     data = b"".join(b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for t in range(5) for d in range(50))
     for chunk in (100, 5000, None):
         outcome(tmp_path / "run.txt", data, Rules(judged=JUDGED), fast=True, chunk=chunk)
+
+
+@pytest.mark.parametrize("rows", ["shuffled", "turned", "interleaved"])
+def test_the_numpy_way_is_taken_for_lines_in_any_order(
+    rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for t in range(1, 40) for d in range(50)]
+    order = {
+        "shuffled": random.Random(1).sample(lines, len(lines)),
+        "turned": lines[::-1],
+        "interleaved": [lines[50 * t + d] for d in range(50) for t in range(39)],
+    }[rows]
+    monkeypatch.setattr(grouping, "PIECE", 5000)
+    rules = Rules(judged=JUDGED, topics=frozenset(b"%d" % t for t in range(50)), first=3)
+    python = outcome(tmp_path / "run.txt", b"".join(order), rules, fast=False)
+    monkeypatch.setattr(trec_lines.RunReader, "take", lambda *_: pytest.fail("fell back"))
+    monkeypatch.setattr(trec, "regroup", lambda *_: pytest.fail("fell back"))
+    chunk = None if rows != "turned" else 100  # topics stay together there
+    assert outcome(tmp_path / "run.txt", b"".join(order), rules, fast=True, chunk=chunk) == python
 
 
 HEADER = (

@@ -32,6 +32,7 @@ from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
 from runner.execution.machine import Machine
 from runner.model.clock import SystemClock, stamp
 from runner.model.config import Config
+from runner.model.container import ImageRef
 from runner.records.store.connect import open_store
 from runner.submissions.bundle import Bundle, bundle_digest, registration, write_bundle
 from runner.submissions.kept import home_of
@@ -120,10 +121,18 @@ def write_project(
     register(config, range(runs), teams, chained=chained)
 
 
-def register(config: Config, numbers: Iterable[int], teams: int, *, chained: bool = False) -> None:
-    """Register a submission for each of ``numbers``, of one team after the other."""
+def register(
+    config: Config,
+    numbers: Iterable[int],
+    teams: int,
+    *,
+    chained: bool = False,
+    image: ImageRef | None = None,
+    command: Sequence[str] = (),
+) -> None:
+    """Register a submission for each of ``numbers``, of one team after the other; by default of the scripted engine's software."""
     _, engine = machine(config)
-    image = engine.resolve(SOFTWARE)
+    image = image or engine.resolve(SOFTWARE)
     with open_store(config) as store:
         for number in numbers:
             data: dict[str, Any] = {
@@ -134,7 +143,7 @@ def register(config: Config, numbers: Iterable[int], teams: int, *, chained: boo
                 "scenarios": ["default"],
                 "image": {"id": image.id, "repo_digest": None, "platform": image.platform, "archive": None},
                 "runs": [],
-                "command": ["run", str(number)],
+                "command": [*command] or ["run", str(number)],
                 "tag": f"s{number}",
                 "description": "a software",
                 "method": "automatic",

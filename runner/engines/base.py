@@ -109,6 +109,9 @@ class Handle(Protocol):
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
         """Wait at most ``deadline`` seconds from this container's start, then kill it as a whole."""
 
+    def over(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> None:
+        """As :meth:`wait`, but how it ended is not asked yet: that takes a moment, in which its output can be fetched."""
+
     def ended(self) -> bool:
         """Whether it has ended (or never started); does not wait. ``wait`` then returns at once."""
 
@@ -318,8 +321,18 @@ class Filled(Protocol):
         """A digest-named volume, filled once through the engine's API, to be mounted read-only."""
 
 
+class Space(NamedTuple):
+    """How much fits into an output volume."""
+
+    bytes: int
+    inodes: int
+
+
 class Engine(Filled, Probe, Images, Protocol):
     """A container engine that can enforce the sandbox."""
+
+    def keeping(self, most: int) -> AbstractContextManager[None]:
+        """While the context lasts, with at most ``most`` sessions at once, what one needs may be made for those that follow, too."""
 
     def session(
         self,
@@ -329,6 +342,7 @@ class Engine(Filled, Probe, Images, Protocol):
         visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
+        output: Space | None = None,
     ) -> AbstractContextManager[Session]:
         """The containers of one attempt, on data of that ``visibility``; see :mod:`runner.engines.turns`.
 
@@ -341,6 +355,7 @@ class Engine(Filled, Probe, Images, Protocol):
             visibility: of the data that the containers are given.
             cancelled: asked while it waits.
             stays: it may be left by another thread than entered it, and does not count as this thread's turn.
+            output: of a session with this one output volume and no other, so that it may be ready: :meth:`keeping`.
 
         Raises:
             Cancelled: ``cancelled`` became true while it waited.

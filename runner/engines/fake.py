@@ -11,8 +11,7 @@ A script is called with the mounts (a dict: path in the container -> folder here
 folder; it returns an :class:`Exit`, an exit code, or None for 0. A plain :class:`Exit` stands for a script
 that only ends so; an exception is raised by ``start``. ``mounts`` also has the ``spec``, the ``stopped`` event
 (set when the container is asked to end) and ``say``/``complain`` for its two log streams. Containers of one image
-differ by ``mounts.spec`` (its role or command); the folders are real, so scripts can talk over Unix
-sockets in them.
+differ by ``mounts.spec`` (its role or command); the folders are real, and take Unix sockets.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from runner.engines.base import (
     Fill,
     Mount,
     Owner,
+    Space,
     Volume,
 )
 from runner.engines.roles import Sharing
@@ -248,6 +248,10 @@ class FakeEngine:
 
     # -- attempts -----------------------------------------------------------------------------------------
 
+    def keeping(self, _: int) -> nullcontext[None]:
+        """Nothing is kept."""
+        return nullcontext()
+
     @contextmanager
     def session(
         self,
@@ -257,13 +261,14 @@ class FakeEngine:
         visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
+        output: Space | None = None,
     ) -> Iterator[FakeSession]:
         """The scripted containers of one attempt; at the end they are stopped and their volumes removed."""
         self._call("session")
-        turns = (
+        turn = (
             self.turns.take(visibility, attempt_id, cancelled, stays=stays) if visibility else nullcontext()
         )
-        with turns:
+        with turn:
             session = FakeSession(self, attempt_id)
             self._running.setdefault(attempt_id, [])
             try:

@@ -1,4 +1,4 @@
-"""Rooms that are kept for those who come next: lent to one at a time, closed when nobody has wanted them for a moment.
+"""Rooms, and whatever else of an engine takes long to make, that are kept for those who come next: lent to one at a time, closed when nobody has wanted them for a moment.
 
 A room holds its turn on the engine (see :mod:`runner.engines.turns`), so a free one must not stay for long: whoever waits
 for the other turn, in this process or another, waits for it.
@@ -10,34 +10,46 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from runner.engines.base import Engine, Room, Session
+from runner.engines.base import Engine, Room
 from runner.model.errors import PlatformError
 from runner.model.task import Visibility
 
 IDLE = 2.0  # seconds that a free room stays
 
 
+class Lent(Protocol):
+    """What can be lent to one after another: a room, or output volumes."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether anybody may have it any more."""
+
+
+_T = TypeVar("_T", bound=Lent)
+
+
 @dataclass
-class _Free:
+class _Free(Generic[_T]):
     """A room that nobody uses, and the clock that closes it."""
 
     key: Hashable
-    room: Room
+    room: _T
     stack: ExitStack
     clock: threading.Timer | None = None
 
 
-class Rooms:
-    """The rooms of one engine. ``most`` bounds how many free ones there are; leave it as a context to close them all."""
+class Lending(Generic[_T]):
+    """The rooms (or others that are :class:`Lent`) of one engine. ``most`` bounds how many free ones there are; leave it as a context to close them all."""
 
     def __init__(self, engine: Engine, most: int = 1) -> None:
         self._engine, self._most = engine, most
-        self._free: list[_Free] = []
+        self._free: list[_Free[_T]] = []
         self._clocks: set[threading.Timer] = set()
         self._lock = threading.Lock()
 
-    def __enter__(self) -> Rooms:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,12 +66,13 @@ class Rooms:
     def lend(
         self,
         key: Hashable,
-        furnish: Callable[[Session], Room],
+        furnish: Callable[[Any], _T],
         *,
         attempt_id: str,
         visibility: Visibility,
-        cancelled: Callable[[], bool],
-    ) -> Iterator[Room]:
+        cancelled: Callable[[], bool] | None,
+        role: str = "evaluator",
+    ) -> Iterator[_T]:
         """A usable room that nobody else has meanwhile: a free one with the same ``key``, or one that ``furnish`` starts.
 
         Args:
@@ -68,6 +81,7 @@ class Rooms:
             attempt_id: the name of that session, as for :meth:`runner.engines.base.Engine.session`.
             visibility: see there.
             cancelled: see there.
+            role: a label of that session.
 
         Raises:
             Cancelled, PlatformError: see there.
@@ -82,7 +96,7 @@ class Rooms:
             with ExitStack() as stack:
                 session = self._engine.session(
                     attempt_id,
-                    labels={"role": "evaluator"},
+                    labels={"role": role},
                     visibility=visibility,
                     cancelled=cancelled,
                     stays=True,
@@ -95,7 +109,7 @@ class Rooms:
                 found.stack = stack.pop_all()
                 self._keep(found)
 
-    def _take(self, wanted: Callable[[_Free], bool], most: int | None = None) -> list[_Free]:
+    def _take(self, wanted: Callable[[_Free[_T]], bool], most: int | None = None) -> list[_Free[_T]]:
         """Free rooms, which are free no longer; stops their clocks."""
         with self._lock:
             taken = [free for free in self._free if wanted(free)][:most]
@@ -105,7 +119,7 @@ class Rooms:
                     free.clock.cancel()
         return taken
 
-    def _keep(self, free: _Free) -> None:
+    def _keep(self, free: _Free[_T]) -> None:
         """Have a room be free for a moment; the one that has been free for longest makes place for it."""
 
         def close() -> None:
@@ -127,3 +141,6 @@ class Rooms:
         for old in self._take(lambda other: any(other is one for one in too_many)):
             with suppress(PlatformError):
                 old.stack.close()
+
+
+Rooms = Lending[Room]

@@ -85,6 +85,10 @@ class FakeHandle:
                 self._conclude("stop")
         return self.wait(0)
 
+    def over(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> None:
+        """Wait for the end."""
+        self.wait(deadline, cancelled)
+
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
         """The scripted end, or ours at the deadline or when cancelled."""
         killed: Killed | None = None

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from runner.engines import moving
+from runner.engines.base import Space
 from runner.engines.docker import meter
 from runner.engines.docker.client import Clients, ignoring, labels_filter
 from runner.engines.docker.evict import evict
 from runner.engines.docker.handle import CANCELLED
+from runner.engines.docker.outputs import MOST, Outputs
 from runner.engines.docker.owner import alive, default_locks
 from runner.engines.docker.session import DockerSession
 from runner.engines.docker.turns import DockerBoard
 from runner.engines.docker.volumes import DockerVolumes
+from runner.engines.lending import Lending
 from runner.engines.turns import Turns
 from runner.model.config import EngineFor
 from runner.model.errors import PlatformError
@@ -64,6 +67,8 @@ class DockerEngine(DockerVolumes):
         board = DockerBoard(self)
         self.turns = Turns(board, board.gate, engine_for, tell)
         self._refusals: dict[str, str | None] = {}
+        self._outputs: Lending[Outputs] | None = None
+        self._ahead = 1  # output volumes that are made with the next of these keepers
 
     @staticmethod
     def answers(address: str, timeout: float) -> bool:
@@ -85,6 +90,45 @@ class DockerEngine(DockerVolumes):
         return evict(self)
 
     @contextmanager
+    def keeping(self, most: int) -> Iterator[None]:
+        """See :class:`runner.engines.base.Engine`: output volumes, whose keeper then serves several sessions."""
+        before, self._ahead = self._outputs, 1
+        with Lending[Outputs](self, most) as self._outputs:
+            try:
+                yield
+            finally:
+                self._outputs = before
+
+    def _lent(
+        self,
+        attempt_id: str,
+        output: Space | None,
+        visibility: Visibility | None,
+        cancelled: Callable[[], bool] | None,
+    ) -> AbstractContextManager[Outputs | None]:
+        """Output volumes for a session, where they are kept for several."""
+        if self._outputs is None or output is None or visibility is None:
+            return nullcontext()
+        space = output
+
+        def furnish(session: DockerSession) -> Outputs:
+            count, self._ahead = self._ahead, 1  # as long as it is not known whether all of them are wanted
+
+            def used_up() -> None:
+                self._ahead = min(MOST, 2 * count)
+
+            return session.outputs(count, space, used_up)
+
+        return self._outputs.lend(
+            space,
+            furnish,
+            attempt_id=f"{attempt_id}-kept",
+            visibility=visibility,
+            cancelled=cancelled,
+            role="keeper",
+        )
+
+    @contextmanager
     def session(
         self,
         attempt_id: str,
@@ -93,6 +137,7 @@ class DockerEngine(DockerVolumes):
         visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
+        output: Space | None = None,
     ) -> Iterator[DockerSession]:
         """The containers of one attempt; everything is removed at the end, also after Ctrl-C."""
         if not ATTEMPT_ID.fullmatch(attempt_id):
@@ -100,13 +145,14 @@ class DockerEngine(DockerVolumes):
         turns = (
             self.turns.take(visibility, attempt_id, cancelled, stays=stays) if visibility else nullcontext()
         )
-        with turns:
+        with self._lent(attempt_id, output, visibility, cancelled) as outputs, turns:
             session = DockerSession(
                 self,
                 attempt_id,
                 dict(labels or {}) | (self.turns.labels(visibility) if visibility else {}),
                 self._refusals,
                 cancelled,
+                outputs,
             )
             try:
                 yield session

@@ -60,6 +60,9 @@ class DockerHandle:
         self._exit: Exit | None = None
         self._logs: _Logs | None = None
         self._stopping = False
+        self._over = False
+        self._killed: Killed | None = None
+        self._idle: float | None = None
         self._paused = False  # by somebody else, at the wall clock
         self.processor_limit = spec.limits.cpu_time  # seconds of all that ever ran in it; None: none
         self._spent = False  # killed at that limit
@@ -68,9 +71,17 @@ class DockerHandle:
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
         """How it ended; killed as a whole after ``deadline`` seconds from the start or when ``cancelled``."""
         if self._exit is None:
-            self._conclude(None if self.start_error is not None else self._watch(deadline, cancelled))
+            self.over(deadline, cancelled)
+            self._conclude(self._killed)
         assert self._exit is not None
         return self._exit
+
+    def over(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> None:
+        """Only wait for its end, as :meth:`wait` does."""
+        if self._exit is None and self.start_error is None and not self._over:
+            self._killed = self._watch(deadline, cancelled)
+            self._idle = None if self.witness is None else self.witness.idle()
+            self._over = True
 
     def ended(self) -> bool:
         """Whether it has ended, or never started; does not wait."""
@@ -188,7 +199,8 @@ class DockerHandle:
         return False
 
     def _read_exit(self, killed: Killed | None) -> Exit:
-        idle = None if self.witness is None else self.witness.idle()
+        if not self._over and self.witness is not None:
+            self._idle = self.witness.idle()
         with self._clients.calling("reading how a container ended") as api:
             facts = api.inspect_container(self.id)
         state = facts["State"]
@@ -223,7 +235,7 @@ class DockerHandle:
             resources=Resources(seconds_between(started, finished), cpu, memory, source),
             log_truncated=logs.truncated,
             outside=outside,
-            idle=idle,
+            idle=self._idle,
             waited=self.meter.waited(),
         )
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from runner.engines import accounts, collect, moving, sandbox, tarstream
-from runner.engines.base import ROOM, ContainerSpec, Mount, Owner, Volume
+from runner.engines.base import ROOM, ContainerSpec, Mount, Owner, Space, Volume
 from runner.engines.docker.client import explanation, ignoring
 from runner.engines.docker.facts import no_gpu
 from runner.engines.docker.handle import KILL_GRACE, DockerHandle
+from runner.engines.docker.outputs import Outputs
 from runner.engines.docker.owner import Processors, RoomUsers, Slot, default_locks, me
 from runner.engines.docker.room import LIFETIME, TRANSFER, DockerRoom
 from runner.engines.docker.volumes import DockerVolumes
@@ -56,12 +57,14 @@ class DockerSession:
         labels: Mapping[str, str],
         refusals: dict[str, str | None],
         cancelled: Callable[[], bool] | None = None,
+        outputs: Outputs | None = None,
     ) -> None:
         self._engine = engine
         self._refusals = refusals
         self._clients = engine.clients
         self._attempt = attempt_id
-        self._slot = Slot(default_locks())
+        self._outputs = outputs
+        self._slot = None if outputs else Slot(default_locks())
         self._labels = dict(labels) | {"proctor.attempt": attempt_id, "proctor.owner": me()}
         self._sizes: dict[str, int] = {}
         self._inodes: dict[str, int] = {}
@@ -77,20 +80,33 @@ class DockerSession:
     @property
     def uid(self) -> int:
         """The user id of this session's software and evaluator; no other live session has it."""
-        return self._slot.uid
+        return (self._slot or self._outputs).uid  # type: ignore[union-attr]
 
     @property
     def sidecar_uid(self) -> int:
         """The user id of this session's sidecars and gateways; no other live session has it."""
-        return self._slot.sidecar_uid
+        return (self._slot or self._outputs).sidecar_uid  # type: ignore[union-attr]
 
     def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
         """A memory volume with limits on bytes and files. Name them all before the first start: one keeper serves them."""
+        if self._outputs is not None:
+            volume, *kept = self._outputs.take()
+            self._sizes[volume.name], self._inodes[volume.name] = bytes, inodes
+            self._uids[volume.name] = self.uid
+            self._kept[volume.name] = (kept[0], kept[1])
+            return volume
         return self._volume(name, bytes, inodes, self.uid if owner == "software" else self.sidecar_uid)
 
     def socket_volume(self, name: str) -> Volume:
         """A memory volume for the sockets of sidecars, which every user of the session can pass through."""
         return self._volume(name, SOCKET_BYTES, SOCKET_INODES, self.sidecar_uid, mode="0755")
+
+    def outputs(self, count: int, space: Space, used_up: Callable[[], None]) -> Outputs:
+        """Fresh output volumes for ``count`` other sessions, and their keeper, which is there as long as this session."""
+        made = [self._volume(f"output-{n}", *space, self.uid) for n in range(count)]
+        self._keep()
+        left = [(volume, *self._kept[volume.name]) for volume in made]
+        return Outputs(left, (self.uid, self.sidecar_uid), used_up)
 
     def room(self, spec: ContainerSpec, *, given: int) -> DockerRoom:
         """Start a room; its container keeps its volume itself. Raises E303 when its image cannot be started."""
@@ -182,20 +198,23 @@ class DockerSession:
         self._keep()
         keeper, path = self._kept[volume.name]
         dest.mkdir(parents=True, exist_ok=True)
-        full = self._full(volume, keeper, path)
+        free, files = self._left(volume, keeper, path)
         # Ordinary files fit into the volume; only sparse ones can read as more.
         cap = max(max_bytes, self._sizes[volume.name]) + (self._inodes[volume.name] + 16) * 2048
         with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
             chunks, _stat = api.get_archive(keeper, path, chunk_size=collect.CHUNK)
-            return collect.collect(
+            found = collect.collect(
                 chunks,
                 dest,
                 allowed=allowed,
                 max_bytes=max_bytes,
                 max_files=max_files,
                 max_stream=cap,
-                full=full,
+                full=not free or not files,
             )
+        if self._outputs is not None:
+            self._outputs.seen(self._sizes[volume.name] - free)
+        return found
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
         """Write read-only files, owned by the volume's user, into a session volume."""
@@ -222,7 +241,8 @@ class DockerSession:
                 failure = error
         for handle in self._handles:
             handle.close()
-        self._slot.release()
+        if self._slot is not None:
+            self._slot.release()
         if self._processors is not None:
             self._processors.release()
         if self._users is not None:
@@ -323,8 +343,8 @@ class DockerSession:
             api.start(keeper)
         self._kept |= {m.volume.name: (keeper, m.target) for m in mounts}
 
-    def _full(self, volume: Volume, keeper: str, path: str) -> bool:
-        """Whether the volume has no byte or no file left: from its mount point here, else from the keeper."""
+    def _left(self, volume: Volume, keeper: str, path: str) -> tuple[int, int]:
+        """How many bytes and files still fit into a volume: from its mount point here, else from the keeper."""
         with self._clients.calling("looking at the output volume") as api:
             if self._engine.local:
                 point = str(api.inspect_volume(volume.name).get("Mountpoint") or "")
@@ -332,17 +352,18 @@ class DockerSession:
                     if point and os.path.ismount(point):
                         facts = os.statvfs(point)
                         if facts.f_files == self._inodes[volume.name]:
-                            return facts.f_bavail == 0 or facts.f_favail == 0
+                            return facts.f_bavail * facts.f_frsize, facts.f_favail
             for _ in range(3):  # a busy engine may lose what so short a command says
-                run = api.exec_create(keeper, ["stat", "-f", "-c", "%a %d", path])
+                run = api.exec_create(keeper, ["stat", "-f", "-c", "%a %d %S", path])
                 words = bytes(api.exec_start(run["Id"])).split()
                 if words:
                     break
-        if len(words) != 2 or not all(w.isdigit() for w in words):
+        if len(words) != 3 or not all(w.isdigit() for w in words):
             raise PlatformError(
                 "the fill of the output volume cannot be read", why="The keeper's stat failed."
             )
-        return b"0" in words
+        blocks, files, size = map(int, words)
+        return blocks * size, files
 
 
 def check_network(name: str, facts: Mapping[str, Any]) -> None:

@@ -45,6 +45,7 @@ class LocalExecutor:
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
+        self._open.enter_context(self.engine.keeping(self.host.slots))
         self._open.enter_context(self.rooms)
         self._open.callback(self._workers.shutdown, wait=True, cancel_futures=True)
         return self

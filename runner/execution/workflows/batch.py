@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from runner.engines.base import Cancelled, ContainerSpec, Engine, Filled, Handle, Mount, Volume
+from runner.engines.base import Cancelled, ContainerSpec, Engine, Filled, Handle, Mount, Space, Volume
 from runner.execution.job import Executed, Job
 from runner.execution.workflows.starting import begin, conclude, keep_logs
 from runner.model.container import Collected, Exit, ImageRef
@@ -50,16 +50,22 @@ def _execute(
     mounts = data_mounts(job, engine)
     labels = {"run": job.run_id, "team": job.team}
     visibility = job.dataset.visibility
-    with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
-        out = session.output_volume("output", bytes=limits.output, inodes=limits.output_files)
+    space = Space(limits.output, limits.output_files)
+    with engine.session(
+        attempt_id, labels=labels, visibility=visibility, cancelled=cancelled, output=space
+    ) as session:
+        out = session.output_volume("output", bytes=space.bytes, inodes=space.inodes)
         handle = session.start(software_spec(job, image, (*mounts, Mount(out, OUTPUT, read_only=False))))
-        exit_ = handle.wait(limits.wall_clock, cancelled)
-        keep_logs(handle, staging / "logs", limits.log)
+        handle.over(limits.wall_clock, cancelled)
         # What it says of the experiment is taken out, too: https://www.ir-metadata.org
         expected = {job.task.output, f"{job.task.output}.gz", "ir-metadata.yml"}.__contains__
-        return exit_, session.copy_out(
+        # In the moment in which the engine may still record who ended it.
+        collected = session.copy_out(
             out, staging / "output", allowed=expected, max_bytes=limits.output, max_files=limits.output_files
         )
+        exit_ = handle.wait(limits.wall_clock, cancelled)
+        keep_logs(handle, staging / "logs", limits.log)
+        return exit_, collected
 
 
 def data_mounts(job: Job, engine: Filled) -> list[Mount]:

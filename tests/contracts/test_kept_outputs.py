@@ -1,0 +1,111 @@
+"""Output volumes whose keeper serves several runs one after another: each run's is its own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.base import ContainerSpec, Mount, Space
+from runner.engines.docker.client import labels_filter
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.outputs import LITTLE
+from runner.model.container import Collected
+from runner.model.limits import MIB, Limits
+
+pytestmark = pytest.mark.engine
+SPACE = Space(4 * MIB, 64)
+# Says what it finds, also beside the files, and leaves what may be left.
+LEAVE = """
+import os
+print(sorted(os.listdir('/out')), os.listxattr('/out'), oct(os.stat('/out').st_mode), sorted(os.listdir('/')))
+open('/out/run.txt', 'w').write('x')
+open('/out/.note', 'w').write('for you')
+os.mkdir('/out/deep'); os.chmod('/out', 0o755)
+try: os.setxattr('/out', 'user.note', b'for you')
+except OSError: pass
+"""
+
+
+class Kept:
+    """An engine, and the names of the keepers that it was seen with."""
+
+    def __init__(self, engine: DockerEngine, image: Any, folder: Path) -> None:
+        self.engine, self.image, self.folder = engine, image, folder
+        self.tag = f"kept-{secrets.token_hex(4)}"
+        self.keepers: list[str] = []
+        self.volumes: list[str] = []
+
+    def run(self, program: str = LEAVE, space: Space = SPACE) -> tuple[str, Collected]:
+        """What a run said and left."""
+        number = len(self.keepers)
+        limits = Limits(memory=192 * MIB, output=space.bytes, wall_clock=60)
+        with self.engine.session(f"{self.tag}-{number}", output=space) as session:
+            out = session.output_volume("output", bytes=space.bytes, inodes=space.inodes)
+            spec = ContainerSpec(
+                "software",
+                self.image,
+                ("python3", "-c", program),
+                limits,
+                (Mount(out, "/out", read_only=False),),
+            )
+            handle = session.start(spec)
+            handle.over(60)
+            found = session.copy_out(
+                out,
+                self.folder / str(number),
+                allowed=lambda name: name == "run.txt",
+                max_bytes=MIB,
+                max_files=2,
+            )
+            assert handle.wait(60).code == 0, handle.logs("stderr", 1000)
+            said = handle.logs("stdout", 10_000).decode()
+            self.keepers += self.named("keeper")
+            self.volumes.append(out.name)
+        return said, found
+
+    def named(self, role: str) -> list[str]:
+        """The containers of that role that are there now for these runs."""
+        with self.engine.clients.calling("looking at keepers") as api:
+            listed = api.containers(all=True, filters=labels_filter(role=role))
+        mine = [c for c in listed if c["Labels"]["proctor.attempt"].startswith(self.tag)]
+        return [c["Id"] for c in mine]
+
+    def left(self) -> list[dict[str, str]]:
+        """The labels of what is there now for these runs."""
+        return [
+            found
+            for found in self.engine.clients.labelled(owner=None)
+            if found.get("proctor.attempt", "").startswith(self.tag)
+        ]
+
+
+@pytest.fixture
+def kept(engine: DockerEngine, base_image: Any, tmp_path: Path) -> Iterator[Kept]:
+    found = Kept(engine, base_image, tmp_path)
+    with engine.keeping(1):
+        yield found
+    assert found.left() == []
+
+
+def test_nobody_finds_what_another_run_left(kept: Kept) -> None:
+    """And one keeper serves more and more of them, as long as its volumes are wanted."""
+    runs = 1 + 2 + 4
+    said = {kept.run() for _ in range(runs)}
+    assert len(said) == 1 and "['.note'" not in str(said), said
+    ((first, collected),) = said
+    assert first.startswith("[] [] 0o40700"), first
+    assert collected.files == ("run.txt",)
+    assert len(set(kept.volumes)) == runs
+    assert [kept.keepers.count(keeper) for keeper in dict.fromkeys(kept.keepers)] == [1, 2, 4]
+
+
+def test_who_leaves_much_ends_the_keeper(kept: Kept) -> None:
+    """What nobody fetches lies in memory until then."""
+    space = Space(4 * LITTLE, 64)
+    for program in (LEAVE, LEAVE, LEAVE, f"open('/out/junk', 'wb').write(bytes({2 * LITTLE}))", LEAVE):
+        kept.run(program, space)
+    assert [kept.keepers.count(keeper) for keeper in dict.fromkeys(kept.keepers)] == [1, 2, 1, 1]

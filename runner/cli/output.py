@@ -74,8 +74,9 @@ def finish(worst: int, value: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Print chatter to stderr, unless --quiet."""
+    """Print chatter to stderr, unless --quiet; below what was printed before, also where both go into one file."""
     if not options.quiet:
+        sys.stdout.flush()
         sys.stderr.write(printable(text) + "\n")
         sys.stderr.flush()
 

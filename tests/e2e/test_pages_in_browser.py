@@ -313,3 +313,31 @@ def test_the_policy_allows_this_style_sheet_and_no_other(browser: str, tmp_path:
         chromium(browser, folder / "profile", *options, (folder / "page.html").as_uri())
         pictures.append((folder / "page.png").read_bytes())
     assert pictures[0] != pictures[1] == pictures[2]
+
+
+ON_PAPER = """
+<script>
+addEventListener("load", () => {
+  const seen = found => [...document.querySelectorAll(found)].filter(one => one.checkVisibility({contentVisibilityAuto: true})).length;
+  top.document.title = JSON.stringify([seen("section.one"), seen("section.one details > ul > li"), seen(".paper"),
+    [...new Set([...document.querySelectorAll(".paper")].map(one => one.textContent))].sort().join(" ")]);
+});
+</script>
+"""
+
+
+def test_of_long_lists_the_first_are_printed_and_how_many_more_there_are(
+    browser: str, tmp_path: Path
+) -> None:
+    """A run of twelve debates with forty arguments each is a few sheets of paper, not fifty."""
+    made = task(tmp_path, index=INDEX)
+    arguments = [{"id": f"a{n}", "text": "Cars are loud."} for n in range(40)]
+    lines = [debate(f"c{n}", "Cars are loud.", ("Why?", "So.", arguments)) for n in range(12)]
+    found = debated(World.make(tmp_path), made, lines, [record(n, 1) for n in range(1, 13)])
+    place = made.datasets["dev"]
+    text = page(redact_run(found, ORGANISER, place), debating.read(found, made, ORGANISER, place))
+    screen = measured(browser, tmp_path, text, ON_PAPER, 800)
+    assert screen.startswith("[12,0,0,"), screen
+    paper = measured(browser, tmp_path, text.replace("@media print", "@media all"), ON_PAPER, 800)
+    assert paper.startswith("[10,30,11,"), paper  # debates, arguments, notes
+    assert "37 more arguments: not printed" in paper and "2 more debates: not printed" in paper

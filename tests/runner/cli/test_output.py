@@ -164,3 +164,12 @@ def test_a_cell_is_one_line_and_what_is_no_outcome_has_no_sign(capsys: pytest.Ca
 )
 def test_bars_are_from_nothing_to_the_greatest(values: list[float], most: int, bars: str) -> None:
     assert sparkline(values, most) == bars
+
+
+def test_what_is_said_stands_where_it_was_said_also_in_a_file() -> None:
+    """A result goes to stdout, which waits where nobody looks at it; what is said of it comes below."""
+    code = "from runner.cli import output as o; o.data('run'); o.say('it was not submitted'); o.data('hint')"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    )
+    assert ended.stdout.splitlines() == ["run", "it was not submitted", "hint"]

@@ -89,4 +89,8 @@ def test_the_plan_says_it_before_anything_is_executed_again(
     assert refused.code == 2 and "takes about" in refused.err and "E104" in refused.err
     assert len(world.store.archive.attempts("mini", run)) == 1
     again = call_here(project, ["reevaluate", "--all", "--dry-run"], capsys)
-    assert "takes about" in again.out
+    assert "takes about" in again.out and "cluster" not in dry.out + again.out
+    project.env = {**project.env, "RUNNER_CLUSTER": "tls://nobody.example:8786"}
+    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
+    assert "on this machine alone: hosts of the cluster" in dry.out
+    assert all(len(line) <= 80 for line in dry.out.splitlines())

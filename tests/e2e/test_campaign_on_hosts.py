@@ -56,6 +56,18 @@ def _give(engine: DockerEngine, second: str, image: ImageRef, folder: Path) -> N
     other.close()
 
 
+@pytest.fixture
+def judges(live: Project, evaluator_image: ImageRef, tmp_path: Path) -> Iterator[Cluster]:
+    """A host that evaluates, of another cluster."""
+    world = Cluster(tmp_path / "judges", "evaluations")
+    try:
+        world.start_scheduler()
+        world.start_worker("j1", live.docker_host)
+        yield world
+    finally:
+        world.close()
+
+
 MEASURED = ("wall_seconds", "memory_peak", "registered")
 
 
@@ -66,18 +78,20 @@ def board(project: Project, home: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.engine
-def test_boards_are_those_of_one_machine(live: Project, hosts: Cluster, tmp_path: Path) -> None:
+def test_boards_are_those_of_one_machine(
+    live: Project, hosts: Cluster, judges: Cluster, tmp_path: Path
+) -> None:
     live.write_task()
     live.software("one", team="alpha")
     live.software("two", team="beta")
     live.software("wrong", FAILING, team="gamma")
-    there = {
-        "RUNNER_CLUSTER": hosts.address,
-        "RUNNER_ARTEFACTS": hosts.artefacts,
-        "RUNNER_CERTIFICATES": str(hosts.certificates),
-    }
+    there = {f"RUNNER_{name.upper()}": str(at) for name, at in (hosts.settings | judges.settings).items()}
     shown = json.loads(call(live, "cluster", "show", "--json", env=there).out)
-    assert {(one["name"], one["why_not"]) for one in shown} == {("h1", ""), ("h2", "")}
+    assert {(one["name"], one["cluster"], one["why_not"]) for one in shown} == {
+        ("h1", "software", ""),
+        ("h2", "software", ""),
+        ("j1", "evaluations", ""),
+    }
     homes = {tmp_path / "here": {}, tmp_path / "there": there}
     for home, more in homes.items():
         env = {"RUNNER_HOME": str(home), **more}
@@ -98,5 +112,13 @@ def test_boards_are_those_of_one_machine(live: Project, hosts: Cluster, tmp_path
     assert outputs[0] == outputs[1] != set()
     records = [json.loads(path.read_text()) for path in (tmp_path / "there" / "archive").rglob("run.json")]
     assert {one["placed"]["host"] for one in records} == {"h1", "h2"} and len(records) >= 3
-    hosts.processes["h1"].send_signal(signal.SIGTERM)
-    assert hosts.processes["h1"].wait(30) == 0
+    made = [
+        json.loads(path.read_text()) for path in (tmp_path / "there" / "archive").rglob("evaluation.json")
+    ]
+    assert {one["placed"]["host"] for one in made} == {"j1"} and len(made) >= 2
+    truths = [path.read_bytes() for path in live.truths.rglob("*") if path.is_file()]
+    brought = [path.read_bytes() for path in hosts.folder.rglob("*") if path.is_file()]
+    assert truths and not any(truth in one for truth in truths for one in brought)
+    for process in (hosts.processes["h1"], judges.processes["j1"]):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0

@@ -1,6 +1,6 @@
 """A cluster on this machine: a real scheduler and real hosts as processes, each host with a scripted engine, by TLS on loopback.
 
-``python -m tests.worlds.cluster NAME SCHEDULER ARTEFACTS FOLDER CERTIFICATES ROLE`` is one of the hosts.
+``python -m tests.worlds.cluster NAME SCHEDULER ARTEFACTS FOLDER CERTIFICATES ROLE BLINDED`` is one of the hosts.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Cluster:
         self.folder, self.role = folder, role
         (folder / "store").mkdir()
         self.artefacts = f"file://{folder / 'store'}"
+        self.blinded = ""  # the address of the store for hidden data, where there is one
         make(folder / "tls", ["127.0.0.1"])
         self.certificates = folder / "tls" / "127.0.0.1"
         self.processes: dict[str, subprocess.Popen[str]] = {}
@@ -83,6 +84,7 @@ class Cluster:
     def settings(self) -> dict[str, Any]:
         """What a configuration says of it."""
         places = {"cluster": self.address, "artefacts": self.artefacts, "certificates": self.certificates}
+        places |= {"blinded_artefacts": self.blinded} if self.blinded else {}
         return {("" if self.role == "software" else "evaluation_") + name: at for name, at in places.items()}
 
     def start_scheduler(self) -> None:
@@ -91,11 +93,12 @@ class Cluster:
         self._start("scheduler", [*command, "--certificates", str(self.certificates)])
         self.address = self._said("scheduler", r"scheduler at (\S+)")
 
-    def start_host(self, name: str) -> None:
-        """Start a host, which is there when this returns."""
+    def start_host(self, name: str, *, hidden: bool = True) -> None:
+        """Start a host, which is there when this returns; ``hidden``: with the store for hidden data, where there is one."""
         own = self.folder / name
         own.mkdir(exist_ok=True)
         places = [self.address, self.artefacts, str(own), str(self.certificates), self.role]
+        places.append(self.blinded if hidden else "")
         self._start(name, ["-m", "tests.worlds.cluster", name, *places])
         self._said(name, "takes")
 
@@ -191,7 +194,9 @@ def cluster(folder: Path, *hosts: str, role: str = "software") -> Iterator[Clust
         world.close()
 
 
-def _host(name: str, address: str, artefacts: str, folder: Path, certificates: Path, role: Role) -> None:
+def _host(
+    name: str, address: str, artefacts: str, folder: Path, certificates: Path, role: Role, blinded: str
+) -> None:
     gone = PlatformError("the container engine is gone", code="E301")
     script = dict(scripts(folder.parent))
     if name == "h1":
@@ -199,9 +204,10 @@ def _host(name: str, address: str, artefacts: str, folder: Path, certificates: P
     store, engine = Artefacts(artefacts), FakeEngine(script)  # type: ignore[arg-type]
     station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2, role=role)
     station.labels = (f"card-of-{name}",)
+    station.blinded = Artefacts(blinded) if blinded else None
     work(station, address, certificates, lambda text: print(text, file=sys.stderr, flush=True))
 
 
 if __name__ == "__main__":
-    name_, address_, store_, folder_, certificates_, role_ = sys.argv[1:]
-    _host(name_, address_, store_, Path(folder_), Path(certificates_), cast(Role, role_))
+    name_, address_, store_, folder_, certificates_, role_, blinded_ = sys.argv[1:]
+    _host(name_, address_, store_, Path(folder_), Path(certificates_), cast(Role, role_), blinded_)

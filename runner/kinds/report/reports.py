@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from runner.views.show.contents import Contents
-from runner.views.text import cut, figures, quoted, wrapped
+from runner.views.text import cut, figures, plural, quoted, wrapped
 
 # What an effect is called: sign on a terminal; style and words on a page.
 EFFECTS = {
@@ -184,8 +184,8 @@ class Report:
         more = f", {self.cut} more beyond the limit" if self.cut else ""
         more += f", {self.left_out} more judged but not kept in the details" if self.left_out else ""
         return (
-            f"{len(self.sentences)} sentences{more}, {self.correct} of {len(self.nuggets)} nuggets, "
-            f"{self.rewards} rewards, {self.penalties} penalties"
+            f"{plural(len(self.sentences), 'sentence')}{more}, {self.correct} of {plural(len(self.nuggets), 'nugget')}, "
+            f"{plural(self.rewards, 'reward')}, {self.penalties} {'penalty' if self.penalties == 1 else 'penalties'}"
         )
 
 

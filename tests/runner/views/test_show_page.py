@@ -359,6 +359,29 @@ def test_a_run_file_was_handed_in_and_is_checked_by_its_own_name(tmp_path: Path)
     assert "runner check reports.jsonl --task toy" in Read(text).text
 
 
+def test_a_run_that_failed_shows_first_what_its_team_looks_for(tmp_path: Path) -> None:
+    """The end of its log before what it used; a few findings with their places are open, many are not."""
+    world, of = World.make(tmp_path), records.task()
+    attempt = world.attempt(
+        world.register("alpha", "bad"), dataset="dev", verdict="run-error", log=b"KeyError: x\n"
+    )
+    text = page(
+        redact_run(run_detail.detail(world.store, attempt.run_id), ALPHA, of.datasets["dev"]), task=of
+    )
+    assert -1 < text.find("Last lines of std") < text.find(">Resources<")
+    for count, open_ in ((3, True), (30, False)):
+        done = world.attempt(world.register("alpha", f"n{count}"), dataset="dev")
+        found = [
+            {"code": "F014", "severity": "error", "file": "run.txt", "line": n + 1, "message": "no"}
+            for n in range(count)
+        ]
+        world.evaluation(done, status="invalid", codes={"F014": ("error", count)}, findings=found)
+        text = page(
+            redact_run(run_detail.detail(world.store, done.run_id), ALPHA, of.datasets["dev"]), task=of
+        )
+        assert ("<details open><summary>" in text) == open_ and "findings with their places" in text
+
+
 def test_the_same_measure_by_other_truths_says_so(tmp_path: Path) -> None:
     """nDCG by relevance and nDCG by quality, on the page of a run and under a leaderboard; a measure of one file of truths says nothing more."""
     of = records.task()

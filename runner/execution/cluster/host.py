@@ -108,7 +108,7 @@ class Station:
                 raise PlatformError(what, fix="see which cluster the settings name", code="E304")
             with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.cache.folder.parent) as scratch:
                 folder = Path(scratch)
-                facts = self._hands(store).carry_out(order, folder, stopped)
+                facts = {**self._hands(store).carry_out(order, folder, stopped), "host": self.name}
                 files = dict(walk(folder))
                 patiently(lambda: store.deliver(name, files, facts, key), stopped.stopping)
             return {"delivered": name}

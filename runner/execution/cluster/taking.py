@@ -46,7 +46,7 @@ def take_in(
 ) -> Attempt:
     """Seal what was delivered under ``name``, signed by ``key``, as the attempt that was begun as ``staging``.
 
-    ``host`` is where it was executed (empty: as the record says). Whatever lay in ``staging`` is removed first. Raises E313 when it
+    ``host`` is where it was executed (empty: as the delivery says). Whatever lay in ``staging`` is removed first. Raises E313 when it
     is not what was ordered (:class:`Mismatch`), or cannot be had.
     """
     manifest = artefacts.manifest(name, key)
@@ -56,7 +56,7 @@ def take_in(
     if problem:
         raise _refused(name, problem)
     assert isinstance(record, dict)
-    return archive.seal(staging, {**record, "placed": {"host": host}} if host else record)
+    return archive.seal(staging, {**record, **_placed(host, manifest)})
 
 
 def take_in_evaluation(
@@ -86,11 +86,16 @@ def take_in_evaluation(
     record = {**asked, **{key: ended.get(key) for key in _ENDED}}
     record["detail"] = (detail := read(ended.get("detail"))).as_dict()
     record["message"] = str(detail)
-    if host:
-        record["placed"] = {"host": host}
+    record |= _placed(host, manifest)
     if problem := _evaluation_problem(record, staging.path, task):
         raise _refused(name, problem)
     return archive.add_evaluation(attempt, staging, record)
+
+
+def _placed(host: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What a record says of where it was made."""
+    name = host or schemas.show(str(manifest.get("host") or ""), 90)
+    return {"placed": {"host": name}} if name else {}
 
 
 def _evaluation_problem(record: dict[str, Any], folder: Path, task: Task) -> str:

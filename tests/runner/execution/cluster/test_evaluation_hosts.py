@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runner.execution.coordinator import EvaluationRequest, Result, coordinating
+import schemas
+from runner.execution.attempt import NotStoppable, assess, ended_evaluation, execute, ordered_evaluation
+from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.keys import home_of, key_for, key_of
+from runner.execution.cluster.taking import take_in_evaluation
+from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
+from runner.execution.evaluation import RunFiles
+from runner.execution.evaluator import Evaluator
 from runner.execution.machine import Machine
+from runner.execution.plan import Selection, plan
+from runner.execution.pool import Control
+from runner.model.errors import PlatformError
+from runner.records.archive import Evaluation
+from runner.records.files import walk
+from tests.runner.execution.cluster.test_taking_in import Change
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.cluster import Cluster, cluster
@@ -24,6 +40,15 @@ def judges(tmp_path: Path) -> Iterator[Cluster]:
         yield made
 
 
+def coordinated(world: World, notes: Notes, *clusters: Cluster) -> AbstractContextManager[Coordinator]:
+    """A coordinator whose configuration names these clusters."""
+    config = world.project.config
+    for one in clusters:
+        config = replace(config, **one.settings)
+    machine = Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
+    return coordinating(config, notes, machine=machine)
+
+
 def carried_out(
     world: World,
     judges: Cluster,
@@ -31,11 +56,8 @@ def carried_out(
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Result:
     """Do all there is to do, and something ``meanwhile`` in another thread."""
-    config, notes = replace(world.project.config, **judges.settings), Notes()
-    if hosts is not None:
-        config = replace(config, **hosts.settings)
-    machine = Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
-    with coordinating(config, notes, machine=machine) as coordinator, ThreadPoolExecutor(1) as thread:
+    notes, clusters = Notes(), [judges] if hosts is None else [judges, hosts]
+    with coordinated(world, notes, *clusters) as coordinator, ThreadPoolExecutor(1) as thread:
         todo = coordinator.plan(EvaluationRequest())
         other = thread.submit(meanwhile)
         try:
@@ -112,3 +134,135 @@ def test_a_host_that_was_cut_off_evaluates_into_nothing(world: World, judges: Cl
     carried_out(world, judges, None, fault)
     judges.processes["j1"].send_signal(signal.SIGCONT)
     assert scored_once(world, runs) == {"j2"}
+
+
+def test_evaluations_are_stopped_with_everything_and_made_at_the_next_start(
+    world: World, judges: Cluster
+) -> None:
+    runs = [world.hand_in(f"team{n}") for n in range(2)]
+    judges.hold()
+    control = Control.of(world.project.config)
+    with coordinated(world, Notes(), judges) as coordinator, ThreadPoolExecutor(1) as thread:
+        todo = coordinator.plan(EvaluationRequest())
+        thread.submit(lambda: (judges.begun(2), control.stop.set()))
+        with pytest.raises(KeyboardInterrupt):
+            coordinator.run(todo, EvaluationRequest(), control=control)
+    assert all(not world.store.archive.attempt("mini", run, 1).evaluations() for run in runs)
+    judges.go()
+    carried_out(world, judges)
+    assert scored_once(world, runs) <= {"j1", "j2"}
+
+
+class Delivered:
+    """An evaluation as a host makes it, which is delivered with some change."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self.run = world.hand_in("alpha")
+        self.world, self.folder = world, folder / "made"
+        self.store = Artefacts(f"file://{folder / 'store'}")
+        desk = world.desk()
+        (planned,) = plan(desk, Selection()).work
+        self.attempt = execute(desk.job(planned.run), world.engine, world.store.archive)
+        task = desk.tasks["mini"]
+        self.dataset = task.datasets["test"]
+        self.evaluator = Evaluator.of(task, [self.dataset], world.engine, EVALUATOR)
+        self.asked = ordered_evaluation(self.attempt, 1, self.evaluator, self.dataset)
+        self.folder.mkdir()
+        with self.attempt.output() as output:
+            files = RunFiles(output, "run.txt")
+            what = (self.evaluator, self.dataset, "full", files, world.engine, self.folder, NotStoppable())
+            self.ended = ended_evaluation(assess(*what, name="made"))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says beside the files."""
+        return {"asked": schemas.digest(self.asked), "ended": self.ended, "host": "gone"}
+
+    def deliver(self, change: Change) -> Evaluation:
+        """Deliver and take in; what is begun is thrown away where it is not taken."""
+        facts = self.facts
+        change(self.folder, facts)
+        self.store.deliver("home/one", dict(walk(self.folder)), facts, b"key")
+        archive = self.world.store.archive
+        staging = archive.begin_evaluation(self.attempt)
+        try:
+            what = (archive, self.attempt, self.asked, self.evaluator.task, "j1")
+            return take_in_evaluation(self.store, "home/one", b"key", staging, *what)
+        except BaseException:
+            archive.discard(staging)
+            raise
+
+
+@pytest.mark.parametrize("truths", ["the same", "others"])
+def test_what_was_delivered_to_a_coordinator_that_was_killed_is_taken_in(
+    world: World, judges: Cluster, tmp_path: Path, truths: str
+) -> None:
+    """Unless truths have changed since: then it is another evaluation."""
+    made, key = Delivered(world, tmp_path), key_of(world.store.archive)
+    name = f"{home_of(key)}/e~mini~{made.run}~1~0000abcd"
+    store = Artefacts(judges.artefacts)
+    store.deliver(name, dict(walk(made.folder)), made.facts, key_for(key, name))
+    if truths == "others":
+        (world.project.truths / "mini" / "test" / "qrels.txt").write_text("test-1 0 doc-01 1\n")
+    carried_out(world, judges)
+    where = scored_once(world, [made.run])
+    assert where == {"gone"} if truths == "the same" else where <= {"j1", "j2"}
+    assert store.delivered(home_of(key)) == []
+
+
+def of_something_else(folder: Path, facts: dict[str, Any]) -> None:
+    facts["asked"] = "0" * 64
+
+
+def another_status(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "status": "invalid"}
+
+
+def results_of_an_error(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "status": "error", "fault": "platform"}
+
+
+def no_scores(folder: Path, facts: dict[str, Any]) -> None:
+    (folder / "scores.jsonl").unlink()
+
+
+def unknown_measure(folder: Path, facts: dict[str, Any]) -> None:
+    result = json.loads((folder / "result.json").read_text())
+    result["measures"]["made_up"] = result["measures"]["p_10"]
+    (folder / "result.json").write_text(json.dumps(result))
+
+
+def a_file_more(folder: Path, facts: dict[str, Any]) -> None:
+    (folder / "evaluation.json").write_text("{}")
+
+
+def an_exit_that_is_none(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "exit": {"code": "<script>"}}
+
+
+def says_nothing(folder: Path, facts: dict[str, Any]) -> None:
+    del facts["ended"]
+
+
+CHANGES = [of_something_else, another_status, results_of_an_error, no_scores, unknown_measure, a_file_more]
+CHANGES += [an_exit_that_is_none, says_nothing]
+
+
+def test_an_evaluation_that_was_asked_for_is_one_as_any_other(world: World, tmp_path: Path) -> None:
+    def lying(folder: Path, facts: dict[str, Any]) -> None:
+        facts["ended"] = {**facts["ended"], "truths_digest": "0" * 64, "message": "see http://elsewhere"}
+
+    made = Delivered(world, tmp_path)
+    record = made.deliver(lying).record()
+    assert record["truths_digest"] == made.asked["truths_digest"] and "elsewhere" not in record["message"]
+    assert record["status"] == "valid" and record["placed"] == {"host": "j1"}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_an_evaluation_that_was_not_asked_for_is_not_taken(
+    world: World, tmp_path: Path, change: Change
+) -> None:
+    made = Delivered(world, tmp_path)
+    with pytest.raises(PlatformError, match="not taken") as error:
+        made.deliver(change)
+    assert error.value.code == "E313" and made.attempt.evaluations() == []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
 from evaluator.measures.correlation import KNOWN, LEAST, Method
+from evaluator.measures.records.resampling import FEWEST, RESAMPLES, SEED, Resamples, Spread, percentiles
 
 ON_MISSING = ("error", "warn", "skip", "default")
+MOST = 10_000_000  # pairs of runs that are looked at in all resamples
 BEST = "*"  # in place of the judge's measure: the one that does best
 
 
@@ -60,3 +64,26 @@ class Comparison:
 def enough(runs: int) -> bool:
     """Whether a correlation over so many runs says anything."""
     return runs >= LEAST
+
+
+def spread(method: Method, pair: Pair) -> Spread:
+    """How sure a coefficient is: a 95 % interval by percentile bootstrap over the runs, of both leaderboards at once, and its values in these resamples.
+
+    Runs are drawn with replacement (BOOT-SYSTEMS of D. Deutsch, R. Dror and D. Roth, A Statistical Analysis of Summarization Evaluation
+    Metrics Using Resampling Methods, TACL 9, 2021, section 4): 1,000 times, from 101 runs on less often, and from 224 on there is none. A run that is
+    drawn twice ties with itself. What is drawn depends on the names of the runs only, so that two judges can be compared resample by resample.
+    """
+    import numpy as np
+
+    runs = method.runs(pair.truth, pair.judge)
+    times = min(RESAMPLES, MOST // max(len(runs), 1) ** 2)
+    if len(runs) < LEAST or times < FEWEST:
+        return Spread()
+    told = hashlib.sha256(json.dumps([SEED, runs]).encode())
+    draws: Any = np.random.default_rng(int.from_bytes(told.digest())).integers(
+        0, len(runs), (times, len(runs))
+    )
+    told.update(draws.astype("<u4").tobytes())
+    truth, judge = ([side[run] for run in runs] for side in (pair.truth, pair.judge))
+    values = [method.of([truth[n] for n in drawn], [judge[n] for n in drawn]) for drawn in draws.tolist()]
+    return percentiles(Resamples(told.hexdigest(), values))

@@ -102,7 +102,7 @@ class Method:
         if name not in METHODS or not legal:
             raise EvaluatorError(f"there is no coefficient {text[:60]!r}", f"there are {KNOWN}", usage=True)
         self.k = int(depth) if at else None
-        self._of = METHODS[name]
+        self.of = METHODS[name]
 
     def value(self, truth: Mapping[str, float], judge: Mapping[str, float]) -> float | None:
         """The coefficient over the runs that both have; None if it is undefined or fewer than three runs are left.
@@ -110,12 +110,15 @@ class Method:
         With ``k``: over the truth's best k of these runs (equal values by name). Runs are taken in the order of their
         names, which settles ties for ``tau_gap``.
         """
-        runs = sorted(truth.keys() & judge.keys())
-        if self.k is not None:
-            runs = sorted(sorted(runs, key=lambda run: -truth[run])[: self.k])
+        runs = self.runs(truth, judge)
         if len(runs) < LEAST:
             return None
-        return self._of([truth[run] for run in runs], [judge[run] for run in runs])
+        return self.of([truth[run] for run in runs], [judge[run] for run in runs])
+
+    def runs(self, truth: Mapping[str, float], judge: Mapping[str, float]) -> list[str]:
+        """The runs that count, by their names."""
+        runs = sorted(truth.keys() & judge.keys())
+        return runs if self.k is None else sorted(sorted(runs, key=lambda run: -truth[run])[: self.k])
 
 
 def _equal(truth: Values, judge: Values) -> None:

@@ -7,9 +7,10 @@ rest is for the terminal, and each entry says which command shows it.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,6 @@ def console(
     known, listed = list(events), list(listed)
     runs = {one.run.id: one.run for one in listed}
     reviews = list(_reviews(listed, tasks))
-    of = {name: [row["outcome"]["name"] for row in rows if row["team"] == name] for name in (*teams, *closed)}
     free, size = _disk(home)
     return {
         "queue": {
@@ -113,11 +113,16 @@ def console(
             for one in task.datasets.values()
             if one.visibility != "public" and one.id not in opened.get(task.id, ())
         ],
-        "teams": [_team(name, of[name], "closed" if name in closed else "open") for name in sorted(of)],
+        "teams": [*_teams(rows, teams, closed)],
         "registrations": dict(registrations),
         "disk": {"free_gib": free, "of_gib": size},
         "events": list(_events(known, tasks))[-MOST_EVENTS:][::-1],
     }
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    """What names are sorted by: numbers in them as numbers, so that team-2 stands before team-10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,17 +130,21 @@ def _named(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**named, "outcome": row["outcome"]["name"]}
 
 
-def _team(name: str, outcomes: Sequence[str], account: str) -> dict[str, Any]:
-    """A team, and how many of its runs became what."""
-    count = Counter(outcomes)
+def _teams(
+    rows: Sequence[Mapping[str, Any]], teams: Sequence[str], closed: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """The teams with an account, and how many of the runs of each became what."""
     of = {
         "queue": ("pending", "running"),
         "held": ("held",),
         "scored": ("scored",),
         "failed": ("failed", "invalid"),
     }
-    counts = {words: sum(count[one] for one in names) for words, names in of.items()}
-    return {"team": name, "runs": len(outcomes), **counts, "account": account}
+    for team in sorted({*teams, *closed}, key=_by_number):
+        count = Counter(row["outcome"]["name"] for row in rows if row["team"] == team)
+        counts = {words: sum(count[one] for one in names) for words, names in of.items()}
+        account = "closed" if team in closed else "open"
+        yield {"team": team, "runs": count.total(), **counts, "account": account}
 
 
 def _held(row: Mapping[str, Any], run: Run, tasks: Mapping[str, Task]) -> dict[str, Any]:

@@ -45,9 +45,9 @@ _UNSEEN = """() => {
 }"""
 
 
-# What cannot be read without scrolling aside, and columns with a word or two in each of many lines.
+# What cannot be read without scrolling aside, but for matrices, and columns with a word or two in each of many lines.
 _CUT_OFF = """() => [...document.querySelectorAll('#content :is(.badge, button, .button, td, th)')].flatMap(one => {
-  if (!one.checkVisibility() || one.closest('thead, .readme')) return [];
+  if (!one.checkVisibility() || one.closest('thead, .readme, .matrix')) return [];
   const box = one.getBoundingClientRect(), said = one.innerText.trim();
   if (box.right > innerWidth + 1) return [`cut off: ${one.outerHTML.slice(0, 90)}`];
   const lines = one.tagName === 'TD' && !one.children.length ? box.height / parseFloat(getComputedStyle(one).lineHeight) : 0;

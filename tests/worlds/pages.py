@@ -30,7 +30,7 @@ from runner.views.show.page import page
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import EVALUATOR, World, good
-from tests.worlds import records
+from tests.worlds import compared, records
 from tests.worlds.mini import TASK, Project
 from tests.worlds.shown import (
     HOSTILE,
@@ -51,7 +51,7 @@ LONG = "a-name-that-is-as-long-as-names-may-be-so"[:40]
 MEASURES = {"ndcg_10": "nDCG@10", "p_10": "P@10", "rr": "RR", "ap": "AP"}
 TOPICS = 50
 _NUMBERS = count()
-ROLES = ("public", "team", "organiser", "alone")
+ROLES = ("public", "team", "comparing", "organiser", "alone")
 
 
 @dataclass
@@ -62,6 +62,7 @@ class Pages:
     tokens: Mapping[str, Token]
     exchange: Path
     alone: Mapping[str, Path]
+    comparing: Mapping[str, str]
 
     def alive(self) -> None:
         """Say that work is there: pages are those of every day."""
@@ -71,10 +72,13 @@ class Pages:
         """The pages of a role: what each is, and its address.
 
         Args:
-            role: One of :data:`ROLES`; ``team`` is the team ``alpha``, ``alone`` pages that need no server.
+            role: One of :data:`ROLES`; ``team`` is the team ``alpha``, ``comparing`` a team whose runs can be compared, ``alone`` pages that
+                need no server.
         """
         if role == "alone":
             return {name: path.as_uri() for name, path in self.alone.items()}
+        if role == "comparing":
+            return {name: self.url + path for name, path in self.comparing.items()}
         audience = {"team": "team:alpha"}.get(role, role)
         view = Published(self.exchange / "published").view(audience)
         found = {
@@ -229,6 +233,7 @@ def _alone(root: Path, world: World) -> dict[str, Path]:
             redact_run(records_run, ORGANISER, place), recording.read(records_run, None, ORGANISER, place)
         ),
         "board": export(build(world.store, world.tasks["mini"], "main", PUBLIC), "html"),
+        **compared.alone(world.store, world.tasks),
     }
     found = {name: root / f"{name}.html" for name in texts}
     for name, path in found.items():
@@ -241,18 +246,21 @@ def pages(root: Path, runs: int = 150) -> Iterator[Pages]:
     """The site, with about so many runs on its leaderboard, in a folder."""
     project = Project(root / "project", root / "home", root / "truths")
     _project(project)
+    compared.write(project)
     world = World(project, faults={"session": [PlatformError("the disk is full")] * 3})
     teams = _runs(world, runs)
     world.store.commit("dataset-published", {"task": "mini", "dataset": "test"}, actor="organiser")
     with open_accounts(project.config) as accounts:
         tokens = {"team": accounts.add("team", "alpha")[1], "organiser": accounts.add("organiser")[1]}
+        tokens["comparing"] = accounts.add("team", compared.TEAM)[1]
         publish_access(project.config, accounts)
+    comparing = compared.commit(project, world.store)
     problems: list[Exception] = []
     to = Publisher(project.config.published)
-    Desk(world.store, world.tasks, to, problems.append).publish(teams[:3])
+    Desk(world.store, world.tasks, to, problems.append).publish([*teams, compared.TEAM])
     to.alive()
     assert problems == []
     alone = _alone(root, world)
     with serving(project.config.exchange, project.home / "front") as url:
-        yield Pages(url, tokens, project.config.exchange, alone)
+        yield Pages(url, tokens, project.config.exchange, alone, comparing)
     world.close()

@@ -143,6 +143,7 @@ class World:
     locks: dict[str, dict[str, Any]] = field(default_factory=dict)
     by: Task | None = None  # by whose definitions evaluations are made; None: the toy task's
     pinned: bool = True  # whether they keep these
+    of: str = TASK  # the task of all that happens
 
     @classmethod
     def make(cls, tmp_path: Path, home: str = "home") -> World:
@@ -176,7 +177,7 @@ class World:
         self.commit(
             "submission-registered",
             submission=id,
-            task=TASK,
+            task=self.of,
             team=team,
             software=software,
             scenarios=list(scenarios),
@@ -215,7 +216,7 @@ class World:
     ) -> Attempt:
         """Archive (and commit) an attempt."""
         run = run_id(submission, dataset, scenario)
-        staging = self.archive.begin(TASK, run)
+        staging = self.archive.begin(self.of, run)
         attempt = fill_attempt(
             self.archive,
             staging,
@@ -234,6 +235,7 @@ class World:
             memory,
             exit_code,
             self.who(submission),
+            self.of,
         )
         if commit:
             self.commit_attempt(attempt)
@@ -242,7 +244,7 @@ class World:
     def commit_attempt(self, attempt: Attempt) -> None:
         self.commit(
             "attempt-committed",
-            task=TASK,
+            task=self.of,
             run=attempt.run_id,
             attempt=attempt.number,
             manifest=attempt.manifest_digest(),
@@ -342,7 +344,7 @@ class World:
     def commit_evaluation(self, evaluation: Evaluation) -> None:
         self.commit(
             "evaluation-committed",
-            task=TASK,
+            task=self.of,
             run=evaluation.run_id,
             attempt=evaluation.attempt,
             evaluation=evaluation.number,
@@ -398,6 +400,7 @@ def fill_attempt(
     memory: int = 50 * 2**20,
     exit_code: int | None = None,
     who: tuple[str, str] = ("alpha", "x"),
+    task: str = TASK,
 ) -> Attempt:
     """Write the files of an attempt into ``staging`` and seal it. ``output``: its files, the run file first.
 
@@ -410,7 +413,7 @@ def fill_attempt(
         "submission_id": submission,
         "team": team,
         "software": software,
-        "task": TASK,
+        "task": task,
         "dataset": dataset,
         "scenario": scenario,
         "workflow": workflow,

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
 from evaluator.formats.leaderboards import Board, read_board, read_boards
-from evaluator.measures.boards import BEST, Comparison, align
+from evaluator.measures.boards import BEST, Comparison, Pair, align, spread
 from evaluator.measures.correlation import LEAST
+from evaluator.measures.records.resampling import Spread
 from evaluator.request import Request
 from evaluator.scores import Sink
+
+
+class _Found(NamedTuple):
+    """A coefficient, how many ``runs`` the truth has and how many of them the judge has, and the values of both; without an order, None."""
+
+    value: float
+    runs: int
+    covered: int
+    pair: Pair | None
 
 
 def evaluate(run: Path, truths: Path, request: Request, options: Mapping[str, Any], sink: Sink) -> None:
@@ -40,8 +50,14 @@ def evaluate(run: Path, truths: Path, request: Request, options: Mapping[str, An
     }
     if log.invalid:
         return
-    for i, (value, topics, covered) in found.items():
-        sink.aggregate(i, value, topics=topics, covered=covered)
+    for i, one in found.items():
+        sure = spread(comparisons[i].method, one.pair) if options["interval"] and one.pair else Spread()
+        drawn = sure.resamples.as_dict() if sure.resamples else None
+        sink.aggregate(
+            i, one.value, topics=one.runs, covered=one.covered, interval=sure.interval, resamples=drawn
+        )
+        if sure.resamples:
+            sink.note("runs-resampled", measure=comparisons[i].text, times=len(sure.resamples.values))
 
 
 def check(run: Path, request: Request, options: Mapping[str, Any], log: Log) -> None:
@@ -70,10 +86,10 @@ def _compared(
     options: Mapping[str, Any],
     log: Log,
     said: set[str],
-) -> tuple[float, int, int]:
-    """A comparison's value, the runs of the truth, and how many of them the judge has."""
+) -> _Found:
+    """What a comparison says."""
     truth, _ = truths.overall(comparison.truth, recompute=options["recompute"])
-    best: tuple[float, int] | None = None
+    best: _Found | None = None
     for name in board.measures if comparison.judge == BEST else [comparison.judge]:
         values, computed = board.overall(name, recompute=options["recompute"])
         pair = align(truth, values, options["on_missing"])
@@ -89,12 +105,12 @@ def _compared(
                 log.add("F245", None, f"only {len(pair.judge)} runs have {show(name)}: {LEAST} are needed")
             else:
                 log.add("F250", None, f"there is no order by {show(name)}: {comparison.method.text} counts 0")
-            value = 0.0
-        if best is None or value > best[0]:
-            best = value, covered
-    if best is None:  # no measure has numbers, and the task says that this is no error
-        return 0.0, len(truth), 0
-    return best[0], len(truth), best[1]
+        found = _Found(value or 0.0, len(truth), covered, None if value is None else pair)
+        if best is None or found.value > best.value:
+            best = found
+    return best or _Found(
+        0.0, len(truth), 0, None
+    )  # no measure has numbers, and the task says that is no error
 
 
 def _report(

@@ -69,7 +69,7 @@ def spread(
         groups.setdefault(clusters[row] if clusters is not None else str(row), []).append(row)
     if len(groups) < 2:
         return Spread()
-    return _percentiles(_resampled(measure, of, groups, times))
+    return percentiles(_resampled(measure, of, groups, times))
 
 
 def _resampled(measure: Measure, of: Columns, groups: dict[str, list[int]], times: int) -> Resamples:
@@ -90,7 +90,8 @@ def _resampled(measure: Measure, of: Columns, groups: dict[str, list[int]], time
     return Resamples(told.hexdigest(), found)
 
 
-def _percentiles(resamples: Resamples) -> Spread:
+def percentiles(resamples: Resamples) -> Spread:
+    """The percentile interval of a value in resamples, with these; nothing where more than a few of them have no value."""
     import numpy as np
 
     found = [one for one in resamples.values if one is not None]

@@ -6,12 +6,13 @@ Runs are named by their place: 0, 1, ….
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from runner.model.comparing.overlap import DEPTHS, Rankings, jaccard
+from runner.model.comparing.resampled import by_resamples
 from runner.model.comparing.topics import TIE, effect, holm, is_mean, sign_test
 
 MOST_RUNS = 8
@@ -152,10 +153,17 @@ def with_tests(of: Several, test: Callable[[Several], Iterable[Pair]]) -> Severa
     )
 
 
-def by_sign(of: Several) -> Iterable[Pair]:
-    """The pairs with the sign test, where there are topics: what needs no drawing."""
+def by_sign(of: Several, drawn: Sequence[Mapping[str, Any] | None] = ()) -> Iterator[Pair]:
+    """The pairs, tested by what needs no drawing: by values in the same resamples where both runs have such (``drawn``, in the order of the
+    runs), else by signs where there are topics."""
     for pair in of.pairs:
-        yield replace(pair, p=sign_test(pair.wins, pair.losses), test=SIGN_TEST) if of.topics else pair
+        sides = (drawn[pair.first], drawn[pair.second]) if drawn else (None, None)
+        if found := by_resamples(*sides, pair.difference):
+            yield replace(pair, p=found[0], interval=found[1], test=found[2])
+        elif of.topics:
+            yield replace(pair, p=sign_test(pair.wins, pair.losses), test=SIGN_TEST)
+        else:
+            yield pair
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from runner.model.comparing.topics import Compared, sorted_pairs
 from runner.model.kinds import Content, kind_spec
 from runner.views.audience import Audience, escape
 from runner.views.comparison.several import Comparisons
-from runner.views.comparison.topics import Comparison
+from runner.views.comparison.topics import Comparison, resamples_of
 from runner.views.pages import macros, render
 from runner.views.redact import RunView
 from runner.views.show.contents import Contents, inside
@@ -141,8 +141,9 @@ def published(
     found: RunDetail, task: Task, view: RunView, dataset: Dataset, contents: Content | None
 ) -> tuple[dict[str, Any], dict[str, str]] | None:
     """What a server has of a run for whoever compares it: its documents, and what is inside it by name, as pieces of a page; and the
-    texts of topics, where they are public. None where the audience of ``view`` sees no scores by topic."""
-    if not view["topic_scores"]:
+    texts of topics, where they are public; and its values in the same resamples as others'. None where it has no scores, or the audience of
+    ``view`` may not see those by topic."""
+    if not view["scores"] or "per-topic scores" in view["hidden"]:
         return None
     retrieved = kind_spec(task.kind).retrieved
     documents = retrieved(found, task, view.audience, dataset) if retrieved else None
@@ -150,7 +151,8 @@ def published(
     some = dict(islice((documents or {}).items(), MAX_TOPICS))
     texts = _texts(dataset) if dataset.visibility == "public" else {}
     noun = contents.key if contents is not None and pieces else ""
-    return {"noun": noun, "pieces": pieces, "documents": some}, texts
+    drawn = resamples_of(found, view.audience)
+    return {"noun": noun, "pieces": pieces, "documents": some, "resamples": drawn}, texts
 
 
 def _pieces(contents: Contents[Any]) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from runner.model.comparing.overlap import Rankings
+from runner.model.comparing.resampled import Resampled, by_resamples
 from runner.model.comparing.several import (
     MOST_RUNS,
     Pair,
@@ -29,8 +30,6 @@ from runner.model.errors import RunnerError
 from runner.model.kinds import kind_spec
 from runner.views.audience import Audience
 from runner.views.comparison.topics import (
-    Resampled,
-    by_resamples,
     check,
     measures_of,
     notes_of,

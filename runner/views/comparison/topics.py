@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from runner.model.comparing.measures import why_not
+from runner.model.comparing.resampled import Resampled, by_resamples
 from runner.model.comparing.topics import TIE, Compared, on_topics
 from runner.model.errors import RunnerError, no_such
 from runner.model.run import Run, run_named
 from runner.model.task import Cell
-from runner.views.audience import Audience, escape, not_for
+from runner.views.audience import Audience, not_for
 from runner.views.leaderboard import significance
 from runner.views.leaderboard.comparing import FEW_TOPICS, TEST_NAME
 from runner.views.leaderboard.formats.spreadsheet import no_formula
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 LARGEST = 10  # differences that are listed
 _MOST_NAMES = 6
 RESAMPLES, MOST_DRAWN, SEED = 10_000, 5_000_000, 20_261_121  # of intervals over topics
-Resampled = Mapping[str, Mapping[str, Any]]  # measure -> ``resamples`` of result.json
 CSV_HEADS = ("measure", "topic", "first", "second", "difference")
 
 
@@ -170,7 +171,7 @@ def measures_of(
     shown = () if table is None else tuple(dict.fromkeys((*table.rank_by.measures, *table.measures)))
     order = list(dict.fromkeys((*shown[:1], *task.measures, *sorted(known))))
     ids = list(wanted) or [name for name in order if name in known]
-    left_out = {name: why for name in ids if (why := _why_not(views, name))}
+    left_out = {name: why for name in ids if (why := why_not(views, name))}
     first = tuple(wanted) or tuple(name for name in shown if name in known)
     return [name for name in ids if name not in left_out], left_out, first
 
@@ -228,19 +229,6 @@ def _check_scores(view: RunView) -> None:
         )
 
 
-def _why_not(views: Sequence[RunView], name: str) -> str:
-    """Why a measure is left out; empty where it is not."""
-    for view in views:
-        if name in view["pending"]:
-            return f"no value of {view['run']} yet ({view['pending'][name]})"
-        if name not in view["scores"]:
-            return f"{view['run']} was evaluated without it"
-    computed = dict.fromkeys(view["scores"][name]["measure"] for view in views)
-    if None not in computed and len(computed) > 1:
-        return f"computed as {' and as '.join(escape(one, 80) for one in computed)}"
-    return ""
-
-
 def _compared(
     first: RunView, second: RunView, task: Task, name: str, resampled: tuple[Resampled, Resampled]
 ) -> Compared:
@@ -271,20 +259,6 @@ def _bootstrapped(resampled: tuple[Resampled, Resampled], one: Compared) -> Comp
     ours, theirs = (side.get(one.id) for side in resampled)
     found = by_resamples(ours, theirs, one.difference)
     return one if found is None else replace(one, p=found[0], interval=found[1], test=found[2])
-
-
-def by_resamples(
-    first: Mapping[str, Any] | None, second: Mapping[str, Any] | None, difference: float
-) -> tuple[float, tuple[float, float], str] | None:
-    """p, 95 % interval and test of the ``difference`` of two figures, from their values in the same resamples; None where they were not drawn alike."""
-    if not first or not second or first["drawn"] != second["drawn"]:
-        return None
-    both = zip(first["values"], second["values"], strict=True)
-    drawn = [a - b for a, b in both if a is not None and b is not None]
-    if not drawn:
-        return None
-    test = f"paired bootstrap test over {len(drawn):,} resamples"
-    return significance.bootstrap(drawn, difference), percentiles(drawn), test
 
 
 def _tested(made: Sequence[Compared]) -> Iterator[Compared]:

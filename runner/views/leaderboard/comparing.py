@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from runner.model.comparing.resampled import bootstrap
 from runner.model.comparing.topics import holm, is_mean
 from runner.model.errors import no_such
 from runner.model.run import rounded
@@ -204,7 +205,7 @@ class Tests:
                 notes.append(f"No significance test of {of} ({old}): {remedy}.")
             elif n != base:
                 found[n] = self._paired(n, base, where)
-        p_values = [significance.bootstrap(one.differences, one.observed) for one in found.values()]
+        p_values = [bootstrap(one.differences, one.observed) for one in found.values()]
         observed = {n: one.observed for n, one in found.items()}
         topics = {n: one.topics for n, one in found.items()}
         times = max((len(one.differences) for one in found.values()), default=0)

@@ -5,7 +5,7 @@ null hypothesis the sign of each topic's difference is a coin toss. It assumes n
 because scores such as RR are far from normal. Up to 16 topics with a difference every sign pattern is tried;
 above that a fixed number of random patterns with a fixed seed. The patterns depend on the number of topics
 only, so a row's p-value does not depend on the other rows or their order. A figure over all topics at once, such as an F1,
-has a paired bootstrap test.
+has a paired bootstrap test (:mod:`runner.model.comparing.resampled`).
 """
 
 from __future__ import annotations
@@ -164,22 +164,3 @@ def _random_signs(length: int, draws: int) -> Any:
         )
         yield 1.0 - 2.0 * bits[:, :length].astype(np.float64)
         draws -= count
-
-
-def bootstrap(differences: Sequence[float], observed: float) -> float:
-    """The two-sided p-value of a paired difference being zero, from the same difference in each of many resamples.
-
-    Were it zero, the differences would lie around zero as they lie around their mean: p = (1 + resamples whose difference is at
-    least as far from the mean of all as ``observed`` is from zero) / (1 + resamples), so it is never 0 (B. Efron and
-    R. J. Tibshirani, An Introduction to the Bootstrap, 1993, ch. 16; S. Riezler and J. T. Maxwell, On Some Pitfalls in Automatic
-    Evaluation and Significance Testing for MT, 2005, section 4). Without resamples: 1.
-
-    Args:
-        differences: Of each resample.
-        observed: The difference itself.
-    """
-    if not differences:
-        return 1.0
-    middle = math.fsum(differences) / len(differences)
-    least = abs(observed) * (1 - 1e-8)  # values in resamples are kept with ten digits
-    return (1 + sum(abs(d - middle) >= least for d in differences)) / (1 + len(differences))

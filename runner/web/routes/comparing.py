@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.look.sides import rows as in_rows
+from runner.model.comparing.measures import why_not
 from runner.model.comparing.overlap import DEPTHS, mean, overlaps
+from runner.model.comparing.resampled import Resampled, by_resamples
 from runner.model.comparing.several import (
     LETTERS,
     MOST_RUNS,
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 MAX_TOPICS = 2000
 NO_MEASURE = "These runs have no measure in common."
-NO_TOPIC = "These runs have no topic in common on any measure."
+NO_TOPIC = "These runs have neither a topic nor resamples in common on any measure."
 MAX_INSIDE = 60_000  # characters of what is inside runs: the rest is a link away
 _RUNS = {
     "run": f"A run of the task; two to {MOST_RUNS} on one dataset have to be named, each by a parameter of its own."
@@ -98,10 +101,11 @@ class Comparing(Routes):
         if why := self._refused(call, names, unseen):
             return self.door.refused(call.visitor, 400, why)
         views = [view for name in names if (view := self._run(call, name))]
-        made = await run_in_threadpool(_on_measures, views, facts["measures"])
-        if not any(one.topics for one in made):
+        besides = self._besides(call, names)
+        made = await run_in_threadpool(_on_measures, views, besides, facts["measures"])
+        if not any(one.topics or one.tests for one in made):
             return self.door.refused(call.visitor, 400, NO_TOPIC if made else NO_MEASURE)
-        shared = await run_in_threadpool(self._shared, call, names)
+        shared = await run_in_threadpool(_shared, besides)
         facts = {"task": facts["id"], "dataset": views[0]["dataset"]}
         return json_answer(call, recorded(facts, names, made, shared))
 
@@ -125,7 +129,7 @@ class Comparing(Routes):
         offered = _offered(rows.values(), chosen)
         shown = {"offered": offered, "chosen": chosen, "why": why, "most": MOST_RUNS, "several": (), **found}
         up = [(task.title, f"/{task.path}")]
-        values = {"made": (), "ranked": None, **shown}
+        values = {"made": (), "ranked": None, "left_out": (), **shown}
         return page("compare", call.visitor, call.published, title="Compare runs", up=up, **values)
 
     def _refused(self, call: Call, names: Sequence[str], unseen: Sequence[str]) -> str:
@@ -133,7 +137,7 @@ class Comparing(Routes):
         if len(names) > MOST_RUNS:
             return f"At most {MOST_RUNS} runs can be compared at once."
         if closed := [name for name in unseen if self._run(call, name)]:
-            return f"{closed[0]} cannot be compared: it has no scores by topic, or its dataset is blinded and they are not shown."
+            return f"{closed[0]} cannot be compared: it has no scores, or its dataset is blinded and those by topic are not shown."
         if unseen or len(names) < 2:
             return "Choose two of your runs whose scores by topic are shown."
         if len({*names}) < len(names):
@@ -150,19 +154,21 @@ class Comparing(Routes):
         measures: Sequence[Mapping[str, Any]],
     ) -> dict[str, Any]:
         """What the page has of two runs."""
-        made = _compared(views, measures)
+        besides = self._besides(call, names)
+        made, left_out = _compared(views, besides, measures), _left_out(views, measures)
         if not made:
-            return {"why": NO_MEASURE}
+            return {"why": NO_MEASURE, "left_out": left_out}
         asked = call.request.query_params
         ranked = next((one for one in made if one.pairs and one.id == asked.get("measure")), None)
         ranked = ranked or next((one for one in made if one.pairs), None)
-        beside = self._beside(call, names)
+        beside = self._beside(call, names, besides)
         within = beside.names(ranked) if beside else []
         shown = list(beside.shown(within, asked.get("topic", ""))) if beside else []
         overlap = overlaps(beside.first["documents"], beside.second["documents"]) if beside else []
         return {
             "dataset": views[0]["dataset"],
             "made": made,
+            "left_out": left_out,
             "names": {one.id: one.measure for one in made},
             "ranked": ranked,
             "pairs": sorted_pairs(ranked)[:MAX_TOPICS] if ranked else [],
@@ -185,49 +191,49 @@ class Comparing(Routes):
         measures: Sequence[Mapping[str, Any]],
     ) -> dict[str, Any]:
         """What the page has of three runs and more."""
-        made = _on_measures(views, measures)
-        if not any(one.topics for one in made):
-            return {"why": NO_TOPIC if made else NO_MEASURE}
+        besides = self._besides(call, names)
+        made, left_out = _on_measures(views, besides, measures), _left_out(views, measures)
+        told = [one for one in made if one.topics or one.tests]
+        if not told:
+            return {"why": NO_TOPIC if made else NO_MEASURE, "left_out": left_out}
         wanted = call.request.query_params.get("measure")
-        ranked = next((one for one in made if one.topics and one.id == wanted), None)
-        ranked = ranked or next(one for one in made if one.topics)
-        texts = self._texts(call, names[0])
+        ranked = next((one for one in told if one.id == wanted), told[0])
         return {
             "dataset": views[0]["dataset"],
             "several": made,
+            "left_out": left_out,
+            "told": told,
             "runs": [("run", name) for name in names],
             "lettered": list(zip(LETTERS, names, strict=False)),
             "names": {one.id: one.measure for one in made},
             "ranked": ranked,
             "most_topics": MAX_TOPICS,
-            "texts": texts,
-            "shared": self._shared(call, names),
+            "texts": self._texts(call, besides[0]),
+            "shared": _shared(besides),
             "depths": DEPTHS,
         }
 
-    def _shared(self, call: Call, names: Sequence[str]) -> list[Shared]:
-        """How much the documents of each two runs overlap; nothing where a run has none."""
+    def _besides(self, call: Call, names: Sequence[str]) -> list[Mapping[str, Any]]:
+        """What was published of each run to compare it by; nothing of a run that is gone."""
         found = [self.object(call, f"beside/{name}", "beside") for name in names]
-        documents = [call.view.data(one)["documents"] for one in found if one is not None]
-        return shared_documents(documents) if len(documents) == len(names) and all(documents) else []
+        return [{} if one is None else call.view.data(one) for one in found]
 
-    def _texts(self, call: Call, name: str) -> Mapping[str, str]:
+    def _texts(self, call: Call, beside: Mapping[str, Any]) -> Mapping[str, str]:
         """What the topics of a run say, where they are public."""
-        found = self.object(call, f"beside/{name}", "beside")
-        texts = self.object(call, f"texts/{call.view.data(found)['texts']}", "texts") if found else None
+        texts = self.object(call, f"texts/{beside.get('texts')}", "texts")
         return call.view.data(texts) if texts else {}
 
     def _run(self, call: Call, name: str) -> Mapping[str, Any] | None:
         found = self.object(call, f"runs/{name}", "run")
         return None if found is None else call.view.data(found)
 
-    def _beside(self, call: Call, names: Sequence[str]) -> Beside | None:
-        found = [self.object(call, f"beside/{name}", "beside") for name in names]
-        if len(found) != 2 or found[0] is None or found[1] is None:
+    def _beside(
+        self, call: Call, names: Sequence[str], besides: Sequence[Mapping[str, Any]]
+    ) -> Beside | None:
+        style = self.object(call, f"beside/{names[0]}", "beside")
+        if style is None or not all(besides):
             return None
-        first, second = call.view.data(found[0]), call.view.data(found[1])
-        texts = self.object(call, f"texts/{first['texts']}", "texts")
-        return Beside(first, second, call.view.data(texts) if texts else {}, found[0].style)
+        return Beside(besides[0], besides[1], self._texts(call, besides[0]), style.style)
 
 
 def _named(asked: QueryParams) -> list[str]:
@@ -262,19 +268,45 @@ def _offered(
     return made
 
 
-def _compared(views: Sequence[Mapping[str, Any]], measures: Sequence[Mapping[str, Any]]) -> list[Compared]:
+def _shared(besides: Sequence[Mapping[str, Any]]) -> list[Shared]:
+    """How much the documents of each two runs overlap; nothing where a run has none."""
+    documents = [one.get("documents") for one in besides]
+    return shared_documents([one for one in documents if one]) if all(documents) else []
+
+
+def _drawn(besides: Sequence[Mapping[str, Any]], measure: str) -> list[Mapping[str, Any] | None]:
+    """The values of each run on a measure in resamples."""
+    found: list[Resampled] = [one.get("resamples", {}) for one in besides]
+    return [one.get(measure) for one in found]
+
+
+def _compared(
+    views: Sequence[Mapping[str, Any]],
+    besides: Sequence[Mapping[str, Any]],
+    measures: Sequence[Mapping[str, Any]],
+) -> list[Compared]:
     """Two runs on each measure that both have, in the task's order."""
     made = []
     for one, given in _had(views, measures):
         ours, theirs = (view["topic_scores"].get(one["id"], {}) for view in views)
-        values = given[0]["value"], given[1]["value"]
-        made.append(on_topics(one["id"], one["measure"], one["direction"], ours, theirs, values))
-    return [
-        replace(one, p=sign_test(one.wins, one.losses), test=SIGN_TEST) if one.pairs else one for one in made
-    ]
+        values, drawn = (given[0]["value"], given[1]["value"]), _drawn(besides, one["id"])
+        of = on_topics(
+            one["id"], one["measure"], one["direction"], ours, theirs, values, means=not any(drawn)
+        )
+        tested = by_resamples(drawn[0], drawn[1], of.difference)
+        if tested:
+            of = replace(of, p=tested[0], interval=tested[1], test=tested[2])
+        elif of.pairs:
+            of = replace(of, p=sign_test(of.wins, of.losses), test=SIGN_TEST)
+        made.append(of)
+    return made
 
 
-def _on_measures(views: Sequence[Mapping[str, Any]], measures: Sequence[Mapping[str, Any]]) -> list[Several]:
+def _on_measures(
+    views: Sequence[Mapping[str, Any]],
+    besides: Sequence[Mapping[str, Any]],
+    measures: Sequence[Mapping[str, Any]],
+) -> list[Several]:
     """Several runs on each measure that all have, in the task's order."""
     made = []
     for one, given in _had(views, measures):
@@ -286,8 +318,20 @@ def _on_measures(views: Sequence[Mapping[str, Any]], measures: Sequence[Mapping[
             )
             for score, view in zip(given, views, strict=True)
         ]
-        made.append(with_tests(on_measure(one["id"], one["measure"], one["direction"], runs), by_sign))
+        drawn = _drawn(besides, one["id"])
+        of = on_measure(one["id"], one["measure"], one["direction"], runs, means=not any(drawn))
+        made.append(with_tests(of, partial(by_sign, drawn=drawn)))
     return made
+
+
+def _left_out(
+    views: Sequence[Mapping[str, Any]], measures: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, str]]:
+    """The measures on which runs cannot be compared, as the task writes them, and why; without those that none of the runs has."""
+    some = set[str]().union(*(view[of] for view in views for of in ("scores", "pending")))
+    return [
+        (one["measure"], why) for one in measures if one["id"] in some and (why := why_not(views, one["id"]))
+    ]
 
 
 def _had(
@@ -295,6 +339,5 @@ def _had(
 ) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
     """The measures that all runs have by one definition, and what each run has."""
     for one in measures:
-        given = [view["scores"].get(one["id"]) for view in views]
-        if all(given) and len({score["measure"] for score in given}) == 1:
-            yield one, given
+        if not why_not(views, one["id"]):
+            yield one, [view["scores"][one["id"]] for view in views]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 PART = 15  # rows of a list at a time
-LISTS = ("held", "review", "registrations", "queue", "teams", "events")
+PARTS = {"teams": 100, "runs": 25}  # of those that are looked through
+LISTS = ("held", "review", "registrations", "queue", "teams", "runs", "events")
+FILTERS = ("task", "team", "state", "name")
 
 
 class Console(Routes):
@@ -30,8 +33,10 @@ class Console(Routes):
         found = self.object(call, "console", "console")
         shown = call.view.data(found) if found else None
         given = call.request.query_params
-        chosen = {name: given.get(name, "")[:80] for name in ("task", "team")}
-        rows = _rows(shown or {}, chosen)
+        chosen = {name: given.get(name, "")[:80] for name in FILTERS}
+        of_runs = self.object(call, "runs", "runs")
+        runs = call.view.data(of_runs)[::-1] if of_runs else []
+        rows = _rows(shown or {}, runs, chosen)
         listed = self.object(call, "tasks", "tasks")
         asked = [
             one | {"answer": answer}
@@ -57,6 +62,12 @@ class Console(Routes):
             chosen=chosen,
             tasks=[one["id"] for one in call.view.data(listed)] if listed else [],
             counts=_counts(rows, shown or {}),
+            known_states=sorted({row["outcome"]["name"] for row in runs}),
+            states=Counter(row["outcome"]["name"] for row in rows["runs"]).most_common(),
+            totals=[
+                sum(row[key] for row in rows["teams"])
+                for key in ("runs", "queue", "held", "scored", "failed")
+            ],
             **parts,
         )
 
@@ -64,12 +75,20 @@ class Console(Routes):
 _ASKED = ("propose", "review", "rerun", "team", "withdraw-any")
 
 
-def _rows(shown: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str, list[Mapping[str, Any]]]:
-    """The lists of the console, as far as they are of the chosen task and team."""
+def _rows(
+    shown: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], chosen: Mapping[str, str]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """The lists of the console, as far as they are of the chosen task and team; of ``runs`` those in the chosen state whose name has the words."""
     whole = {name: shown.get(name, {}).get("runs", []) for name in ("held", "review", "queue")}
     whole |= {name: shown.get(name, []) for name in ("teams", "events")}
     whole["registrations"] = shown.get("registrations", {}).get("waiting", [])
-    wanted = {name: value for name, value in chosen.items() if value}
+    whole["runs"] = [
+        run
+        for run in runs
+        if chosen["name"].casefold() in run["run"].casefold()
+        and chosen["state"] in ("", run["outcome"]["name"])
+    ]
+    wanted = {name: chosen[name] for name in ("task", "team") if chosen[name]}
     return {
         name: [row for row in rows if all(row.get(key, value) == value for key, value in wanted.items())]
         for name, rows in whole.items()
@@ -85,6 +104,7 @@ def _counts(rows: Mapping[str, Sequence[Any]], shown: Mapping[str, Any]) -> list
         ("proposed", len(shown.get("proposals", [])), "proposals", "care"),
         ("in the queue", len(rows["queue"]), "queue", "wait"),
         ("teams", len(rows["teams"]), "teams", ""),
+        ("runs", len(rows["runs"]), "runs", ""),
     ]
 
 
@@ -93,10 +113,11 @@ def _part(rows: Sequence[Any], name: str, given: Mapping[str, str]) -> dict[str,
     text = given.get(name, "")
     asked = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1
     first = min(max(1, asked), max(1, len(rows)))
-    last = min(first + PART - 1, len(rows))
+    size = PARTS.get(name, PART)
+    last = min(first + size - 1, len(rows))
 
     def at(number: int) -> str:
-        kept = {key: value for key, value in given.items() if key in ("task", "team", *LISTS) and key != name}
+        kept = {key: value for key, value in given.items() if key in (*FILTERS, *LISTS) and key != name}
         return f"/console?{urlencode({**kept, name: number})}#{name}"
 
     return {
@@ -104,6 +125,6 @@ def _part(rows: Sequence[Any], name: str, given: Mapping[str, str]) -> dict[str,
         "count": len(rows),
         "first": first,
         "last": last,
-        "before": at(max(1, first - PART)) if first > 1 else "",
+        "before": at(max(1, first - size)) if first > 1 else "",
         "after": at(last + 1) if last < len(rows) else "",
     }

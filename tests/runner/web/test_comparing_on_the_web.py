@@ -302,7 +302,42 @@ def test_another_team_sees_none_of_them(front: Front, names: list[str]) -> None:
     dev = [name for name in names if name.endswith(".dev")]
     with front.browser("other") as client:
         text = client.get(f"/tasks/toy/compare?runs={dev[0]},{dev[1]}").text
-        assert "alpha" not in text and "0.9000" not in text and "there are none of this task" in text
+        assert "alpha" not in text and "0.9000" not in text and "can be compared yet" in text
         assert client.get("/tasks/none/compare").status_code == 404
     with front.client() as client:
         assert client.get("/tasks/toy/compare").headers["location"] == "/sign-in"
+
+
+def judges(root: Path) -> list[str]:
+    """Three runs without values by topic, on public and on blinded data: they have values in the same resamples; and one without a measure of theirs."""
+    world = World.make(root)
+    for n, (value, measures) in enumerate(((0.4, ("ndcg", "rr")), (0.8, ("ndcg", "rr")), (0.5, ("ndcg",)))):
+        submission = world.register("alpha", f"judge-{n}")
+        for dataset in ("dev", "test"):
+            drawn = [value + k / 1000 for k in range(-9, 10)] if dataset == "dev" else [0.55215521] * 19
+            one = {"value": value, "topics": 9, "covered": 9, "interval": None}
+            found = {id: one | {"resamples": {"drawn": "0" * 64, "values": drawn}} for id in measures}
+            world.evaluation(world.attempt(submission, dataset=dataset), {}, more={"measures": found})
+    found = sorted((run.submission.software, run.id) for run in runs(world.store, [records.task()]))
+    return [id for _, id in found if id.endswith(".dev")]
+
+
+def test_figures_without_topics_are_compared_by_resamples(tmp_path: Path) -> None:
+    names = judges(tmp_path)
+    server = fronts(tmp_path, World.make(tmp_path), toy(tmp_path))
+    front = next(server)
+    with front.browser() as client, front.client("team") as program:
+        text = words(client.get("/tasks/toy/compare", params={"run": names[:2]}).text)
+        assert "nDCG@10 0.4000 0.8000 -0.4000 [-0.4000, -0.4000] 0.050" in text and "w / l / t" not in text
+        assert (
+            "paired bootstrap test over 19 resamples" in text and "None of these measures has values" in text
+        )
+        lacking = words(client.get("/tasks/toy/compare", params={"run": names[1:]}).text)
+        assert f"Not compared: RR: {names[2]} was evaluated without it." in lacking
+        several = words(client.get("/tasks/toy/compare", params={"run": names}).text)
+        assert "A – B -0.4000 [-0.4000, -0.4000] 0.050 0.150" in several
+        data = program.get("/api/v1/tasks/toy/comparison", params={"run": names}).json()
+        assert data["measures"][0]["pairs"][0]["test"] == "paired bootstrap test over 19 resamples"
+    kept = [path for path in (front.exchange / "published").rglob("*") if path.is_file()]
+    assert not [path for path in kept if b"0.55215521" in path.read_bytes()], "those of blinded data stay"
+    assert next(server, None) is None

@@ -137,7 +137,7 @@ def test_an_assistant_has_the_forms_of_its_role_where_it_has_no_page_of_the_run(
 
 def test_only_what_the_web_may_have_executed_again_has_a_button_for_it(front: Front) -> None:
     """Of runs that are not held that is what is not hidden; a run of which nothing is known has none."""
-    rows = [{"run": f"r.{one}", "submission": "r", "task": "mini", "team": "r", "software": "s", "how": "executed", "outcome": {"name": "scored"},
+    rows = [{"run": f"r.{one}", "submission": "r", "task": "mini", "team": "r", "software": "s", "how": "executed", "outcome": {"name": "scored", "says": ""},
              "dataset": one} for one in ("dev", "test")]  # fmt: skip
     to = Publisher(front.exchange / "published")
     facts = {"datasets": [{"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "blinded"}]}
@@ -187,6 +187,36 @@ def test_the_console_of_sixty_teams_says_what_needs_somebody_and_comes_in_parts(
             "91 to 100" not in text
             and HOSTILE not in client.get("/console", params={"team": HOSTILE, "x": HOSTILE}).text
         )
+
+
+def test_the_console_finds_runs_by_team_state_and_name_and_counts_them(front: Front) -> None:
+    rows = [{"run": f"t{n % 60:02}.s{n // 60}.{n:03}.dev", "task": "mini", "team": f"t{n % 60:02}", "dataset": "dev",
+             "outcome": {"name": "failed" if n % 30 == 7 else "scored", "says": HOSTILE}} for n in range(300)]  # fmt: skip
+    to = Publisher(front.exchange / "published")
+    objects = [to.object("console", "console", "Console", shown()), to.object("runs", "runs", "Runs", rows)]
+    to.publish({"organiser": objects})
+    with front.browser("organiser") as client:
+
+        def runs(**asked: str) -> tuple[list[str], str]:
+            text = client.get("/console", params=asked).text
+            assert HOSTILE not in text
+            part = text[text.index('<h2 id="runs">') : text.index('<h2 id="events">')]
+            return re.findall(r'href="/runs/([^"]+)"', part), " ".join(re.sub("<[^>]*>", " ", part).split())
+
+        found, text = runs()
+        assert len(found) == 25 and found[0] == rows[-1]["run"], "the newest first"
+        assert (
+            "Runs: 300" in text and "290 scored" in text and "10 failed" in text and "1 to 25 of 300" in text
+        )
+        assert len(runs(state="failed")[0]) == 10
+        assert runs(team="t07", state="failed")[0] == [
+            f"t07.s{n}.{7 + 60 * n:03}.dev" for n in range(4, -1, -1)
+        ]
+        assert runs(name="S4.24")[0] == [rows[n]["run"] for n in range(249, 239, -1)]
+        assert runs(name=HOSTILE) == ([], "Runs: 0 No run is like that. All runs")
+        teams = client.get("/console").text.partition('<h2 id="teams">')[2]
+        assert re.search(r"all 60</th>\s*<td[^>]*>300</td>\s*<td[^>]*>60</td>", teams)
+        assert teams.count('href="?team=') == 60
 
 
 def test_teams_that_wait_come_in_parts_and_each_is_refused_apart(front: Front) -> None:

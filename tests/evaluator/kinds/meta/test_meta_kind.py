@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import scipy.stats
 
 import schemas
 from evaluator.__main__ import main
@@ -249,6 +251,35 @@ def test_the_best_measure_of_the_judge(room: Room) -> None:
         "kendall@nDCG/*": 1,
         "kendall@nDCG/DOWN": -1,
     }
+
+
+def test_coefficients_have_intervals_from_resampling_runs(room: Room) -> None:
+    draw = random.Random(7)
+    truth = {f"run{n}": n / 10 for n in range(12)}
+    text = "".join(f"{run} all nDCG {value}\n" for run, value in truth.items())
+    measures = ["kendall@nDCG/M", "pearson@nDCG/M", "kendall@4@nDCG/M"]
+    drawn = []
+    for noise in (0.1, 0.9):
+        judged = {run: value + draw.uniform(0, noise) for run, value in truth.items()}
+        board(room, "".join(f"{run} all M {value}\n" for run, value in judged.items()), text)
+        found = room.evaluate(measures, BOARD)
+        for one in found["measures"].values():
+            low, high = one["interval"]
+            assert low - 1e-9 <= one["value"] <= high + 1e-9
+        drawn.append([one["resamples"]["drawn"] for one in found["measures"].values()])
+        assert len(found["measures"]["m0"]["resamples"]["values"]) == 1000
+    low, high = found["measures"]["m1"]["interval"]
+    of = scipy.stats.bootstrap(
+        ([*truth.values()], [*judged.values()]),
+        lambda a, b: scipy.stats.pearsonr(a, b).statistic,
+        paired=True, vectorized=False, method="percentile", n_resamples=2000, rng=1,
+    ).confidence_interval  # fmt: skip
+    assert (low, high) == pytest.approx((of.low, of.high), abs=0.05)
+    assert drawn[0] == drawn[1], "the runs of two judges are drawn alike"
+    assert drawn[0][0] == drawn[0][1] != drawn[0][2]
+    notes = [one for one in found["note_details"] if one["kind"] == "runs-resampled"]
+    assert {one["measure"] for one in notes} == {*measures} and {one["times"] for one in notes} == {1000}
+    assert room.evaluate(measures, {**BOARD, "interval": False})["measures"]["m0"]["interval"] is None
 
 
 def test_other_formats(room: Room) -> None:

@@ -25,7 +25,7 @@ from evaluator.measures.records.base import MISSING, Columns
 from evaluator.measures.records.named import known, measure
 from evaluator.measures.records.resampling import spread
 from evaluator.measures.records.stemming import stem
-from runner.views.leaderboard.significance import bootstrap
+from runner.model.comparing.resampled import bootstrap
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 some = settings(max_examples=30, deadline=None)

@@ -14,13 +14,13 @@ import pytest
 from evaluator.measures.records.base import Columns
 from evaluator.measures.records.named import measure
 from evaluator.measures.records.resampling import spread
+from runner.model.comparing.resampled import bootstrap
 from runner.model.task import Cell
 from runner.records.store.connect import open_store
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.comparing import TEST_NAME
 from runner.views.leaderboard.formats.parts import legend
 from runner.views.leaderboard.rows import Comparison, LeaderboardTable
-from runner.views.leaderboard.significance import bootstrap
 from runner.views.leaderboard.table import build
 from tests.worlds import records
 from tests.worlds.records import World

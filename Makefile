@@ -68,6 +68,7 @@ bench: $(TOOLS)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.volume
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.platform
+	@$(BIN)/python -m benchmarks.significance
 	@$(BIN)/python -m benchmarks.uploads
 	@$(BIN)/python -m benchmarks.downloads
 	@$(BIN)/python -m benchmarks.server

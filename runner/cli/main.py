@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -44,6 +45,8 @@ def main() -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
+    # Matrices are small here: more threads of numpy's library take processor time from each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     signal.signal(signal.SIGTERM, stop)
     heard()
     load_commands()

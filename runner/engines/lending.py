@@ -41,10 +41,13 @@ class _Free(Generic[_T]):
 
 
 class Lending(Generic[_T]):
-    """The rooms (or others that are :class:`Lent`) of one engine. ``most`` bounds how many free ones there are; leave it as a context to close them all."""
+    """The rooms (or others that are :class:`Lent`) of one engine. ``most`` bounds how many free ones there are; leave it as a context to close them all.
 
-    def __init__(self, engine: Engine, most: int = 1) -> None:
-        self._engine, self._most = engine, most
+    ``aside``: whoever used one up does not wait until it is closed. Their sessions then need ids that never come again.
+    """
+
+    def __init__(self, engine: Engine, most: int = 1, *, aside: bool = False) -> None:
+        self._engine, self._most, self._aside = engine, most, aside
         self._free: list[_Free[_T]] = []
         self._clocks: set[threading.Timer] = set()
         self._lock = threading.Lock()
@@ -105,9 +108,9 @@ class Lending(Generic[_T]):
                 found.stack = stack.pop_all()
         with found.stack as stack:
             yield found.room
-            if found.room.usable:
+            if self._aside or found.room.usable:
                 found.stack = stack.pop_all()
-                self._keep(found)
+                (self._keep if found.room.usable else self._end)(found)
 
     def _take(self, wanted: Callable[[_Free[_T]], bool], most: int | None = None) -> list[_Free[_T]]:
         """Free rooms, which are free no longer; stops their clocks."""
@@ -118,6 +121,19 @@ class Lending(Generic[_T]):
                 if free.clock is not None:
                     free.clock.cancel()
         return taken
+
+    def _end(self, used: _Free[_T]) -> None:
+        """Close one that nobody may have any more; whoever had it goes on meanwhile."""
+
+        def close() -> None:
+            # What cannot be removed now is found by the engine's ``reap``.
+            with suppress(PlatformError):
+                used.stack.close()
+
+        with self._lock:
+            clock = threading.Timer(0, close)
+            self._clocks = {other for other in self._clocks if other.is_alive()} | {clock}
+            clock.start()
 
     def _keep(self, free: _Free[_T]) -> None:
         """Have a room be free for a moment; the one that has been free for longest makes place for it."""

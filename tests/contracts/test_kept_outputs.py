@@ -13,6 +13,7 @@ from runner.engines.base import ContainerSpec, Mount, Space
 from runner.engines.docker.client import labels_filter
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.outputs import LITTLE
+from runner.engines.docker.owner import me
 from runner.model.container import Collected
 from runner.model.limits import MIB, Limits
 
@@ -63,24 +64,19 @@ class Kept:
             )
             assert handle.wait(60).code == 0, handle.logs("stderr", 1000)
             said = handle.logs("stdout", 10_000).decode()
-            self.keepers += self.named("keeper")
+            self.keepers.append(self.keeper_of(out.name))
             self.volumes.append(out.name)
         return said, found
 
-    def named(self, role: str) -> list[str]:
-        """The containers of that role that are there now for these runs."""
-        with self.engine.clients.calling("looking at keepers") as api:
-            listed = api.containers(all=True, filters=labels_filter(role=role))
-        mine = [c for c in listed if c["Labels"]["proctor.attempt"].startswith(self.tag)]
-        return [c["Id"] for c in mine]
+    def keeper_of(self, volume: str) -> str:
+        """The one keeper that has a volume."""
+        with self.engine.clients.calling("looking for a keeper") as api:
+            (found,) = api.containers(filters={**labels_filter(role="keeper"), "volume": [volume]})
+        return str(found["Id"])
 
     def left(self) -> list[dict[str, str]]:
         """The labels of what is there now for these runs."""
-        return [
-            found
-            for found in self.engine.clients.labelled(owner=None)
-            if found.get("proctor.attempt", "").startswith(self.tag)
-        ]
+        return [found for found in self.engine.clients.labelled(owner=None) if found["proctor.owner"] == me()]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ The SDK is imported on the first call, never with this module.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -93,7 +94,7 @@ class DockerEngine(DockerVolumes):
     def keeping(self, most: int) -> Iterator[None]:
         """See :class:`runner.engines.base.Engine`: output volumes, whose keeper then serves several sessions."""
         before, self._ahead = self._outputs, 1
-        with Lending[Outputs](self, most) as self._outputs:
+        with Lending[Outputs](self, most, aside=True) as self._outputs:
             try:
                 yield
             finally:
@@ -101,7 +102,6 @@ class DockerEngine(DockerVolumes):
 
     def _lent(
         self,
-        attempt_id: str,
         output: Space | None,
         visibility: Visibility | None,
         cancelled: Callable[[], bool] | None,
@@ -122,7 +122,7 @@ class DockerEngine(DockerVolumes):
         return self._outputs.lend(
             space,
             furnish,
-            attempt_id=f"{attempt_id}-kept",
+            attempt_id=f"kept-{secrets.token_hex(12)}",
             visibility=visibility,
             cancelled=cancelled,
             role="keeper",
@@ -145,7 +145,7 @@ class DockerEngine(DockerVolumes):
         turns = (
             self.turns.take(visibility, attempt_id, cancelled, stays=stays) if visibility else nullcontext()
         )
-        with self._lent(attempt_id, output, visibility, cancelled) as outputs, turns:
+        with self._lent(output, visibility, cancelled) as outputs, turns:
             session = DockerSession(
                 self,
                 attempt_id,

@@ -41,7 +41,7 @@ READERS = {
             "events",
         ),
         *("work", "front", "serve", "site", "site build"),
-        *("worker", "cluster", "cluster show", "cluster scheduler", "cluster certificates"),
+        *("worker", "cluster", "cluster show", "cluster scheduler", "cluster certificates", "cluster reap"),
         *(
             "team",
             "team add",

@@ -117,7 +117,15 @@ READS = {
     ),
     *("requests list", "requests show", "round list", "round show", "team list", "team waiting"),
     *("account list", "task check", "task estimate", "task hide", "task kit", "task list", "task new"),
-    *("task show", "site build", "worker", "cluster show", "cluster scheduler", "cluster certificates"),
+    *(
+        "task show",
+        "site build",
+        "worker",
+        "cluster show",
+        "cluster scheduler",
+        "cluster certificates",
+        "cluster reap",
+    ),
 }
 
 

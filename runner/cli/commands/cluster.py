@@ -193,6 +193,24 @@ def _gib(size: object) -> str:
     return f"{size / GIB:.1f} GiB" if isinstance(size, int | float) else ""
 
 
+@cluster.command(epilog="Examples:  runner cluster reap")
+def reap() -> None:
+    """Remove the containers that killed workers left at this machine's engine; whatever a live process has stays.
+
+    For what ends workers without asking them, such as a batch system (its epilogue). A worker does the same when it starts.
+    """
+    from runner.model.config import Config
+    from runner.provision.engine import open_engine
+
+    nowhere = Path("/nonexistent")
+    where = Config(root=nowhere, home=nowhere, truths=None, engine=os.environ.get("DOCKER_HOST") or None)
+    engine = open_engine(where, output.say)
+    try:
+        output.say(f"removed what killed workers left: {len(engine.reap())}")
+    finally:
+        engine.close()
+
+
 @cluster.command(epilog="Examples:  runner cluster certificates /etc/proctor 10.0.0.1 host2.example.org")
 def certificates(
     folder: Annotated[Path, typer.Argument(help="Where they are made; the authority's key stays in it.")],

@@ -13,7 +13,9 @@ from pathlib import Path
 from evaluator.errors import EvaluatorError
 from evaluator.formats.files import Source, organisers
 from evaluator.formats.lines import id_of_object
+from evaluator.formats.ranked import KnownDocuments
 
+LARGE = 20_000_000  # bytes of a corpus, from which on its ids are looked up in an index
 KEYS = ("docno", "doc_id", "docid", "id", "_id")
 WITHOUT = 'give every document a "docno"'
 _FIRST = re.compile(rb'\{"(docno|doc_id|docid|id|_id)": ?"([^"\\]*)"')
@@ -38,16 +40,34 @@ class DocumentIds:
         return iter(self._ids)
 
 
-def read_corpus(path: Path, name: str | None = None) -> DocumentIds:
-    """Return the document ids of a plain or gzip file.
+def read_corpus(path: Path, name: str | None = None) -> KnownDocuments:
+    """Return the document ids of a plain or gzip file; those of a large one come from an index that is made once.
 
     Raises :class:`EvaluatorError` for files that are unreadable or hold no ids.
     """
     name = name or path.name
+    if (index := _index(path, name)) is not None:
+        return index
     ids = {doc for _, doc in corpus_ids(path, name)}
     if not ids:
         raise EvaluatorError(f"the corpus {name} holds no document ids", fix=WITHOUT)
     return DocumentIds(ids)
+
+
+def _index(path: Path, name: str) -> KnownDocuments | None:
+    """The index of a large corpus; None for a small one, and one that it cannot hold. Raises :class:`EvaluatorError`."""
+    with organisers(f"the corpus {name}"), Source(path, follow=True) as source:
+        if source.size < LARGE:
+            return None
+        from evaluator.formats.fast.ids import in_batches, of_lines, open_index
+
+        form = next((form for line in source.lines() if (form := _form(line, name))), "")
+
+    def ids() -> Iterator[bytes]:
+        return (doc for _, doc in corpus_ids(path, name))
+
+    with organisers(f"the corpus {name}"), Source(path, follow=True) as source:
+        return open_index(path, of_lines(source.read) if form == "plain" else in_batches(ids()), ids)
 
 
 def _raise(number: int, error: EvaluatorError) -> None:

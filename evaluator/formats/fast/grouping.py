@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluator.formats.blocks import BOM, MAX_LINE, MAX_TOPIC, Lines
 from evaluator.formats.fast.unusual import Unusual
-from evaluator.formats.fast.words import FRONT, Array, gather, hashed, padded
+from evaluator.formats.fast.words import FRONT, Array, first_fields, gather, hashed, padded
 
 PIECE = 2 << 20  # bytes that are looked at together, or given on together
 _LONGEST = 64  # bytes of a topic
@@ -50,7 +50,7 @@ def _topics(data: bytes, known: frozenset[bytes] | None) -> tuple[Array, Array]:
         if not end:
             raise Unusual  # a line that is too long
         with np.errstate(over="ignore"):
-            starts, here = _piece(padded(data[position:end]), numbers)
+            starts, here = _piece(data[position:end], numbers)
         begins.append((starts + (position - FRONT)).astype(np.uint32 if len(data) < 1 << 32 else np.int64))
         codes.append(here)
         position = end
@@ -61,17 +61,12 @@ def _topics(data: bytes, known: frozenset[bytes] | None) -> tuple[Array, Array]:
     return np.concatenate(begins), np.concatenate(codes, dtype=small, casting="unsafe")
 
 
-def _piece(text: bytes, numbers: dict[bytes, int]) -> tuple[Array, Array]:
-    """Where the lines of a padded text begin, and the numbers of their topics; new topics get new ``numbers``."""
-    buffer = np.frombuffer(text, dtype=np.uint8)
-    separators = np.flatnonzero(buffer <= 32)
-    newlines = np.flatnonzero(
-        buffer[separators] == 10
-    )  # places in separators; the first is before the first line
-    starts = separators[newlines[:-1]] + 1
-    lengths = separators[newlines[:-1] + 1] - starts
+def _piece(lines: bytes, numbers: dict[bytes, int]) -> tuple[Array, Array]:
+    """Where lines begin when they are padded, and the numbers of their topics; new topics get new ``numbers``."""
+    text = padded(lines)
+    starts, lengths = first_fields(text)
     longest = int(lengths.max())
-    if lengths.min() < 1 or longest > _LONGEST or np.diff(separators[newlines]).max() > MAX_LINE:
+    if lengths.min() < 1 or longest > _LONGEST or np.diff(starts, append=FRONT + len(lines)).max() > MAX_LINE:
         raise Unusual
     words = gather(text, starts, lengths, longest)
     _, firsts, which = np.unique(hashed(words), return_index=True, return_inverse=True)

@@ -98,12 +98,23 @@ def greater(ours: Array, theirs: Array) -> Array:
     return out
 
 
-def hashed(words: Array, seed: int = 0) -> Array:
-    """A 64-bit hash of every row; zero words at the end change nothing, so widths may differ."""
+def first_fields(text: bytes) -> tuple[Array, Array]:
+    """Where each line of a padded text begins, and how long the field is that begins there."""
+    buffer = np.frombuffer(text, dtype=np.uint8)
+    separators = np.flatnonzero(buffer <= 32)
+    newlines = np.flatnonzero(
+        buffer[separators] == 10
+    )  # places in separators; the first is before the first line
+    starts = separators[newlines[:-1]] + 1
+    return starts, separators[newlines[:-1] + 1] - starts
+
+
+def hashed(words: Array, odd: Array = _ODD) -> Array:
+    """A 64-bit hash of every row by these multipliers; zero words at the end change nothing, so widths may differ."""
     mixed = words >> np.uint64(32)
     mixed ^= words
-    mixed *= _ODD[: words.shape[1]]
-    out = mixed[:, 0] + np.uint64(seed)
+    mixed *= odd[: words.shape[1]]
+    out = mixed[:, 0].copy()
     for k in range(1, words.shape[1]):
         out += mixed[:, k]
     out ^= out >> np.uint64(29)

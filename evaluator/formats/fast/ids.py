@@ -1,0 +1,174 @@
+"""The ids of a large corpus as sorted 64-bit hashes in a file that is mapped into memory: 12 bytes or so for each id.
+
+The file holds, behind its head: where in the hashes those begin that have the same first ``_BITS`` bits, so that an id is looked up
+among one or two; and the hashes. It is made once for each corpus, and found again by the SHA-256 of that: in the
+folder ``EVALUATOR_CACHE``, else ``~/.cache/proctor/ids``; where neither can be written it is held in memory for one call.
+
+Two ids have the same hash by chance only: its multipliers are drawn anew for each file, so nobody can make an id that
+passes for another. A wrong id passes for one of nine million with a probability of 5e-13.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from evaluator.formats.fast.unusual import Unusual
+from evaluator.formats.fast.words import WIDEST, Array, first_fields, gather, hashed, padded, words_of
+from evaluator.formats.files import BOM
+from evaluator.formats.trec_lines import CONTROLS
+
+_MAGIC = b"proctor ids 1\n\0\0"
+_BITS = 23
+_HEAD = len(_MAGIC) + WIDEST  # the multipliers: a word for each of a field
+_TABLE = 4 * (
+    (1 << _BITS) + 2
+)  # bytes: a place for each beginning, the end, and nothing, so that hashes are aligned
+_BATCH = 100_000
+_PIECE = 4 << 20
+
+
+class IdIndex:
+    """The ids of a corpus; see :class:`evaluator.formats.ranked.KnownDocuments`. ``everyone`` reads the ids themselves."""
+
+    def __init__(self, data: Array, everyone: Callable[[], Iterator[bytes]]) -> None:
+        self._odd = np.array(data[len(_MAGIC) : _HEAD]).view(np.uint64)
+        self._table = data[_HEAD : _HEAD + 4 * ((1 << _BITS) + 1)].view(np.uint32)
+        self._hashes = data[_HEAD + _TABLE :].view(np.uint64)
+        self._everyone = everyone
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def knows(self, words: Array) -> bool:
+        """Whether all documents, given as rows of words, are in the corpus."""
+        return bool(self._found(words).all())
+
+    def missing(self, docs: Collection[bytes]) -> Collection[bytes]:
+        """Return those of ``docs`` that are not in the corpus."""
+        fitting = [doc for doc in docs if len(doc) <= WIDEST and b"\0" not in doc]
+        found = self._found(words_of(fitting)) if fitting else np.empty(0, dtype=bool)
+        known = {doc for doc, one in zip(fitting, found.tolist(), strict=True) if one}
+        return {doc for doc in docs if doc not in known}
+
+    def ids(self) -> Iterator[bytes]:
+        """Every id."""
+        return self._everyone()
+
+    def _found(self, words: Array) -> Array:
+        """For every row whether its hash is there."""
+        with np.errstate(over="ignore"):
+            wanted = hashed(words, self._odd)
+        first = (wanted >> np.uint64(64 - _BITS)).astype(np.int64)
+        at, end = self._table[first].astype(np.int64), self._table[first + 1]
+        found = np.zeros(len(wanted), dtype=bool)
+        left = np.flatnonzero(at < end)
+        while len(left):  # once for the longest list of hashes that begin alike
+            here = self._hashes[at[left]] == wanted[left]
+            found[left[here]] = True
+            left = left[~here]
+            at[left] += 1
+            left = left[at[left] < end[left]]
+        return found
+
+
+def open_index(path: Path, batches: Iterator[Array], ids: Callable[[], Iterator[bytes]]) -> IdIndex | None:
+    """The index of the corpus at ``path``, made now if there is none yet; None for a corpus that it cannot hold.
+
+    ``batches`` are all its ids as rows of words (:func:`in_batches`, :func:`of_lines`); ``ids`` reads them as they are.
+    """
+    with path.open("rb") as file:
+        kept = _folder() / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.ids"
+    if (data := _mapped(kept)) is None:
+        try:
+            data = _made(batches)
+        except Unusual:
+            return None
+        with contextlib.suppress(OSError):
+            _keep(kept, data)
+            data = _mapped(kept)
+    return None if data is None else IdIndex(data, ids)
+
+
+def in_batches(ids: Iterator[bytes]) -> Iterator[Array]:
+    """Ids as rows of words, many at a time. Raises :class:`Unusual` for one that has no place in them."""
+    while some := list(islice(ids, _BATCH)):
+        if max(map(len, some)) > WIDEST or b"\0" in b"".join(some):
+            raise Unusual
+        yield words_of(some)
+
+
+def of_lines(read: Callable[[int], bytes]) -> Iterator[Array]:
+    """The first field of every line as rows of words. Raises :class:`Unusual` as :func:`in_batches`."""
+    rest, mark = b"", BOM
+    while piece := read(_PIECE):
+        lines = rest + piece.removeprefix(mark)
+        end = lines.rfind(b"\n") + 1
+        yield from _first_words(lines[:end])
+        rest, mark = lines[end:], b""
+    yield from _first_words(rest + b"\n")
+
+
+def _first_words(lines: bytes) -> Iterator[Array]:
+    text = padded(lines)
+    starts, lengths = first_fields(text)
+    if len(lines) != len(lines.translate(None, CONTROLS)) or not lengths.all():
+        # Something that is no blank for Python, or lines that are empty or begin with a blank.
+        words = (line.split(None, 1)[:1] for line in lines.split(b"\n"))
+        yield from in_batches(word for one in words for word in one)
+    elif len(lengths):
+        longest = int(lengths.max())
+        if longest > WIDEST:
+            raise Unusual
+        yield gather(text, starts, lengths, longest)
+
+
+def _folder() -> Path:
+    given = os.environ.get("EVALUATOR_CACHE")
+    return Path(given) if given else Path(os.path.expanduser("~"), ".cache", "proctor", "ids")  # noqa: PTH111 (raises nothing)
+
+
+def _mapped(path: Path) -> Array | None:
+    """The file, if it is there and whole."""
+    try:
+        data: Array = np.memmap(path, dtype=np.uint8, mode="r")
+    except (OSError, ValueError):
+        return None
+    whole = len(data) >= _HEAD + _TABLE and bytes(data[: len(_MAGIC)]) == _MAGIC
+    if not whole:
+        return None
+    count = int(data[_HEAD : _HEAD + 4 * ((1 << _BITS) + 1)].view(np.uint32)[-1])
+    return data if len(data) == _HEAD + _TABLE + 8 * count else None
+
+
+def _made(batches: Iterator[Array]) -> Array:
+    """The bytes of the file. Raises :class:`Unusual`."""
+    odd = np.frombuffer(os.urandom(WIDEST), dtype=np.uint64) | np.uint64(1)
+    with np.errstate(over="ignore"):
+        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *(hashed(words, odd) for words in batches)])
+    if not 0 < len(hashes) < 1 << 32:
+        raise Unusual
+    hashes.sort()
+    firsts = np.arange((1 << _BITS) + 1, dtype=np.uint64)[:-1] << np.uint64(64 - _BITS)
+    table = np.append(np.searchsorted(hashes, firsts), [len(hashes), 0]).astype(np.uint32)
+    head = np.frombuffer(_MAGIC + odd.tobytes(), dtype=np.uint8)
+    return np.concatenate([head, table.view(np.uint8), hashes.view(np.uint8)])
+
+
+def _keep(path: Path, data: Array) -> None:
+    """Write the file as a whole or not at all. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".ids-", delete=False) as file:
+        try:
+            data.tofile(file)
+            os.replace(file.name, path)  # noqa: PTH105 (the first is a string)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

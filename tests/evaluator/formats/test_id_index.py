@@ -1,0 +1,103 @@
+"""The index of a large corpus says the same as a set of its ids, also where it cannot be kept or is damaged."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluator.errors import EvaluatorError
+from evaluator.formats import corpus
+from evaluator.formats.fast.ids import IdIndex
+from evaluator.formats.ranked import KnownDocuments, Rules
+from tests.worlds.run_files import outcome
+
+IDS = [b"d%d" % i for i in range(30)] + ["dé".encode(), b"x" * 128, b"a-longer-id-[of]-31-characters.", b"0"]
+OTHERS = [b"d30", b"d", b"", b"d1\0", b"x" * 129, b"\xff", b"d1\x0b"]
+
+
+def indexed(path: Path, content: bytes, folder: Path, *, index: bool = True) -> KnownDocuments:
+    """The corpus, read by an index that is kept in ``folder``; or as a set."""
+    path.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVALUATOR_CACHE", str(folder))
+        patch.setattr(corpus, "LARGE", 1 if index else 1 << 60)
+        return corpus.read_corpus(path)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.sampled_from([*IDS, b"", b" d1 and more", b"d2\tmore", b"d3\r", b"d\x0c4", b"d\x015"]), max_size=12),
+    st.booleans(),
+    st.lists(st.sampled_from(IDS + OTHERS), max_size=20),
+)  # fmt: skip
+def test_an_index_of_lines_knows_what_a_set_knows(lines: list[bytes], mark: bool, asked: list[bytes]) -> None:
+    content = (b"\xef\xbb\xbf" if mark else b"") + b"\n".join([*lines, b"last"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "ids.txt")
+        ours = indexed(path, content, Path(folder, "kept"))
+        theirs = indexed(path, content, Path(folder, "kept"), index=False)
+        assert isinstance(ours, IdIndex)
+        assert set(ours.missing(asked)) == set(theirs.missing(asked))
+        assert set(ours.ids()) == set(theirs.ids())
+        again = indexed(path, content, Path(folder, "kept"))
+        assert set(again.missing(asked)) == set(theirs.missing(asked))
+
+
+@pytest.mark.parametrize("form", ["json", "trec", "gzip"])
+def test_other_forms_have_an_index_too(form: str, tmp_path: Path) -> None:
+    content = {
+        "json": "".join(json.dumps({"docno": one.decode(), "text": "t"}) + "\n" for one in IDS).encode(),
+        "trec": b"".join(b"<DOC>\n<DOCNO> %s </DOCNO>\n</DOC>\n" % one for one in IDS),
+        "gzip": gzip.compress(b"\n".join(IDS)),
+    }[form]
+    ours = indexed(tmp_path / "corpus", content, tmp_path / "kept")
+    assert isinstance(ours, IdIndex)
+    assert set(ours.missing(IDS + OTHERS)) == set(OTHERS)
+
+
+def test_the_index_is_made_once_and_anew_where_it_is_damaged(tmp_path: Path) -> None:
+    path, content = tmp_path / "ids.txt", b"\n".join(IDS)
+    indexed(path, content, tmp_path / "kept")
+    (file,) = (tmp_path / "kept").iterdir()
+    whole = file.read_bytes()
+    indexed(path, content, tmp_path / "kept")
+    assert file.read_bytes() == whole, "its multipliers are drawn anew when it is made"
+    for damaged in (b"", whole[:1000], whole[:-8], b"x" + whole[1:]):
+        file.write_bytes(damaged)
+        assert set(indexed(path, content, tmp_path / "kept").missing(IDS + OTHERS)) == set(OTHERS)
+    indexed(path, content + b"\nmore", tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 2, "another corpus has another"
+
+
+def test_without_a_place_to_keep_it_the_index_is_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    ours = indexed(tmp_path / "ids.txt", b"\n".join(IDS), tmp_path / "file" / "kept")
+    assert isinstance(ours, IdIndex)
+    assert set(ours.missing(IDS + OTHERS)) == set(OTHERS)
+
+
+def test_ids_that_are_too_long_are_held_in_a_set(tmp_path: Path) -> None:
+    ours = indexed(tmp_path / "ids.txt", b"a\n" + b"x" * 129, tmp_path / "kept")
+    assert not isinstance(ours, IdIndex)
+    assert not ours.missing([b"x" * 129])
+    with pytest.raises(EvaluatorError, match="holds no document ids"):
+        indexed(tmp_path / "none.txt", b"\n\n", tmp_path / "kept")
+
+
+@pytest.mark.parametrize("wrong", [b"", b"d77"])
+def test_a_run_is_checked_alike_by_both(wrong: bytes, tmp_path: Path) -> None:
+    docs = [*IDS[:20], *([wrong] if wrong else [])]
+    run = b"".join(b"1 Q0 %s %d %d tag\n" % (doc, i, 50 - i) for i, doc in enumerate(docs))
+    found = []
+    for index in (True, False):
+        known = indexed(tmp_path / "ids.txt", b"\n".join(IDS), tmp_path / "kept", index=index)
+        rules = Rules(documents=known, suggest=True)
+        found += [outcome(tmp_path / "run.txt", run, rules, fast=fast) for fast in (True, False)]
+    assert found == [found[0]] * 4
+    assert ("F019" in found[0][3]) == bool(wrong)

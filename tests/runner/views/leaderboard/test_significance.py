@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 
 import pytest
 
@@ -89,6 +90,14 @@ def test_holm_is_monotone_and_never_below_the_raw_value() -> None:
     pairs = sorted(zip(raw, adjusted, strict=True))
     assert [a for _, a in pairs] == sorted(adjusted)
     assert all(r <= a <= 1 for r, a in pairs)
+
+
+def test_all_pairs_of_many_runs_take_no_longer_than_four_times_as_many_may() -> None:
+    """benchmarks/significance.py allows 100 runs 3 seconds of the processor."""
+    rows = [[round(x, 4) for x in sample(50, 0.001 * n, 1000 + n)] for n in range(50)]
+    begun = time.process_time()
+    assert len(between(rows)) == 1225
+    assert time.process_time() - begun < 3
 
 
 @pytest.mark.parametrize("topics", [1, EXACT_UP_TO, 50, 501])

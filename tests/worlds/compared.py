@@ -163,13 +163,16 @@ def _debates(world: records.World, task: Task) -> Iterator[str]:
     for n in range(2):
         turns = [
             ("Cars should stay. " * 9, f"They need space ({n}).", [{"id": "a-1", "text": "Cars take room."}]),
-            (HOSTILE, f"There are buses, and trains ({n}). " * 4, []),
+            (HOSTILE, f"There are buses, and trains ({n}). " * 4 * n, []),  # the first run has no answer
             ("Why?", "Alike in both.", []),
             ("And then?", "Nobody knows.", []),
         ]
         rows = [debate(f"c{c}", f"Cars should be banned ({c}).", *turns[: 3 + n]) for c in (1, 2, 3)]
-        answered = [record(c, turn) for c, turn in product((1, 2, 3), range(1, 4 + n))]
-        answered[1] = record(1, 2, ("status", HOSTILE))
+        failure = ("status", HOSTILE)
+        answered = [
+            record(c, turn, None if n or turn != 2 else failure)
+            for c, turn in product((1, 2, 3), range(1, 4 + n))
+        ]
         output = {"simulations.jsonl": jsonl(rows), "turns.jsonl": jsonl(answered)}
         yield _evaluated(world, task, f"debater-{n}", ["c1", "c2", "c3"], output, workflow="interactive")
 

@@ -341,3 +341,19 @@ def test_figures_without_topics_are_compared_by_resamples(tmp_path: Path) -> Non
     kept = [path for path in (front.exchange / "published").rglob("*") if path.is_file()]
     assert not [path for path in kept if b"0.55215521" in path.read_bytes()], "those of blinded data stay"
     assert next(server, None) is None
+
+
+def test_of_many_runs_the_newest_can_be_ticked_and_all_be_chosen(front: Front) -> None:
+    names = [f"alpha.s{n}.dev" for n in range(103)]
+    to = Publisher(front.exchange / "published")
+    rows = [{"run": name, "task": "toy", "dataset": "dev"} for name in names]
+    objects = [to.object(f"beside/{name}", "beside", name, {}) for name in names]
+    more = [to.object("tasks/toy", "task", "A toy task", TASK), to.object("runs", "runs", "Runs", rows)]
+    to.publish({"team:alpha": [*objects, *more]})
+    with front.browser() as client:
+        text = client.get("/tasks/toy/compare").text
+        ticked = re.findall(r'name="run" value="([^"]+)"', text)
+        assert len(re.findall("<option", text)) == 206 and len(ticked) == 100
+        assert "The newest 100 of 103 runs" in text and {*names} - {*ticked} == {*names[:3]}
+        chosen = client.get("/tasks/toy/compare", params={"run": [names[0], names[0]]}).text
+        assert re.findall(r'value="([^"]+)" checked', chosen) == names[:1]

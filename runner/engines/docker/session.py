@@ -172,9 +172,10 @@ class DockerSession:
                 gauge.created(handle.id, sandbox.socket_memory(spec.limits))
                 handle.clock = time.monotonic()
                 api.start(handle.id)
-                self._check_groups(api, handle.id, body["User"])
+                facts = api.inspect_container(handle.id)
+                self._check_groups(api, handle.id, body["User"], facts)
                 if spec.network is not None:
-                    check_network(spec.network, api.inspect_container(handle.id))
+                    check_network(spec.network, facts)
             except docker.errors.APIError as error:
                 text = explanation(error)
                 if NO_GPU.search(text):
@@ -187,8 +188,7 @@ class DockerSession:
         if handle.start_error is None:
             gauge.started(handle.id)
             if witness is not None:
-                with self._clients.calling("looking at a container") as api:
-                    witness.started(int(api.inspect_container(handle.id)["State"]["Pid"]), handle.id)
+                witness.started(int(facts["State"]["Pid"]), handle.id)
         return handle
 
     def copy_out(
@@ -298,11 +298,11 @@ class DockerSession:
             self._refusals[image] = accounts.refusal(api, container)
         return self._refusals[image]
 
-    def _check_groups(self, api: Any, container: str, user: str) -> None:
+    def _check_groups(self, api: Any, container: str, user: str, facts: Mapping[str, Any]) -> None:
         """That the kernel gave the container our group and no other, where its processes can be seen."""
         if not self._engine.local:
             return
-        found = accounts.identities(int(api.inspect_container(container)["State"]["Pid"] or -1))
+        found = accounts.identities(int(facts["State"]["Pid"] or -1))
         if found is None or found == {self._engine.uid_base + int(user.partition(":")[2])}:
             return
         api.kill(container)

@@ -57,6 +57,7 @@ try: need-team setup  ## Run a software on the public data as it will be run (TE
 
 bench: $(TOOLS)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.trec
+	@$(BIN)/python -m benchmarks.table
 	@$(BIN)/python -m benchmarks.perspective
 	@$(BIN)/python -m benchmarks.touche
 	@$(BIN)/python -m benchmarks.argue

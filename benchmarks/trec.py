@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,14 +31,14 @@ class Cost(NamedTuple):
     peak: float
 
 
-def cost(command: list[str]) -> Cost:
-    """Run a command to its end, and measure it. Raises RuntimeError if it fails."""
+def cost(command: list[str], fine: Container[int] = (0,)) -> Cost:
+    """Run a command to its end, and measure it. Raises RuntimeError if it ends with another code than those that are ``fine``."""
     began = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     wall = time.perf_counter() - began
     child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
+    if child.returncode not in fine:
         raise RuntimeError(f"{command[:3]} ended with {child.returncode}")
     return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 

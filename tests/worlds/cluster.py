@@ -74,6 +74,7 @@ class Cluster:
         self.folder, self.role = folder, role
         (folder / "store").mkdir()
         self.artefacts = f"file://{folder / 'store'}"
+        self.gone_after = 5  # seconds after which a host that says nothing is lost; more where none is to be
         self.blinded = ""  # the address of the store for hidden data, where there is one
         make(folder / "tls", ["127.0.0.1"])
         self.certificates = folder / "tls" / "127.0.0.1"
@@ -89,7 +90,8 @@ class Cluster:
 
     def start_scheduler(self) -> None:
         """Start it, at the address that it had before."""
-        command = ["-m", "runner", "cluster", "scheduler", "--listen", self.address, "--gone-after", "5"]
+        command = ["-m", "runner", "cluster", "scheduler", "--listen", self.address]
+        command += ["--gone-after", str(self.gone_after)]
         self._start("scheduler", [*command, "--certificates", str(self.certificates)])
         self.address = self._said("scheduler", r"scheduler at (\S+)")
 

@@ -152,9 +152,12 @@ class Schedule:
 
 
 def _may(host: Host, planned: Planned, hosts: Sequence[Host]) -> bool:
-    """Whether a host is tried: not where it failed to do that run, unless all the others did, too."""
-    run = planned.run.id
-    return run not in host.avoid or all(run in one.avoid for one in hosts if one.name != HERE)
+    """Whether a host is tried: not where it failed to do that run or has no room for its data, unless all the others are so, too."""
+    return not _failed(host, planned) or all(_failed(one, planned) for one in hosts if one.name != HERE)
+
+
+def _failed(host: Host, planned: Planned) -> bool:
+    return planned.run.id in host.avoid or not host.no_room.isdisjoint(needed_digests(planned))
 
 
 def needed_digests(planned: Planned) -> set[str]:

@@ -313,6 +313,10 @@ class RunArchive:
             raise damaged(f"{path} is missing")
         return Attempt(task, run_id, number, path, self.contents)
 
+    def has_attempt(self, task: str, run_id: str, number: int) -> bool:
+        """Whether there is a sealed attempt of that number."""
+        return (self.root / task / run_id / "attempts" / str(number) / MANIFEST).is_file()
+
     def live(self) -> dict[str, int]:
         """Run id → attempt number of what living processes are running at this moment."""
         if not self.tmp.is_dir():

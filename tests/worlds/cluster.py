@@ -1,6 +1,7 @@
 """A cluster on this machine: a real scheduler and real hosts as processes, each host with a scripted engine, by TLS on loopback.
 
-``python -m tests.worlds.cluster NAME SCHEDULER ARTEFACTS FOLDER CERTIFICATES ROLE BLINDED`` is one of the hosts.
+``python -m tests.worlds.cluster NAME SCHEDULER ARTEFACTS FOLDER CERTIFICATES ROLE BLINDED AHEAD`` is one of the hosts, whose clock is AHEAD
+by so many seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,9 +22,10 @@ from runner.engines.fake import FakeEngine, Mounts
 from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.certificates import make
-from runner.execution.cluster.host import Station
+from runner.execution.cluster.host import SCRATCH, Station
 from runner.execution.cluster.members import work
 from runner.execution.cluster.order import Role
+from runner.model.clock import SystemClock
 from runner.model.errors import PlatformError
 from tests.runner.execution.test_pool import EVALUATOR, evaluator
 
@@ -31,6 +34,7 @@ GO = "go"  # a file in the folder of the world: softwares that wait go on when i
 HOLD = (
     "hold"  # the same, the other way round, for evaluators: they wait while it is there and the other is not
 )
+KEEP = "keep-{}"  # another: the host of that name delivers nothing while it is there
 
 
 def good(mounts: Mounts, out: Path) -> None:
@@ -66,13 +70,29 @@ def scripts(folder: Path) -> Mapping[str, object]:
     return {f"team{n}/one": good for n in range(8)} | slow | {EVALUATOR: holding(folder)}
 
 
+class Slow(Artefacts):
+    """The store as a slow host has it: what it delivers waits."""
+
+    held: Path
+
+    def deliver(self, *args: Any) -> None:
+        while self.held.exists():
+            time.sleep(0.05)
+        super().deliver(*args)
+
+
+def set_clock(ahead: timedelta) -> None:
+    """Have the clock of this process be ahead by so much."""
+    SystemClock.now = lambda _: datetime.now(UTC) + ahead  # type: ignore[method-assign]
+
+
 class Cluster:
     """The world: ``address`` and ``certificates`` are what a coordinator needs, ``artefacts`` is the address of the store."""
 
     def __init__(self, folder: Path, role: str = "software") -> None:
-        folder.mkdir()
         self.folder, self.role = folder, role
-        (folder / "store").mkdir()
+        for made in (folder, folder / "store", folder / "tmp"):
+            made.mkdir()
         self.artefacts = f"file://{folder / 'store'}"
         self.gone_after = 5  # seconds after which a host that says nothing is lost; more where none is to be
         self.blinded = ""  # the address of the store for hidden data, where there is one
@@ -91,20 +111,22 @@ class Cluster:
     def start_scheduler(self) -> None:
         """Start it, at the address that it had before."""
         command = ["-m", "runner", "cluster", "scheduler", "--listen", self.address]
-        command += ["--gone-after", str(self.gone_after)]
-        self._start("scheduler", [*command, "--certificates", str(self.certificates)])
+        command += ["--gone-after", str(self.gone_after), "--certificates", str(self.certificates)]
+        self._start("scheduler", command, TMPDIR=str(self.folder / "tmp"))
         self.address = self._said("scheduler", r"scheduler at (\S+)")
 
-    def start_host(self, name: str, *, hidden: bool = True) -> None:
-        """Start a host, which is there when this returns; ``hidden``: with the store for hidden data, where there is one."""
+    def start_host(self, name: str, ahead: timedelta = timedelta(0), *, hidden: bool = True) -> None:
+        """Start a host, whose clock is ahead by so much; it is there when this returns. ``hidden``: with the store for hidden data, where
+        there is one."""
         own = self.folder / name
         own.mkdir(exist_ok=True)
         places = [self.address, self.artefacts, str(own), str(self.certificates), self.role]
-        places.append(self.blinded if hidden else "")
-        self._start(name, ["-m", "tests.worlds.cluster", name, *places])
+        places += [self.blinded if hidden else "", str(ahead.total_seconds())]
+        # Of its own, so that nothing is left where it is killed; those of one engine share the system's, where its locks are.
+        self._start(name, ["-m", "tests.worlds.cluster", name, *places], TMPDIR=str(self.folder / "tmp"))
         self._said(name, "takes")
 
-    def start_worker(self, name: str, docker_host: str) -> None:
+    def start_worker(self, name: str, docker_host: str, **more: str) -> None:
         """Start a host with a real engine, by the command that people give."""
         command = [
             "-m",
@@ -120,8 +142,17 @@ class Cluster:
         ]
         command += ["--certificates", str(self.certificates), "--state", str(self.folder / name)]
         command += ["--evaluations"] if self.role == "evaluations" else []
-        self._start(name, command, DOCKER_HOST=docker_host)
+        self._start(name, command, DOCKER_HOST=docker_host, **more)
         self._said(name, "takes")
+
+    def said(self, name: str, pattern: str) -> str:
+        """Wait until a process of the world says something; returns it."""
+        return self._said(name, pattern)
+
+    def left(self) -> list[str]:
+        """What is left of attempts at the hosts, and of deliveries in the store."""
+        found = [*self.folder.glob(f"*/{SCRATCH}*"), *(self.folder / "store" / "attempts").glob("*/*")]
+        return [str(path.relative_to(self.folder)) for path in found]
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """End a process of the world, with no word to anybody (or by another signal)."""
@@ -203,7 +234,8 @@ def _host(
     script = dict(scripts(folder.parent))
     if name == "h1":
         script |= {f"team{n}/sick": gone for n in range(2)}  # what starts them fails
-    store, engine = Artefacts(artefacts), FakeEngine(script)  # type: ignore[arg-type]
+    store, engine = Slow(artefacts), FakeEngine(script)  # type: ignore[arg-type]
+    store.held = folder.parent / KEEP.format(name)
     station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2, role=role)
     station.labels = (f"card-of-{name}",)
     station.blinded = Artefacts(blinded) if blinded else None
@@ -211,5 +243,6 @@ def _host(
 
 
 if __name__ == "__main__":
-    name_, address_, store_, folder_, certificates_, role_, blinded_ = sys.argv[1:]
+    name_, address_, store_, folder_, certificates_, role_, blinded_, ahead_ = sys.argv[1:]
+    set_clock(timedelta(seconds=float(ahead_)))
     _host(name_, address_, store_, Path(folder_), Path(certificates_), cast(Role, role_), blinded_)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,7 +97,6 @@ def worker(
 def _station(name: str, stores: Stores, state: Path, keep: int) -> Station:
     """This machine as a host. Raises E301, E302, E304 and E305 where its engine cannot run software as it has to be run."""
     from runner.execution.cluster.cache import Cache
-    from runner.execution.cluster.carrying import SCRATCH
     from runner.execution.cluster.host import Station
     from runner.model.config import Config
     from runner.model.errors import disk_error
@@ -109,8 +107,6 @@ def _station(name: str, stores: Stores, state: Path, keep: int) -> Station:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(f"{state} cannot be made", error) from error
-    for left in state.glob(f"{SCRATCH}*"):  # of a worker that was killed
-        shutil.rmtree(left, ignore_errors=True)
     config = Config(root=state, home=state, truths=None, engine=os.environ.get("DOCKER_HOST") or None)
     engine = open_engine(config, output.say)
     engine.require()
@@ -170,7 +166,7 @@ def show(as_json: options.JsonOption = False) -> None:
         output.as_json(rows)
         return
     output.table(
-        ["Host", "For", "Address", "Processors", "Memory", "At work", "Kept", "Given work"],
+        ["Host", "For", "Address", "Processors", "Memory", "At work", "Kept", "Free", "Given work"],
         [
             [
                 str(row.get("name", "")),
@@ -180,13 +176,19 @@ def show(as_json: options.JsonOption = False) -> None:
                 _gib(row.get("memory")),
                 str(len(row.get("at_work") or ())),
                 _gib(row.get("cached")),
-                row["why_not"] or "yes",
+                _gib(row.get("room")),
+                row["why_not"] or _what(row.get("full")),
             ]
             for row in rows
         ],
     )
     if not rows:
         output.say("no host is there: runner worker on each of them")
+
+
+def _what(full: object) -> str:
+    """What a host is given that is given work; ``full`` is what had no room there."""
+    return f"what fits: {output.printable(str(full)[:300])}" if full else "yes"
 
 
 def _gib(size: object) -> str:

@@ -16,6 +16,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ from urllib.parse import quote, unquote
 from runner.model.config import without_secrets
 from runner.model.errors import PlatformError
 from runner.records.contents import Content
-from runner.records.files import MAX_JSON, file_sha256
+from runner.records.files import MAX_JSON, file_sha256, on_disk
 
 MANIFEST = "manifest.json"
 _PIECE = 1 << 20
@@ -127,6 +128,22 @@ class Artefacts:
             found = self._fs.glob(f"{self._root}/attempts/{home}/*/{MANIFEST}")
         return sorted(str(path).rsplit("/", 2)[-2] for path in found)
 
+    def attempts(self) -> list[str]:
+        """The names of all that was delivered, by whomever, also halves; sorted."""
+        with self._answering():
+            self._fs.invalidate_cache()
+            found = self._fs.glob(f"{self._root}/attempts/*/*")
+        return sorted("/".join(str(path).rsplit("/", 2)[-2:]) for path in found)
+
+    def changed(self, name: str) -> datetime | None:
+        """When something was delivered under a name the last time, by the store's clock; None where it does not say."""
+        with self._answering():
+            files = self._fs.find(f"{self._root}/attempts/{name}")
+            try:
+                return max((self._fs.modified(path) for path in files), default=None)
+            except (NotImplementedError, FileNotFoundError):
+                return None
+
     def manifest(self, name: str, key: bytes) -> dict[str, Any]:
         """What a host says that it delivered, who had the ``key``: unchecked but for being a JSON object of bounded size. Raises E313."""
         place = self._attempt(name, MANIFEST)
@@ -201,11 +218,11 @@ class Artefacts:
         try:
             with self._answering():
                 self._plain_file(place)
-            with self._answering(), self._fs.open(place, "rb") as source, target.open("xb") as to:
+            with self._answering(), self._fs.open(place, "rb") as source, _own_disk(target) as write:
                 while left >= 0 and (piece := source.read(min(_PIECE, left + 1))):
                     left -= len(piece)
                     digest.update(piece)
-                    to.write(piece)
+                    write(piece)
             if left != 0 or digest.hexdigest() != content.sha256:
                 raise _another(place)
         except BaseException:
@@ -229,6 +246,23 @@ def _secrets(address: str, options: Mapping[str, Any]) -> list[str]:
             found.add(one if isinstance(one, str) else one.decode("utf-8", "replace"))
     found |= {unquote(one) for one in found} | {quote(one, safe="") for one in found}
     return sorted((one for one in found if len(one) > 3), key=len, reverse=True)
+
+
+@contextmanager
+def _own_disk(target: Path) -> Iterator[Callable[[bytes], object]]:
+    """A function that writes to the new file ``target``: what fails there is E306, and not the store's doing."""
+    with on_disk(f"{target.name[:20]} cannot be kept here"):
+        stream = target.open("xb")
+
+    def write(piece: bytes) -> None:
+        with on_disk(f"{target.name[:20]} cannot be kept here"):
+            stream.write(piece)
+
+    try:
+        yield write
+    finally:
+        with on_disk(f"{target.name[:20]} cannot be kept here"):
+            stream.close()
 
 
 def _proof(text: str, key: bytes) -> str:

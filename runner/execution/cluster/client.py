@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,7 +97,8 @@ class Orders:
 
     def _begin(self, wish: dict[str, Any]) -> None:
         name, host = wish["name"], wish["host"]
-        message = json.dumps({key: wish[key] for key in ("name", "order", "key", "hidden")}).encode()
+        known = {key: wish[key] for key in ("name", "order", "key", "hidden")}
+        message = json.dumps(known | {"sent": time.time()}).encode()
         # Once, there, and never again by Dask: who repeats it is the coordinator, as another attempt.
         future = self._client.submit(
             at_host.perform,

@@ -23,10 +23,13 @@ from runner.execution.cluster.duties import Duty, Prepared
 from runner.execution.cluster.joining import Wanted, host_of, named, unfit
 from runner.execution.cluster.keys import key_for
 from runner.execution.cluster.line import Line
+from runner.execution.cluster.sweeping import sweep
 from runner.execution.executors.base import Host, Lost, Result
 from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned
+from runner.execution.schedule import needed_digests
 from runner.execution.workspace import Workspace
+from runner.model.clock import SystemClock
 from runner.model.errors import CODES, PlatformError, RunnerError
 from runner.records.archive import Attempt, Evaluation
 
@@ -96,6 +99,7 @@ class ClusterExecutor:
     def __enter__(self) -> Self:
         stores = self.duty.stores.all()
         self._left = [(store, name) for store in stores for name in store.delivered(self.duty.home)]
+        self._sweep()
         self.rest.__enter__()
         self.line.start(self._told, self.duty.home)
         return self
@@ -105,8 +109,15 @@ class ClusterExecutor:
             self._end_all()
             self._taking.shutdown(wait=True)
             self.line.close()
+            self._sweep()
         finally:
             self.rest.__exit__(*error)
+
+    def _sweep(self) -> None:
+        """Remove from the store what nobody waits for; what cannot be removed now is the next time."""
+        for store in self.duty.stores.all():
+            with suppress(PlatformError):
+                sweep(store, self.duty.home, self.workspace.store.archive, SystemClock().now())
 
     def hosts(self) -> Sequence[Host]:
         """Those of the cluster that are there, and the others."""
@@ -256,6 +267,9 @@ class ClusterExecutor:
                     self._sick.add(host.name)
                     self._gone(host.name)
                 self._say(f"{host.label} is given no more work: {what}. {why}")
+            if code == "E306":
+                host.no_room |= needed_digests(begun.planned)
+                self._say(f"{host.label} is given no more that does not fit: {what}. {why}")
             if code in SICK | ELSEWHERE:
                 host.avoid.add(begun.planned.run.id)
                 return Lost(f"{what}, at the host {host.label}")

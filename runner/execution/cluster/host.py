@@ -7,9 +7,11 @@ nothing: whatever happened is said in JSON.
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -22,9 +24,10 @@ from runner.engines.sandbox import sandbox_digest
 from runner.execution.cluster.artefacts import Artefacts, patiently
 from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.carrying import SCRATCH, Hands, Unavailable
+from runner.execution.cluster.clocks import CoordinatorsTime
 from runner.execution.cluster.order import Role, load
 from runner.execution.cluster.stores import Stores
-from runner.model.errors import PlatformError, RunnerError
+from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.records.contents import Content
 from runner.records.files import walk
 
@@ -64,6 +67,7 @@ class Station:
     blinded: Artefacts | None = None
     images: tuple[str, ...] = ()
     at_work: dict[str, Stopped] = field(default_factory=dict)
+    full: str = ""  # what had no room on its disk the last time; empty once an order was carried out
     _early: dict[str, bool] = field(
         default_factory=dict
     )  # orders that were stopped before they began, and whether dropped
@@ -71,6 +75,13 @@ class Station:
 
     def __post_init__(self) -> None:
         self._rooms = Rooms(self.engine)
+        for left in self.folder.glob(f"{SCRATCH}*"):  # of an earlier worker that was killed
+            shutil.rmtree(left, ignore_errors=True)
+
+    @property
+    def folder(self) -> Path:
+        """Its own folder, for the cache and for attempts under way."""
+        return self.cache.folder.parent
 
     def describe(self) -> dict[str, Any]:
         """What a coordinator has to know of it before it orders anything."""
@@ -90,12 +101,20 @@ class Station:
             "role": self.role,
             "images": list(self.images),
             "cached": self.cache.size(),
+            "room": shutil.disk_usage(self.folder).free,
+            "full": self.full,
             "at_work": sorted(name.partition("/")[2] for name in list(self.at_work)),
         }
 
-    def perform(self, name: str, content: Content, key: bytes, *, hidden: bool = False) -> dict[str, Any]:
-        """Carry out the order with that content and deliver under ``name``, signed by ``key``; ``hidden``: by the store for hidden data."""
-        stopped = Stopped()
+    def perform(
+        self, name: str, content: Content, key: bytes, *, sent: float, hidden: bool = False
+    ) -> dict[str, Any]:
+        """Carry out the order with that content, ``sent`` at that time, and deliver under ``name``, signed by ``key``; ``hidden``: by the
+        store for hidden data.
+
+        Raises E306 where the disk of this host fails.
+        """
+        stopped, clock = Stopped(), CoordinatorsTime(sent)
         with self._lock:
             self.at_work[name] = stopped
             if (early := self._early.pop(name, None)) is not None:
@@ -106,14 +125,20 @@ class Station:
             if order.role != self.role:
                 what = f"this host is for {self.role}, not for {order.role}"
                 raise PlatformError(what, fix="see which cluster the settings name", code="E304")
-            with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.cache.folder.parent) as scratch:
-                folder = Path(scratch)
-                facts = {**self._hands(store).carry_out(order, folder, stopped), "host": self.name}
+            with self._scratch() as folder:
+                done = self._hands(store).carry_out(order, folder, stopped)
+                facts = {**clock.dated(done), "host": self.name}
                 files = dict(walk(folder))
                 patiently(lambda: store.deliver(name, files, facts, key), stopped.stopping)
+            self.full = ""
             return {"delivered": name}
         except KeyboardInterrupt:
             return {"stopped": name}
+        except (Unavailable, PlatformError) as caught:
+            error = caught.error if isinstance(caught, Unavailable) else caught
+            if error.code == "E306":
+                self.full = f"{error.what}. {error.why}"
+            raise
         finally:
             with self._lock:
                 del self.at_work[name]
@@ -122,6 +147,16 @@ class Station:
         if hidden and self.blinded is None:
             raise PlatformError("this host has no store for hidden data", code="E304")
         return self.blinded if hidden and self.blinded is not None else self.artefacts
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        """A folder for an attempt. What the disk refuses is E306."""
+        options: Any = {"prefix": SCRATCH, "dir": self.folder, "ignore_cleanup_errors": True}
+        try:
+            with tempfile.TemporaryDirectory(**options) as made:
+                yield Path(made)
+        except OSError as error:
+            raise disk_error("the disk of this host cannot be used", error, self.folder) from error
 
     def _hands(self, store: Artefacts) -> Hands:
         return Hands(self.engine, self.cache, store, self.artefacts, self._rooms)
@@ -140,6 +175,10 @@ class Station:
                     self._early[name] = drop
             while len(self._early) > EARLY:
                 del self._early[next(iter(self._early))]
+
+    def drop_all(self) -> None:
+        """End all orders; nothing of them is delivered."""
+        self.stop(list(self.at_work), drop=True)
 
 
 _station: Station | None = None
@@ -169,8 +208,8 @@ def perform(message: bytes) -> bytes:
     """As JSON: ``delivered`` or ``stopped`` with the name of an order, or ``error``. ``message`` names the order and its content."""
     asked = json.loads(message)
     key = bytes.fromhex(asked["key"])
-    content, hidden = Content(*asked["order"]), asked["hidden"] is True
-    return _said(lambda station: station.perform(asked["name"], content, key, hidden=hidden))
+    content, hidden, sent = Content(*asked["order"]), asked["hidden"] is True, float(asked["sent"])
+    return _said(lambda station: station.perform(asked["name"], content, key, sent=sent, hidden=hidden))
 
 
 def stop(message: bytes) -> None:

@@ -55,7 +55,10 @@ def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE
 
 
 def work(station: host.Station, address: str, certificates: Path | None, say: Say) -> None:
-    """Be a host of the cluster whose scheduler listens at ``address``, until SIGTERM or Ctrl-C: then what runs is done first."""
+    """Be a host of the cluster whose scheduler listens at ``address``, until SIGTERM or Ctrl-C: then what runs is done first.
+
+    A second one ends what runs: its containers are removed, nothing of it is delivered, and it begins anew elsewhere.
+    """
     import dask
     from distributed import Worker
     from distributed.core import Status
@@ -64,9 +67,8 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
     host.become(station)
     info = station.engine.info()
     steps = station.steps or max(1, int(info.cpus))
-    amounts = dict.fromkeys((*station.labels, *info.gpu_kinds), 1.0)
-    amounts |= {"cpus": info.cpus, "memory": info.memory, "gpus": info.gpus}
-    resources = {name: float(amount) for name, amount in amounts.items()}
+    resources = dict.fromkeys((*station.labels, *info.gpu_kinds), 1.0)
+    resources |= {"cpus": float(info.cpus), "memory": float(info.memory), "gpus": float(info.gpus)}
 
     class Hand(Worker):
         async def close(self, *args: Any, **options: Any) -> Any:
@@ -95,9 +97,7 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
             stopped.cancel()
             if over.is_set() and not ended.done():
                 worker.status = Status.paused  # it is given no more
-                while station.at_work and not ended.done():
-                    say(f"{station.name}: {len(station.at_work)} still running")
-                    await asyncio.sleep(1)
+                await _drained(station, ended, say)
 
     async def serve(over: asyncio.Event) -> None:
         while not over.is_set():
@@ -109,11 +109,27 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), AGAIN)
 
-    asyncio.run(_until_stopped(serve))
+    asyncio.run(_until_stopped(serve, station.drop_all))
 
 
-async def _until_stopped(serve: Callable[[asyncio.Event], Any]) -> None:
+async def _drained(station: host.Station, ended: asyncio.Task[Any], say: Say) -> None:
+    """Wait until what runs is done, or the scheduler is lost."""
+    while station.at_work and not ended.done():
+        say(f"{station.name}: {len(station.at_work)} still running; once more ends them")
+        await asyncio.sleep(1)
+
+
+async def _until_stopped(
+    serve: Callable[[asyncio.Event], Any], at_once: Callable[[], object] = lambda: None
+) -> None:
+    """Serve until a signal says that it is over; another one then calls ``at_once``."""
     over = asyncio.Event()
+
+    def signalled() -> None:
+        if over.is_set():
+            at_once()
+        over.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, over.set)
+        asyncio.get_running_loop().add_signal_handler(number, signalled)
     await serve(over)

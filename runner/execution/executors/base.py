@@ -24,9 +24,10 @@ HERE = "this machine"
 class Host:
     """A machine with an engine: what it has left (bytes of memory, processors, steps at once, GPUs), and what it is at now.
 
-    ``holds`` are the digests of images and data that were brought to it already, ``avoid`` the runs that it failed to do; ``label`` is
-    what people call it (``name`` is unique). ``role`` is what hosts of its cluster are for (empty: it is the coordinator's machine),
-    ``hidden`` whether it is given work on hidden data, ``labels`` are words about it that a task may ask for.
+    ``holds`` are the digests of images and data that were brought to it already, ``avoid`` the runs that it failed to do, ``no_room`` the
+    digests of what it has no room for; ``label`` is what people call it (``name`` is unique). ``role`` is what hosts of its cluster are for
+    (empty: it is the coordinator's machine), ``hidden`` whether it is given work on hidden data, ``labels`` are words about it that a
+    task may ask for.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Host:
     active: Counter[Visibility] = field(default_factory=Counter)
     holds: set[str] = field(default_factory=set)
     avoid: set[str] = field(default_factory=set)
+    no_room: set[str] = field(default_factory=set)
     label: str = ""
     role: str = ""
     hidden: bool = True

@@ -1,0 +1,128 @@
+"""Hosts that are slow, full, told to end twice, or whose clock is off: every run ends exactly once, and nobody is charged."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from runner.cli import context
+from runner.execution.cluster.clocks import CoordinatorsTime
+from runner.execution.coordinator import EvaluationRequest
+from runner.model.clock import STAMP, SystemClock, stamp
+from tests.e2e.test_server import until
+from tests.runner.execution.cluster.test_hosts import carried_out, coordinated, ended_once, machine
+from tests.runner.execution.test_coordinator import Notes
+from tests.runner.execution.test_pool import World
+from tests.worlds.cluster import KEEP, Cluster, cluster
+from tests.worlds.mini import Project, call_here
+from tests.worlds.small_disk import small_disk
+
+LIMIT = 2.0  # seconds
+
+
+def test_a_host_that_is_slow_holds_up_its_own_runs_and_charges_nobody(
+    project: Project, sound: Cluster
+) -> None:
+    project.write_task_only(limits={"wall_clock": f"{LIMIT:.0f}s"})
+    world, held = World(project), sound.folder / KEEP.format("h1")
+    runs = [world.hand_in(f"team{n}") for n in range(6)]
+    held.touch()
+
+    def sealed() -> int:
+        return sum(bool(world.store.archive.attempts("mini", run)) for run in runs)
+
+    def meanwhile() -> None:
+        began = time.monotonic()
+        try:
+            until(lambda: sealed() == 4)  # all but the two that h1 took
+            until(lambda: time.monotonic() > began + 2 * LIMIT)  # longer than software may take
+        finally:
+            held.unlink()
+
+    carried_out(world, sound, meanwhile)
+    assert ended_once(world, runs) == {"h1", "h2"} and not sound.left()
+    at = [world.store.archive.attempt("mini", run, 1).record()["placed"]["host"] for run in runs]
+    assert sorted(at) == ["h1"] * 2 + ["h2"] * 4
+    world.close()
+
+
+def test_a_host_without_room_is_given_no_more_that_does_not_fit_and_says_so(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(tmp_path / "cluster", "h2") as hosts, small_disk(hosts.folder / "h1", 4) as disk:
+        hosts.start_host("h1")
+        disk.fill()
+        runs, notes = [world.hand_in(f"team{n}") for n in range(4)], Notes()
+        with coordinated(world, notes, hosts) as coordinator:
+            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        assert not result.undone and ended_once(world, runs) == {"h2"} and not hosts.left(), notes.lines
+        told = [line for line in notes.lines if "h1 is given no more that does not fit" in line]
+        assert 1 <= len(told) <= 2 and "h1 is full" in told[0], "what it was at was told, and no more tried"
+        where = machine(world, hosts)
+        monkeypatch.setattr(context, "config", lambda *_: where.config)
+        monkeypatch.setattr(context, "machine", lambda *_: where)
+        shown = {
+            one["name"]: one for one in call_here(world.project, ["cluster", "show", "--json"], capsys).json
+        }
+        assert shown["h1"]["room"] < 4096 and "h1 is full" in shown["h1"]["full"]
+        assert shown["h2"]["room"] > 4096 and shown["h2"]["full"] == ""
+        assert "what fits: " in call_here(world.project, ["cluster", "show"], capsys).out
+        disk.free()
+        again = [world.hand_in(f"team{n}") for n in range(4, 8)]
+        carried_out(world, hosts)
+        assert ended_once(world, again) == {"h1", "h2"} and not hosts.left()
+        hosts.close()  # before its disk goes
+
+
+def test_clocks_of_hosts_that_are_off_date_nothing(world: World, tmp_path: Path) -> None:
+    year = timedelta(days=400)
+    with cluster(tmp_path / "cluster") as hosts:
+        hosts.start_host("h1", year)
+        hosts.start_host("h2", -year)
+        runs = [world.hand_in(f"team{n}") for n in range(4)]
+        before = datetime.now(UTC) - timedelta(seconds=6)
+        carried_out(world, hosts)
+        after = datetime.now(UTC) + timedelta(seconds=6)
+        assert ended_once(world, runs) == {"h1", "h2"}
+    for run in runs:
+        record = world.store.archive.attempt("mini", run, 1).record()
+        assert stamp(before) <= record["started"] <= record["finished"] <= stamp(after)
+        assert record["resources"]["wall_seconds"] < 60
+
+
+def test_a_clock_that_is_set_while_software_runs_dates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime.now(UTC)
+    ahead = now + timedelta(days=3)
+    monkeypatch.setattr(SystemClock, "now", lambda _: ahead)
+    clock = CoordinatorsTime(now.timestamp())
+    back = {"started": stamp(ahead), "finished": stamp(ahead - timedelta(days=9)), "host": "x"}
+    facts = clock.dated({"record": back, "asked": "y", "ended": {"started": "", "finished": ""}})
+    same = {"host": "x", "started": stamp(now), "finished": stamp(now)}  # it was set back by nine days
+    assert facts == {"record": same, "asked": "y", "ended": {"started": "", "finished": ""}}
+    dated = clock.dated({"record": {**back, "finished": stamp(ahead + timedelta(days=9))}})["record"]
+    assert now <= datetime.strptime(dated["finished"], STAMP).replace(tzinfo=UTC) < now + timedelta(minutes=5)
+    monkeypatch.setattr(SystemClock, "now", lambda _: now + timedelta(seconds=2))
+    right = {"record": {"started": stamp(now), "finished": stamp(now + timedelta(seconds=1))}}
+    assert CoordinatorsTime(now.timestamp()).dated(right) == right, "clocks that are right stay as they are"
+
+
+def test_who_is_told_to_end_twice_ends_at_once_and_its_runs_begin_anew_elsewhere(
+    world: World, hosts: Cluster
+) -> None:
+    runs = [world.hand_in(f"team{n}", "slow") for n in range(4)]
+
+    def fault() -> None:
+        hosts.begun(4)
+        hosts.processes["h1"].terminate()
+        hosts.said("h1", "2 still running")
+        hosts.processes["h1"].terminate()
+        assert hosts.processes["h1"].wait(60) == 0
+        assert not list(hosts.folder.glob("h1/attempt-*"))
+        hosts.begun(4)
+        hosts.go()
+
+    carried_out(world, hosts, fault)
+    assert ended_once(world, runs) == {"h2"} and not hosts.left()

@@ -1,0 +1,145 @@
+"""What a coordinator gives up leaves nothing, and what it cannot read now is not thrown away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from runner.execution.attempt import perform
+from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.executor import ClusterExecutor
+from runner.execution.cluster.keys import home_of, key_for, key_of
+from runner.execution.cluster.line import Line
+from runner.execution.cluster.software import Software
+from runner.execution.cluster.stores import Stores
+from runner.execution.cluster.sweeping import OLD, sweep
+from runner.execution.executors.base import Host, Lost
+from runner.execution.executors.local import LocalExecutor
+from runner.execution.plan import Planned, Selection, plan
+from runner.execution.pool import Control
+from runner.model.errors import PlatformError
+from runner.records.archive import Attempt
+from runner.records.contents import Content
+from runner.records.files import walk
+from tests.e2e.test_server import until
+from tests.runner.execution.test_pool import World
+
+HOST = Host("tls://127.0.0.1:9", 1e12, 8.0, 2, label="h1", role="software", hidden=True)
+
+
+def planned_and_executor(world: World, store: Artefacts) -> tuple[Planned, ClusterExecutor]:
+    """A run to execute, and an executor whose scheduler never answers."""
+    world.hand_in("team0")
+    desk = world.desk()
+    (planned,) = plan(desk, Selection()).work
+    absent = world.project.home / "no-certificates"  # nothing is ever sent
+    line = Line("tls://127.0.0.1:9", absent, lambda _: None)
+    local = LocalExecutor(world.engine, desk, Control.of(world.project.config))
+    return planned, ClusterExecutor(local, Software(local, Stores(store)), line)
+
+
+class Waiting(Artefacts):
+    """A store that says that it was asked to keep an order, and then lets it wait."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.asked, self.go = threading.Event(), threading.Event()
+
+    def put_bytes(self, data: bytes) -> Content:
+        self.asked.set()
+        assert self.go.wait(60)
+        return super().put_bytes(data)
+
+
+def test_an_attempt_that_is_given_up_before_it_was_ordered_leaves_nothing(
+    world: World, tmp_path: Path
+) -> None:
+    store = Waiting(f"file://{tmp_path / 'store'}")
+    planned, executor = planned_and_executor(world, store)
+    with executor:
+        executor.begin(planned, HOST)
+        assert store.asked.wait(60) and world.store.archive.live()
+        leaving = threading.Thread(target=executor.__exit__, args=(None, None, None))
+        leaving.start()
+        until(lambda: refuses(executor, planned), every=0.01)
+        store.go.set()
+        leaving.join(60)
+    ended = executor.ended(0)
+    assert ended is not None and isinstance(ended[1], KeyboardInterrupt)
+    assert world.store.archive.live() == {} and not list(world.store.archive.tmp.glob("a~*"))
+
+
+def refuses(executor: ClusterExecutor, planned: Planned) -> bool:
+    """Whether an executor takes no more: it is being left."""
+    try:
+        executor.begin(planned, HOST)
+    except RuntimeError:
+        return True
+    return False
+
+
+class Flaky(Artefacts):
+    """A store from which nothing can be taken until it is ``well``."""
+
+    well = False
+
+    def take(self, name: str, file: str, content: Content, target: Path) -> None:
+        if not self.well:
+            raise PlatformError("the store cannot be read", code="E313")
+        super().take(name, file, content, target)
+
+
+def test_a_delivery_that_cannot_be_read_now_is_taken_later(world: World, tmp_path: Path) -> None:
+    store = Flaky(f"file://{tmp_path / 'store'}")
+    planned, executor = planned_and_executor(world, store)
+    name = deliver(world, planned, store, tmp_path / "left")
+    with executor:
+        executor.begin(planned, HOST)
+        first = executor.ended(60)
+        assert first is not None and isinstance(first[1], Lost) and store.attempts() == [name]
+        store.well = True
+        executor.begin(planned, HOST)
+        again = executor.ended(60)
+        assert again is not None and isinstance(again[1], Attempt) and store.attempts() == []
+
+
+def deliver(world: World, planned: Planned, store: Artefacts, folder: Path, number: int = 1) -> str:
+    """Deliver a run as a host does, whose coordinator was killed; returns the delivery's name."""
+    folder.mkdir()
+    record = perform(world.desk().job(planned.run), None, number, folder, world.engine)
+    key = key_of(world.store.archive)
+    name = f"{home_of(key)}/a~mini~{planned.run.id}~{number}~0000abcd"
+    placed: dict[str, Any] = {"record": {**record, "placed": {"host": "h1"}}}
+    store.deliver(name, dict(walk(folder)), placed, key_for(key, name))
+    return name
+
+
+@contextmanager
+def executed(world: World) -> Iterator[Planned]:
+    """A run that was executed; in the context it was planned again."""
+    world.hand_in("team0")
+    (planned,) = plan(world.desk(), Selection()).work
+    world.work()
+    yield planned
+
+
+def test_what_nobody_waits_for_is_swept_and_nothing_else(world: World, tmp_path: Path) -> None:
+    store, archive = Artefacts(f"file://{tmp_path / 'store'}"), world.store.archive
+    with executed(world) as planned:
+        late = deliver(world, planned, store, tmp_path / "late")
+        waited_for = deliver(world, planned, store, tmp_path / "second", 2)
+    half = Path(store.address.removeprefix("file://")) / "attempts" / "0123" / "a~mini~x~1~00000000"
+    half.mkdir(parents=True)
+    (half / "lock.json").touch()  # somebody else's, who is at it
+    (strange := half.parent / "strange").mkdir()
+    home, now = waited_for.partition("/")[0], datetime.now(UTC)
+    assert sweep(store, home, archive, now) == [late]
+    assert waited_for in store.attempts() and half.is_dir()
+    gone = sweep(store, home, archive, now + OLD + timedelta(hours=1))
+    assert (
+        sorted(gone) == sorted([waited_for, f"0123/{half.name}"]) and not half.exists() and strange.is_dir()
+    )

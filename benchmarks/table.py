@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,15 @@ from benchmarks.generate import SIZES, names
 from benchmarks.trec import OURS, Cost, commands, cost
 
 RUNS = 20  # files in one call
+SHAPES = (
+    "lines in random order",
+    "ungrouped topics",
+    "tabs",
+    "Windows line ends",
+    "long floats",
+    "gzip",
+)
+DEFECTS = {"one defect": 1.5, "ten thousand defects": 3.0}  # and what they may cost
 
 
 class Row(NamedTuple):
@@ -65,6 +74,22 @@ def broken(lines: list[bytes]) -> dict[str, list[bytes]]:
     return {"one defect": one, "ten thousand defects": many}
 
 
+def variant(data: Path, what: str) -> Path:
+    """The file of medium size in another form."""
+    return data / f"medium-{what.replace(' ', '-')}.run"
+
+
+def make(data: Path) -> None:
+    """Write all variants of the run of medium size."""
+    with (data / "medium.run").open("rb") as file:
+        lines = file.readlines()
+    for what, form in (shapes(lines) | broken(lines)).items():
+        with variant(data, what).open("wb") as file:
+            file.writelines(form)
+    with gzip.open(variant(data, "gzip"), "wb", 6) as packed:
+        packed.writelines(lines)
+
+
 def generated(data: Path, size: str) -> tuple[Path, Path]:
     """The run and the judgements of a size, made in a process of its own: a child's peak memory begins at its parent's."""
     maker = [sys.executable, "-m", "benchmarks.generate", str(data), "--sizes", size]
@@ -84,26 +109,17 @@ def rows(data: Path, *, quick: bool) -> Iterator[Row]:
     """The rows of the table, whose files are made as they come."""
     yield plain(data, "small", 0.45, 150)
     yield plain(data, "medium", 0.20, 150)
+    # In a process of its own, as above: it holds the lines.
+    subprocess.run([sys.executable, "-m", "benchmarks.table", "--make", "--data", str(data)], check=True)
     run, qrels = data / "medium.run", data / "medium.qrels"
-    with run.open("rb") as file:
-        lines = file.readlines()
-    for make, limits in ((shapes, (0.6, 0.6)), (broken, (1.5, 3.0))):
-        variants: Callable[[list[bytes]], dict[str, list[bytes]]] = make
-        for i, (what, form) in enumerate(variants(lines).items()):
-            path = data / f"medium-{what.replace(' ', '-')}.run"
-            with path.open("wb") as file:
-                file.writelines(form)
-            both = commands(path, qrels)
-            if variants is shapes:
-                yield Row(f"1,000 x 1,000, {what}", both[OURS], both["ir_measures"], "ir_measures", 0.6)
-            else:
-                checked = [[sys.executable, "-m", "evaluator", "check", str(one)] for one in (path, run)]
-                yield Row(f"1,000 x 1,000, {what}, checked", *checked, "ours without", limits[i])
-    with gzip.open(data / "medium.run.gz", "wb", 6) as packed:
-        packed.writelines(lines)
-    del lines
-    both = commands(data / "medium.run.gz", qrels)
-    yield Row("1,000 x 1,000, gzip", both[OURS], both["ir_measures"], "ir_measures", 0.6)
+    for what in SHAPES:
+        both = commands(variant(data, what), qrels)
+        yield Row(f"1,000 x 1,000, {what}", both[OURS], both["ir_measures"], "ir_measures", 0.6)
+    for what, goal in DEFECTS.items():
+        checked = [
+            [sys.executable, "-m", "evaluator", "check", str(one)] for one in (variant(data, what), run)
+        ]
+        yield Row(f"1,000 x 1,000, {what}, checked", *checked, "ours without", goal)
     both = commands(data / "small.run", data / "small.qrels")
     many = both[OURS][:5] + [str(data / "small.run")] * RUNS + both[OURS][6:]
     yield Row(f"{RUNS} runs of 50 x 1,000 in one call", many, both["ir_measures"], "ir_measures, one process each", 0.25, 150, RUNS)  # fmt: skip
@@ -152,8 +168,12 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--gross", action="store_true", help="allow twice the goals")
+    parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir(), "proctor-benchmarks"))
     args = parser.parse_args()
+    if args.make:
+        make(args.data)
+        return 0
     os.environ.setdefault("EVALUATOR_CACHE", str(args.data / "ids"))
     versions = ", ".join(f"{one} {version(one)}" for one in ("numpy", "ir_measures", "pytrec_eval-terrier"))
     load = f"load {os.getloadavg()[0]:.1f}"

@@ -50,6 +50,15 @@ def test_every_sentence_is_shown_with_what_it_was_worth(tmp_path: Path) -> None:
     assert caught.value.code == "E102"
 
 
+def test_one_of_something_is_called_so(tmp_path: Path) -> None:
+    line = judged_line()
+    effects = [one for sentence in line["sentences"] for one in sentence["effects"]]
+    kept = {kind: next(one for one in effects if one["kind"] == kind) for kind in ("reward", "penalty")}
+    line["sentences"] = [{**line["sentences"][0], "effects": list(kept.values())}]
+    text = "\n".join(shown_run(tmp_path, [line]).lines())
+    assert "t1: 1 sentence, " in text and ", 1 reward, 1 penalty" in text
+
+
 def test_json_has_the_same(tmp_path: Path) -> None:
     data = json.loads(json.dumps(shown_run(tmp_path, [judged_line()]).data(), allow_nan=False))
     one = data["reports"]["reports"][0]

@@ -66,6 +66,22 @@ ODDITIES = [
     b"1 Q0 d6 4\x0b1.5 tag\n",
     b"tag Q0 d1 1 1 tag tag\n",
     b"1 Q0 d7 1 1\rtag\n",
+    b"1 Q0 d1 1 3 tag more\n",
+    b"1 Q0 d1 -1 3 tag\n",
+    b"1 Q0 d1 1.0 3 tag\n",
+    b"1 Q0 d1 99999999999999999999 3 tag\n",
+    b"1 Q0 d1 123456789 3 tag\n",
+    b"1 Q0 d1 1 -inf tag\n",
+    b"1 Q0 d1 1 high tag\n",
+    b"1 Q0 d1 1 1.2.3 tag\n",
+    b"1 Q0 d1 1 0x1p3 tag\n",
+    b"1 Q0 d1 1 3 t\xe9g\n",
+    b"# a comment\n",
+    b"\xef\xbb\xbf1 Q0 d1 1 3 tag\n",
+    b"1 Q0 d\xc2\xa01 1 3 tag\n",
+    b"1 Q0 " + b"x" * 129 + b" 1 3 tag\n",
+    b"t" * 65 + b" Q0 d1 1 3 tag\n",
+    b"1 Q0 " + b"x" * 1001 + b" 1 3 tag\n",
 ]
 
 
@@ -90,7 +106,8 @@ def files(draw: st.DrawFn) -> bytes:
             for i, (d, s) in enumerate(zip(docs, scores, strict=True))
         ]
     for oddity in draw(st.lists(st.sampled_from(ODDITIES), max_size=2)):
-        lines.insert(draw(st.integers(0, len(lines))), oddity)
+        place = st.one_of(st.sampled_from([0, len(lines)]), st.integers(0, len(lines)))
+        lines.insert(draw(place), oddity)
     data = b"".join(lines)
     spacing = draw(st.integers(0, 6))
     if spacing == 1:

@@ -14,19 +14,23 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from runner.cli import output
+from runner.exchange.database import DatabaseError, at_server
 from runner.exchange.link import Key, public_bytes
 from runner.exchange.oidc import Provider
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error
+from schemas import show
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (nothing is bound here)
 PAUSE, LONGEST = 1.0, 60.0  # seconds before a process is started again: doubled each time
 STEADY = 60.0  # seconds after which a process counts as running well
 GRACE = 60.0  # seconds that processes have to end
 APART = ("front",)  # what strangers talk to shall not type into our terminal
+FRONT_DATABASE = "RUNNER_FRONT_DATABASE"  # where the front keeps its sessions
 # Of the environment they get what Python, texts and times want: keys of models, passwords and where things are stay here.
 PASSED = (
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "NO_COLOR"),
+    FRONT_DATABASE,
     *("VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
 )
 PROXIES = (
@@ -97,9 +101,13 @@ def serve_front(
     proxies: Sequence[str] = (),
     work_key: str | None = None,
     oidc: Path | None = None,
+    database: str | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. ``ready URL`` is printed once it listens. Raises E101 and E306."""
     check_installed()
+    if database is not None and not at_server(database):
+        fix = f"{FRONT_DATABASE}=postgresql://ROLE@HOST/NAME; without it they are in a file"
+        raise RunnerError("E101", "that is no address of a database for sessions", fix=fix)
     from runner.web.server import serve
 
     def say(text: str) -> None:
@@ -111,9 +119,18 @@ def serve_front(
         _check_key(work_key)
     provider = None if oidc is None else read_provider(oidc)
     try:
-        serve(exchange, state, host, port, url, say, check_proxies(proxies), work_key, provider)
+        serve(exchange, state, host, port, url, say, check_proxies(proxies), work_key, provider, database)
     except KeyboardInterrupt:  # uvicorn passes the signal on once it has ended in order
         output.say("the front has ended")
+    except DatabaseError as error:
+        fix = (
+            f"start the server, or correct {FRONT_DATABASE}"
+            if database
+            else "have --state given to this user"
+        )
+        raise PlatformError(
+            "sessions cannot be kept", why=f"{show(str(error), 400)}.", fix=fix, code="E306"
+        ) from error
     except OSError as error:
         why = f"{bind}: {error.strerror or error}."
         fix = "choose another --bind, or have the folders given to this user"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 import tarfile
 import tempfile
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from runner.model.errors import RunnerError
@@ -17,10 +17,10 @@ ACCOUNTS = "accounts.sqlite"
 PARTS = ("events.jsonl", "snapshots", "submissions", "archive", ACCOUNTS, "receipts.key")
 
 
-def backup(home: Path, target: Path) -> int:
+def backup(home: Path, target: Path, copy_accounts: Callable[[Path], bool]) -> int:
     """Write the backup of the data directory ``home`` to the file ``target``; returns its bytes.
 
-    It may be made while the runner works. Raises E102 when there is nothing to back up, OSError when it cannot be written.
+    It may be made while the runner works. ``copy_accounts`` writes the accounts to a file and says whether there are any. Raises E102 when there is nothing to back up, OSError when it cannot be written.
     """
     if not (home / "events.jsonl").is_file():
         raise RunnerError("E102", f"{home} holds no event log", fix="set RUNNER_HOME to the data directory")
@@ -28,7 +28,7 @@ def backup(home: Path, target: Path) -> int:
         with tarfile.open(part, "w:gz", compresslevel=1) as file:
             for name in PARTS:
                 if name == ACCOUNTS:
-                    _add_accounts(file, home / name)
+                    _add_accounts(file, copy_accounts)
                 elif (home / name).exists():
                     _add(file, home / name, name)
             # Last, so that what was sealed meanwhile has its contents, too.
@@ -38,16 +38,12 @@ def backup(home: Path, target: Path) -> int:
         return part.stat().st_size
 
 
-def _add_accounts(file: tarfile.TarFile, path: Path) -> None:
+def _add_accounts(file: tarfile.TarFile, copy_accounts: Callable[[Path], bool]) -> None:
     """Add a copy of the accounts as they stand between two changes; none where there are none."""
-    if not path.is_file():
-        return
     with tempfile.TemporaryDirectory(prefix="accounts-") as scratch:
         copy = Path(scratch) / ACCOUNTS
-        copy.touch(0o600)
-        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
-            source.backup(target)
-        file.add(copy, ACCOUNTS)
+        if copy_accounts(copy):
+            file.add(copy, ACCOUNTS)
 
 
 def _add(file: tarfile.TarFile, path: Path, name: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import resource
 import socket
-import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from runner.exchange.address import note_address
 from runner.exchange.confined import close_calls, confine
+from runner.exchange.database import DatabaseError, files_of
 from runner.exchange.inbox import Inbox
 from runner.exchange.link import public_bytes
 from runner.exchange.oidc import Provider
@@ -51,6 +51,7 @@ def application(
     clock: Clock | None = None,
     waiting: Waiting = Waiting(),
     kept: bool = False,
+    database: str | None = None,
 ) -> Guard:
     """The front as an ASGI application.
 
@@ -66,11 +67,12 @@ def application(
         clock: By default that of this machine.
         waiting: How much of a team may wait at a time.
         kept: Whether its answers become files (:mod:`runner.web.static`): then everybody is a stranger.
+        database: The address of a server for its own database; None for a file in ``state``.
     """
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    sessions, log = Sessions(state, clock), SecurityLog(state, clock=clock)
+    sessions, log = Sessions(state, clock, database), SecurityLog(state, clock=clock)
     work = WorkDoor(public_bytes(work_key), url) if work_key else None
     door = Door(
         Published(exchange / "published", clock),
@@ -104,7 +106,7 @@ def _troubles(door: Door) -> dict[Any, Any]:
             answer = door.refused(stranger, 500)
             answer.headers["Connection"] = "close"  # uvicorn ends the connection behind it
             return answer
-        with suppress(Damaged, OSError, sqlite3.Error):
+        with suppress(Damaged, OSError, DatabaseError):
             stranger = door.visitor(request)  # whoever has signed in is not asked to
         answer = door.refused(stranger, error.status_code)
         answer.headers.update(error.headers or {})
@@ -120,7 +122,7 @@ def _troubles(door: Door) -> dict[Any, Any]:
         return door.refused(Visitor(program=is_api(request.url.path)), 503, why, wait=60)
 
     handlers: dict[Any, Any] = {HTTPException: refused, 500: refused} | dict.fromkeys(
-        (Damaged, OSError, sqlite3.Error), broken
+        (Damaged, OSError, DatabaseError), broken
     )
     return handlers
 
@@ -167,8 +169,10 @@ def serve(
     proxies: Iterable[str] = (),
     work_key: str | None = None,
     provider: Provider | None = None,
+    database: str | None = None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; says ``ready ADDRESS`` once it listens. Raises OSError for what the system refuses.
+    """Serve until SIGTERM or Ctrl-C; says ``ready ADDRESS`` once it listens. Raises OSError for what the system refuses, DatabaseError
+    for a database that cannot be used.
 
     Before, everything else is closed to this process as far as the kernel lets it.
     """
@@ -186,7 +190,8 @@ def serve(
         inbox, published = exchange / "inbox", exchange / "published"
         # Another wall of this machine, such as a filter of system calls, may forbid either.
         with suppress(OSError):
-            confine([published], [state, inbox, *([published] if work_key else [])])
+            own = files_of(database) if database else []
+            confine([published, *own], [state, inbox, *([published] if work_key else [])])
         with suppress(OSError):
             close_calls()
         app = application(
@@ -197,6 +202,7 @@ def serve(
             ending=lambda: server.should_exit,
             work_key=work_key,
             provider=provider,
+            database=database,
         )
         Inbox(inbox).sweep()
         with suppress(OSError):  # links that organisers send want it, nothing else

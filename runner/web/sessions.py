@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 import secrets
-import sqlite3
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,20 +13,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runner.exchange.database import Database, DatabaseError
 from runner.exchange.inbox import Request
 from runner.exchange.receipts import KEY, Signer
 from runner.model.clock import Clock, SystemClock
 
+FILE = "front.sqlite"
 LASTS = 12 * 3600.0  # seconds
 AHEAD = 3600.0  # seconds by which a clock may have been set back since somebody signed in
-_TABLES = """
+_TABLES = (
+    """
 CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, form TEXT NOT NULL,
-                                     ends REAL NOT NULL);
+                                     ends DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, team TEXT, arrival TEXT NOT NULL, sha256 TEXT, size INTEGER,
                                      what TEXT NOT NULL, receipt TEXT);
 CREATE TABLE IF NOT EXISTS replaced (token TEXT PRIMARY KEY, request TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL);
-"""
+CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BYTEA NOT NULL);
+""",
+)
 
 
 @dataclass(frozen=True)
@@ -47,24 +50,25 @@ class Sessions:
     """Sessions by a secret that only the cookie holds; the database has its hash. ``signer`` signs what arrives, with the key
     that is kept beside it."""
 
-    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, clock: Clock | None = None, server: str | None = None) -> None:
+        """Open them in a file of ``folder``, or in a database of their own at the address of a ``server``. Raises DatabaseError."""
         self._clock = clock or SystemClock()
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "front.sqlite"
         self._lock = threading.Lock()
         self._taken = 0
         try:
-            self._db = _opened(path)
-        except sqlite3.OperationalError:  # the disk, or rights
-            raise
-        except sqlite3.DatabaseError:  # it is none: people sign in again
-            for one in folder.glob("front.sqlite*"):
+            self._db = _opened(server or folder / FILE)
+        except DatabaseError as error:
+            if not error.damaged:  # the disk, or rights
+                raise
+            for one in folder.glob(f"{FILE}*"):  # it is none: people sign in again
                 one.unlink()
-            self._db = _opened(path)
+            self._db = _opened(folder / FILE)
         self.signer = Signer.load(folder / KEY)
         with self._db:
-            self._db.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
-        self._secret = bytes(self._db.execute("SELECT bytes FROM secret").fetchone()[0])
+            query = "INSERT INTO secret VALUES (1, ?) ON CONFLICT DO NOTHING"
+            self._db.execute(query, (secrets.token_bytes(32),))
+        self._secret = next(bytes(one) for (one,) in self._db.execute("SELECT bytes FROM secret"))
 
     def seed(self, form: str, *said: str) -> bytes:
         """What is drawn for a form that was sent: the same when it is sent again, and guessed by nobody who has not the form."""
@@ -106,7 +110,7 @@ class Sessions:
 
         It is taken all the same when this disk is full.
         """
-        with suppress(sqlite3.Error), self._lock, self._db:
+        with suppress(DatabaseError), self._lock, self._db:
             self._taken += 1
             row = (
                 request.id,
@@ -117,10 +121,9 @@ class Sessions:
                 what,
                 json.dumps(receipt),
             )
-            self._db.execute(
-                "INSERT OR REPLACE INTO requests (id, team, arrival, sha256, size, what, receipt) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
+            self._db.execute("DELETE FROM requests WHERE id = ?", (request.id,))
+            query = "INSERT INTO requests (id, team, arrival, sha256, size, what, receipt) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            self._db.execute(query, row)
 
     def taken(self) -> int:
         """How many requests were noted since this was opened."""
@@ -128,7 +131,7 @@ class Sessions:
 
     def noted(self, team: str | None, id: str = "", most: int = 100) -> list[dict[str, Any]]:
         """The requests of a team that were taken, the newest first, at most ``most``; or only the one of that id."""
-        query = """SELECT id, arrival, sha256, size, what, receipt FROM requests WHERE team IS ? AND (? = '' OR id = ?)
+        query = """SELECT id, arrival, sha256, size, what, receipt FROM requests WHERE team IS NOT DISTINCT FROM ? AND (? = '' OR id = ?)
                    ORDER BY rowid DESC LIMIT ?"""
         with self._lock:
             rows = self._db.execute(query, (team, id, id, most)).fetchall()
@@ -139,7 +142,8 @@ class Sessions:
     def replace(self, token: str, request: str) -> None:
         """Remember that a request replaces a token: it opens nothing here from now on, also before work has decided."""
         with self._lock, self._db:
-            self._db.execute("INSERT OR REPLACE INTO replaced VALUES (?, ?)", (token, request))
+            query = "INSERT INTO replaced VALUES (?, ?) ON CONFLICT (token) DO UPDATE SET request = excluded.request"
+            self._db.execute(query, (token, request))
 
     def replaced_by(self, token: str) -> str | None:
         """The id of the request that replaces a token; None for one that nothing does."""
@@ -152,18 +156,14 @@ class Sessions:
         self._db.close()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """The database, with its tables. Raises sqlite3.DatabaseError for what is none."""
-    path.touch(0o600)
-    found = sqlite3.connect(path, check_same_thread=False, timeout=30)
+def _opened(at: Path | str) -> Database:
+    """The database, with its tables. Raises DatabaseError."""
+    found = Database(at, "front")
     try:
-        found.execute("PRAGMA secure_delete = ON")  # keys of sessions that ended are overwritten
-        found.executescript(_TABLES)
-        columns = [row[1] for row in found.execute("PRAGMA table_info(requests)")]
-        if "receipt" not in columns:  # a database of an older version
-            found.execute("ALTER TABLE requests ADD COLUMN receipt TEXT")
-        with suppress(sqlite3.OperationalError):  # a full disk
-            found.execute("VACUUM")  # what a version before this one left in free pages
+        found.follow(_TABLES)
+        if found.is_file:
+            with suppress(DatabaseError):  # a full disk
+                found.execute("VACUUM")  # what a version before this one left in free pages
     except BaseException:
         found.close()
         raise

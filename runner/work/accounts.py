@@ -1,6 +1,6 @@
 """Accounts, members and tokens: the third primary record beside archive and events, owned by work.
 
-One SQLite database, ``accounts.sqlite`` in the data directory, readable for its owner alone. It is a record of its own so
+One database: ``accounts.sqlite`` in the data directory, readable for its owner alone, or a schema beside the store's. It is a record of its own so
 that what is known of a person can be erased: events, archive and published things name accounts by opaque ids only
 (``a-`` and 16 hex digits) and teams by their names. Tokens are kept as keys and never in the clear
 (:mod:`runner.exchange.access`); whoever changes anything here publishes what tokens open anew (:func:`publish_access`),
@@ -13,12 +13,12 @@ more row of :data:`_TABLES`: databases of before get the rows that they lack.
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from runner.exchange.access import Role, Token
+from runner.exchange.database import Database, DatabaseError, copied
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error, no_such
@@ -44,24 +44,24 @@ _TABLES = (
     *(WANTED, LET_IN, ACCEPTANCES),
 )
 VERSION = len(_TABLES)
+FILE = "accounts.sqlite"
+ELSEWHERE = "accounts.elsewhere"  # is there when they are in the database that RUNNER_DATABASE names
 
 
 class Accounts:
     """The open accounts of a data directory; :func:`open_accounts` makes one."""
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
-        self._db, self._clock = connection, clock
-        self.tokens = Tokens(connection, clock)
-        self.people = People(connection)
-        self.registrations = Registrations(connection)
-        self.identities = Identities(connection)
-        self.uses = Uses(connection)
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._db, self._clock = database, clock
+        self.tokens = Tokens(database, clock)
+        self.people = People(database)
+        self.registrations = Registrations(database)
+        self.identities = Identities(database)
+        self.uses = Uses(database)
 
     def all(self) -> list[Account]:
         """Every account, in the order in which they were made."""
-        rows = self._db.execute(
-            "SELECT id, role, team, created, closed FROM accounts ORDER BY rowid"
-        ).fetchall()
+        rows = self._db.execute("SELECT id, role, team, created, closed FROM accounts ORDER BY rowid")
         return [Account(i, role, team, made, end, self.tokens.of(i)) for i, role, team, made, end in rows]
 
     def teams(self) -> list[str]:
@@ -165,6 +165,10 @@ class Accounts:
         key = self.tokens.key(account, token)
         return None if key is None else (self._account(account), key)
 
+    def copy_to(self, other: Database) -> None:
+        """Put all that is known here into a database that has our tables, and nothing in them."""
+        copied(self._db, other)
+
     def _account(self, id: str) -> Account:
         return next(one for one in self.all() if one.id == id)
 
@@ -178,37 +182,73 @@ def open_accounts(config: Config, *, clock: Clock | None = None) -> Iterator[Acc
 
     Raises PlatformError E306 when it cannot be used, or is of a newer version than this program.
     """
-    path = config.home / "accounts.sqlite"
     try:
-        _make(path)
-        with closing(sqlite3.connect(path, timeout=30)) as connection:
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA secure_delete = ON")  # what is erased is overwritten
-            with connection:
-                connection.execute("BEGIN IMMEDIATE")
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-                for tables in _TABLES[version:]:
-                    for statement in filter(str.strip, tables.split(";")):
-                        connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {max(version, VERSION)}")
-            if version > VERSION:
-                why = f"{path} was written by a newer version of this program."
-                raise PlatformError(
-                    "the accounts cannot be read", why=why, fix="use that version", code="E306"
-                )
-            yield Accounts(connection, clock or SystemClock())
-    except sqlite3.Error as error:
-        why, fix = f"{path}: {error}.", "restore it from a backup, or have its owner give it to you"
-        raise PlatformError("the accounts cannot be used", why=why, fix=fix, code="E306") from error
+        with closing(_opened(config)) as database:
+            yield Accounts(database, clock or SystemClock())
+    except DatabaseError as error:
+        fix = "restore it from a backup, or have its owner give it to you"
+        if config.database_url:
+            fix = "start the server, or correct RUNNER_DATABASE (in proctor.yaml: database); runner doctor tries it"
+        raise PlatformError("the accounts cannot be used", why=f"{error}.", fix=fix, code="E306") from error
     except OSError as error:
-        raise disk_error("the accounts cannot be used", error, path) from error
+        raise disk_error("the accounts cannot be used", error, config.home / FILE) from error
+
+
+def copy_accounts(config: Config, target: Path) -> bool:
+    """Write a copy of the accounts, as they stand between two changes, to a file of SQLite for its owner alone; False where there are
+    none. Raises E306."""
+    if not (config.home / (ELSEWHERE if config.database_url else FILE)).exists():
+        return False
+    with open_accounts(config) as accounts, closing(Database(target)) as copy:
+        copy.follow(_TABLES)
+        accounts.copy_to(copy)
+    return True
+
+
+def _opened(config: Config) -> Database:
+    """The database with the tables of today. Accounts that stand in a file move to the server that is named now.
+
+    Raises DatabaseError, OSError and PlatformError E306.
+    """
+    file, elsewhere = config.home / FILE, config.home / ELSEWHERE
+    if not config.database_url:
+        if elsewhere.exists() and not file.exists():
+            why = f"They are in the database of which {elsewhere} tells."
+            fix = "set RUNNER_DATABASE; docs/how-to/postgres.md says how they come back into a file"
+            raise PlatformError("the accounts are not here", why=why, fix=fix, code="E306")
+        return _current(Database(file))
+    database = Database(config.database_url, "accounts")
+    try:
+        with database:
+            new = database.follow(_TABLES) == 0
+            if file.exists():
+                if not new:
+                    why = f"{file} is there, and the database that RUNNER_DATABASE names has accounts, too."
+                    fix = "remove the file, or drop the schema of accounts there: docs/how-to/postgres.md"
+                    raise PlatformError("accounts stand in two places", why=why, fix=fix, code="E306")
+                with closing(_current(Database(file))) as before:
+                    copied(before, database)
+    except BaseException:
+        database.close()
+        raise
+    elsewhere.parent.mkdir(parents=True, exist_ok=True)
+    elsewhere.touch(0o600)
+    file.unlink(missing_ok=True)
+    return _current(database)
+
+
+def _current(database: Database) -> Database:
+    """A database with the tables of today. Raises DatabaseError, and E306 for one of a newer version."""
+    try:
+        if database.follow(_TABLES) > VERSION:
+            why = "They were written by a newer version of this program."
+            raise PlatformError("the accounts cannot be read", why=why, fix="use that version", code="E306")
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 def publish_access(config: Config, accounts: Accounts) -> None:
     """Publish what tokens open, at once: what is revoked opens nothing from now on. Raises OSError."""
     accounts.tokens.access().write(config.published)
-
-
-def _make(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(0o600)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from runner.exchange.database import Database
 from runner.model.errors import RunnerError
 
 TABLES = """
@@ -26,8 +26,8 @@ class Identity:
 class Identities:
     """All of them. Values are personal data, and are erased with their account."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def of(self, account: str) -> list[Identity]:
         """By what an account is tied."""
@@ -42,7 +42,7 @@ class Identities:
             raise RunnerError("E101", f"that {one.kind} is tied to another account", fix=fix)
         with self._db:
             row = (one.issuer, one.kind, one.value, account)
-            self._db.execute("INSERT OR IGNORE INTO identities VALUES (?, ?, ?, ?)", row)
+            self._db.execute("INSERT INTO identities VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
 
     def untie(self, account: str) -> bool:
         """Tie nobody to an account any more; whether anybody was."""

@@ -170,7 +170,7 @@ class Managing:
             handed_in = any(entry.team == account.team for entry in submissions(self.store))
             self.accounts.erase(account, keep_name=handed_in)
             if account.team is not None and not handed_in:
-                forget_team(self.config.home, account.team)
+                forget_team(self.config, account.team)
         else:
             self.accounts.people.erase_member(account.id, member)
         self._done("account-erased", account, **({} if member is None else {"member": member}))

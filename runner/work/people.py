@@ -4,10 +4,10 @@ so that they can be erased: events, archive and published things know accounts b
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runner.exchange.database import Database
 from runner.model.errors import RunnerError, no_such
 from runner.model.names import display_problem
 
@@ -16,6 +16,8 @@ CREATE TABLE people (account TEXT PRIMARY KEY REFERENCES accounts (id), contact 
 CREATE TABLE members (id TEXT PRIMARY KEY, account TEXT NOT NULL REFERENCES accounts (id), name TEXT NOT NULL);
 """
 WANTED = "CREATE TABLE wanted (account TEXT PRIMARY KEY REFERENCES accounts (id), about TEXT NOT NULL);"
+_PUT = """INSERT INTO people VALUES (?, ?, ?)
+          ON CONFLICT (account) DO UPDATE SET contact = excluded.contact, affiliation = excluded.affiliation"""
 MOST = 50  # members of an account
 
 
@@ -39,8 +41,8 @@ class Known:
 class People:
     """The personal data of all accounts."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def of(self, account: str) -> Known:
         """What is known of the people of an account."""
@@ -69,7 +71,7 @@ class People:
                 known.affiliation if affiliation is None else affiliation,
             )
             row = (account, *told)
-            self._db.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?)", row)
+            self._db.execute(_PUT, row)
             if members is not None:
                 ids = {one.name: one.id for one in known.members}
                 self._db.execute("DELETE FROM members WHERE account = ?", (account,))
@@ -80,7 +82,10 @@ class People:
     def want(self, account: str, about: Sequence[str]) -> None:
         """Note what an account wants to be told by mail: words of notices.yaml, none for nothing."""
         with self._db:
-            self._db.execute("INSERT OR REPLACE INTO wanted VALUES (?, ?)", (account, " ".join(about)))
+            query = (
+                "INSERT INTO wanted VALUES (?, ?) ON CONFLICT (account) DO UPDATE SET about = excluded.about"
+            )
+            self._db.execute(query, (account, " ".join(about)))
 
     def wants(self, account: str) -> tuple[str, ...] | None:
         """What an account wants to be told; None where it never said."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from runner.exchange.database import Database
 from runner.model.calendar import calendar
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError, no_such
@@ -56,8 +56,8 @@ _SAID = ("task", "team", "contact", "affiliation", "members", "purpose", "terms"
 class Registrations:
     """Those that wait."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def waiting(self) -> list[Registration]:
         """All of them, in the order in which they came."""
@@ -86,7 +86,9 @@ class Registrations:
         said = json.dumps({name: getattr(one, name) for name in _SAID})
         row = (one.account, one.request, one.token, one.key, one.arrival, said)
         with self._db:
-            self._db.execute("INSERT OR IGNORE INTO registrations VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._db.execute(
+                "INSERT INTO registrations VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
+            )
 
     def remove(self, account: str) -> None:
         """Erase what was said in one."""
@@ -136,7 +138,7 @@ class Registrations:
         """Note that an account accepted terms (version and SHA-256) after it was let in; the same once."""
         row = (account, task, *terms, stamp(at))
         with self._db:
-            self._db.execute("INSERT OR IGNORE INTO acceptances VALUES (?, ?, ?, ?, ?)", row)
+            self._db.execute("INSERT INTO acceptances VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
 
     def acceptances(self) -> dict[str, frozenset[tuple[str, str, str]]]:
         """What the teams with an open account accepted: task, version and SHA-256."""

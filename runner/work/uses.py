@@ -5,11 +5,11 @@ Used means that a request signed with it was decided by work: whoever only looks
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
 from runner.exchange.access import LINK
+from runner.exchange.database import Database
 
 TABLES = "CREATE TABLE uses (token TEXT PRIMARY KEY, last TEXT NOT NULL);"
 Kind = Literal["token", "link", "sign-in"]
@@ -31,13 +31,14 @@ class TokenFacts:
 class Uses:
     """The tokens of all accounts, as organisers see them."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def note(self, token: str, at: str) -> None:
         """Note that a token signed a request that came then (UTC); what came before the last one changes nothing."""
         with self._db:
-            query = "INSERT INTO uses VALUES (?, ?) ON CONFLICT (token) DO UPDATE SET last = max(last, excluded.last)"
+            query = """INSERT INTO uses VALUES (?, ?) ON CONFLICT (token) DO UPDATE SET last = excluded.last
+                       WHERE excluded.last > uses.last"""
             self._db.execute(query, (token, at))
 
     def of(self, account: str, now: str) -> list[TokenFacts]:

@@ -1,6 +1,6 @@
 """Debian's PostgreSQL for tests: one server for each process of tests, one schema for each data directory of a test. A pytest plugin.
 
-The server speaks through a Unix socket alone, runs as another user than root, and lies in a folder of its own. The role of the
+The server speaks through a Unix socket, and on loopback with whoever has a password; it runs as another user than root, and lies in a folder of its own. The role of the
 tests owns its databases and may do nothing else, as ``docs/how-to/postgres.md`` says it.
 """
 
@@ -10,6 +10,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -30,13 +31,18 @@ class Server:
     """A running server; ``folder`` is where its socket is."""
 
     folder: Path
+    port: int
     process: subprocess.Popen[bytes]
     made: dict[Path, str] = field(default_factory=dict)
 
     def url(self, schema: str = "", *, role: str = ROLE, database: str = "proctor") -> str:
         """The address of a database, with a schema of it where one is given."""
         path = f"&options=-csearch_path%3D{schema}" if schema else ""
-        return f"postgresql://{role}@/{database}?host={self.folder}{path}"
+        return f"postgresql://{role}@/{database}?host={self.folder}&port={self.port}{path}"
+
+    def by_network(self, role: str, password: str, database: str) -> str:
+        """The address of a database for a role that has a password, on loopback."""
+        return f"postgresql://{role}:{password}@127.0.0.1:{self.port}/{database}"
 
     def sql(self, *commands: str, database: str = "proctor") -> None:
         """Do something as the administrator, each outside of a transaction."""
@@ -55,7 +61,10 @@ class Server:
 
     def forget(self, place: Path) -> None:
         """Remove what :meth:`database_for` made for a data directory."""
-        self.sql(f"DROP SCHEMA {self.made[place]} CASCADE")
+        own = self.made[place]  # and those of work and front, which are made where they are needed
+        self.sql(
+            *(f"DROP SCHEMA IF EXISTS {own}{of} CASCADE" for of in ("", "_accounts", "_notices", "_front"))
+        )
 
     def end(self) -> None:
         """Stop it, and remove its folder."""
@@ -82,13 +91,15 @@ def start() -> Server:
     data = f"{folder}/data"
     # Another collation than the one that is wanted: whoever leaves it to the server is found out.
     init = [
-        str(home / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+        str(home / "initdb"), "-D", data, "-U", "postgres", "--auth-local=trust", "--auth-host=scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8",
         "--locale-provider=icu", "--icu-locale=en-US", "-N",
     ]  # fmt: skip
     made = subprocess.run(
         _as_its_user(init), cwd="/", capture_output=True, text=True, timeout=120, check=False
     )
     assert made.returncode == 0, made.stdout + made.stderr
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
     options = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=60")
     serve = [
         str(home / "postgres"),
@@ -97,7 +108,9 @@ def start() -> Server:
         "-k",
         str(folder),
         "-h",
-        "",
+        "127.0.0.1",
+        "-p",
+        str(port),
         *(f"-c{one}" for one in options),
     ]
     with Path(folder, "log").open("wb") as log:
@@ -105,8 +118,8 @@ def start() -> Server:
         process = subprocess.Popen(
             _as_its_user(serve, "--pdeathsig=QUIT"), cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
-    server = Server(folder, process)
-    ready = [str(home / "pg_isready"), "-q", "-h", str(folder)]
+    server = Server(folder, port, process)
+    ready = [str(home / "pg_isready"), "-q", "-h", str(folder), "-p", str(port)]
     end = time.monotonic() + 60
     while subprocess.run(ready, check=False).returncode != 0:
         assert process.poll() is None and time.monotonic() < end, Path(folder, "log").read_text()

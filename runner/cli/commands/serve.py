@@ -110,12 +110,21 @@ def front(
         typer.Option("--work-key", help="The key of work on another machine (runner work --key)."),
     ] = None,
     oidc: OidcOption = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            envvar="RUNNER_FRONT_DATABASE",
+            show_envvar=False,
+            help="postgresql://…, where its own database is not to be a file (RUNNER_FRONT_DATABASE, which keeps a password out of sight).",
+        ),
+    ] = None,
 ) -> None:
     """Serve the pages and take hand-ins. It needs neither the project nor the data directory: only the exchange folder."""
     from runner.cli.serving import serve_front
 
     folder = exchange or context.config().exchange
-    serve_front(folder, state or folder / "front", bind, url, proxy or (), work_key, oidc)
+    serve_front(folder, state or folder / "front", bind, url, proxy or (), work_key, oidc, database or None)
 
 
 @app.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,8 +111,10 @@ def verify(
 def backup(file: Annotated[Path, typer.Argument(help="The file to write.")]) -> None:
     """Write all that cannot be made again into one file: event log, rounds, submissions, archive."""
     from runner.records.backup import backup as write
+    from runner.work.accounts import copy_accounts
 
-    size = write(context.config().home, file)
+    where = context.config()
+    size = write(where.home, file, partial(copy_accounts, where))
     output.say(f"{file} holds the backup, {size:,} bytes; tasks/, truths and images are not in it")
 
 

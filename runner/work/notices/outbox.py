@@ -1,4 +1,4 @@
-"""What was told to whom, and what is still to be sent: a database in the data directory that survives restarts.
+"""What was told to whom, and what is still to be sent: a database that survives restarts.
 
 A notice is marked before it is sent. Killed while it sends, work does not know whether it came: it is not sent again, for
 nobody is told twice. Receivers are ids (``hook:ID``, ``mail:organisers``, ``mail:team:NAME``), never addresses: these stay where
@@ -7,35 +7,34 @@ they can be erased.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable
 from contextlib import closing
 from datetime import datetime, timedelta
-from pathlib import Path
 
+from runner.exchange.database import Database
 from runner.model.clock import stamp
+from runner.model.config import Config
 from runner.work.notices.due import ADMITTED, Notice
 
 FILE = "notices.sqlite"
 PAUSES = tuple(timedelta(minutes=m) for m in (1, 5, 30, 120))  # after a try that failed; then it is given up
 _NEW_TOO = ("deadline", ADMITTED)  # of these those are told who were named only now
-_TABLES = """
+_TABLES = (
+    """
 CREATE TABLE IF NOT EXISTS receivers (id TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS notices (receiver TEXT NOT NULL, key TEXT NOT NULL, about TEXT NOT NULL, team TEXT NOT NULL,
                                     text TEXT NOT NULL, path TEXT NOT NULL, state TEXT NOT NULL, tries INTEGER NOT NULL,
-                                    due TEXT NOT NULL, PRIMARY KEY (receiver, key)) WITHOUT ROWID;
-"""
+                                    due TEXT NOT NULL, PRIMARY KEY (receiver, key));
+""",
+)
 
 
 class Outbox:
     """The open database."""
 
-    def __init__(self, home: Path) -> None:
-        path = home / FILE
-        path.touch(0o600)
-        self._db = sqlite3.connect(path, timeout=30)
-        self._db.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
-        self._db.executescript(_TABLES)
+    def __init__(self, config: Config) -> None:
+        self._db = Database(config.database_url or config.home / FILE, "notices")
+        self._db.follow(_TABLES)
         with self._db:  # whoever was at it was killed
             self._db.execute("UPDATE notices SET state = 'unknown' WHERE state = 'trying'")
 
@@ -45,7 +44,7 @@ class Outbox:
         """Have notices sent that this receiver was not told, of what is ``wanted`` (None: all). Nobody is told what happened before they
         were named, or wanted it; of a deadline they are, and that they were let in."""
         with self._db:
-            query = "INSERT OR IGNORE INTO receivers VALUES (?)"
+            query = "INSERT INTO receivers VALUES (?) ON CONFLICT DO NOTHING"
             new = self._db.execute(query, (receiver,)).rowcount == 1
             for one in found:
                 wants = wanted is None or one.about in wanted
@@ -53,7 +52,7 @@ class Outbox:
                     continue
                 state = "waiting" if wants and (one.about in _NEW_TOO or not new) else "before"
                 row = (receiver, one.key, one.about, one.team, one.text, one.path, state, stamp(now))
-                query = "INSERT OR IGNORE INTO notices VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)"
+                query = "INSERT INTO notices VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING"
                 self._db.execute(query, row)
 
     def next(self, now: datetime) -> tuple[str, Notice] | None:
@@ -80,7 +79,7 @@ class Outbox:
     def failed(self, receiver: str, key: str, now: datetime) -> bool:
         """It surely did not come; whether it is tried again."""
         query = "SELECT tries FROM notices WHERE receiver = ? AND key = ?"
-        (tries,) = self._db.execute(query, (receiver, key)).fetchone()
+        (tries,) = next(iter(self._db.execute(query, (receiver, key))))
         with self._db:
             if tries >= len(PAUSES):
                 self._set("dropped", receiver, key)
@@ -106,8 +105,8 @@ class Outbox:
         )
 
 
-def forget_team(home: Path, team: str) -> None:
-    """Forget what a team was told, where anybody was told anything."""
-    if (home / FILE).exists():
-        with closing(Outbox(home)) as outbox:
+def forget_team(config: Config, team: str) -> None:
+    """Forget what a team was told, where anybody was told anything. Raises DatabaseError."""
+    if config.database_url or (config.home / FILE).exists():
+        with closing(Outbox(config)) as outbox:
             outbox.forget(team)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
 import schemas
+from runner.exchange.database import DatabaseError
 from runner.exchange.published import Published
 from runner.model.clock import Clock
 from runner.model.config import Config
@@ -42,7 +42,7 @@ class Telling:
                 self._told = ""
             except RunnerError as error:
                 self._failed(error)
-            except (OSError, sqlite3.Error) as error:
+            except (OSError, DatabaseError) as error:
                 self._failed(disk_error("nobody can be told", OSError(str(error)), self.config.home))
             stop.wait(PACE)
 
@@ -52,11 +52,11 @@ class Telling:
         self._told = str(error)
 
     def round(self, stop: threading.Event) -> None:
-        """Look what there is to tell, and send what is due. Raises RunnerError, OSError, sqlite3.Error."""
+        """Look what there is to tell, and send what is due. Raises RunnerError, OSError, DatabaseError."""
         settings = load(self.config.root)
         if settings is None:
             return
-        with closing(Outbox(self.config.home)) as outbox, open_accounts(self.config) as accounts:
+        with closing(Outbox(self.config)) as outbox, open_accounts(self.config) as accounts:
             self._collect(settings, outbox, accounts)
             for _ in range(MOST):
                 found = outbox.next(self.clock.now())

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from runner.exchange.access import Access, Token
+from runner.exchange.database import Database
 from runner.exchange.inbox import Inbox, Request, answered
 from runner.exchange.receipts import KEY, Signer
 from runner.model.clock import FixedClock
+from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.backup import backup, restore
 from runner.records.store.connect import open_store
-from runner.work.accounts import VERSION, open_accounts, publish_access
+from runner.work.accounts import VERSION, copy_accounts, open_accounts, publish_access
 from runner.work.requests import Requests
+from tests.worlds import records
 from tests.worlds.mini import Project, call
+
+
+@pytest.fixture
+def project(project: Project, either: str) -> Project:
+    """Its accounts are in a file, and once more in PostgreSQL."""
+    project.database = records.database_for(project.home)
+    return project
 
 
 def refused(code: str) -> pytest.RaisesExc[RunnerError]:
@@ -69,25 +81,37 @@ def test_a_backup_brings_the_accounts_back_and_they_are_the_owners_alone(
     call(project, "team", "add", "alpha")
     (project.home / "events.jsonl").touch()
     key = Signer.load(project.home / KEY).public
-    backup(project.home, tmp_path / "backup")
+    backup(project.home, tmp_path / "backup", partial(copy_accounts, project.config))
     back = Project(project.root, tmp_path / "back", project.truths)
     restore(tmp_path / "backup", back.home)
+    assert (back.home / "accounts.sqlite").stat().st_mode & 0o077 == 0
+    back.database = records.database_for(back.home)
     with open_accounts(project.config) as old, open_accounts(back.config) as new:
         assert new.all() == old.all() != []
-    assert (back.home / "accounts.sqlite").stat().st_mode & 0o077 == 0
+    assert (back.home / "accounts.sqlite").exists() is (back.database is None), "they are in one place"
     assert Signer.load(back.home / KEY).public == key, "what was signed holds afterwards, too"
 
 
 def test_accounts_of_a_newer_program_are_left_alone(project: Project) -> None:
     with open_accounts(project.config):
         pass
-    with sqlite3.connect(project.home / "accounts.sqlite") as connection:
-        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    set_version(project.config, VERSION + 1)
     with refused("E306"), open_accounts(project.config):
         pass
+
+
+def test_a_file_that_is_no_database_is_said(project: Project) -> None:
+    project.database = None
+    project.home.mkdir(exist_ok=True)
     (project.home / "accounts.sqlite").write_bytes(b"no database at all, for sure" * 50)
     with refused("E306"), open_accounts(project.config):
         pass
+
+
+def set_version(config: Config, number: int) -> None:
+    with closing(Database(config.database_url or config.home / "accounts.sqlite", "accounts")) as database:
+        change = "UPDATE version SET number = ?" if config.database_url else f"PRAGMA user_version = {number}"
+        database.execute(change, [number] if config.database_url else [])
 
 
 FIRST = """

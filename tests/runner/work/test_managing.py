@@ -136,7 +136,7 @@ def test_nothing_of_who_was_erased_is_left_in_any_file(project: Project) -> None
         add(project, f"team-{n}")
     account = add(project, "gamma-team")
     token = call(project, "team", "rotate", "gamma-team").out.strip()
-    with closing(Outbox(project.home)) as outbox:
+    with closing(Outbox(project.config)) as outbox:
         due = datetime(2031, 5, 1, tzinfo=UTC)
         outbox.add(
             "mail:team:gamma-team",

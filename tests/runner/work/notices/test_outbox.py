@@ -5,10 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
+from runner.model.config import Config
 from runner.work.notices.due import Notice
 from runner.work.notices.outbox import PAUSES, Outbox
+from tests.worlds import records
 
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def config(tmp_path: Path, either: str) -> Config:
+    return Config(root=tmp_path, home=tmp_path, truths=None, database_url=records.database_for(tmp_path))
 
 
 def notice(n: int, about: str = "done") -> Notice:
@@ -23,21 +32,23 @@ def waiting(box: Outbox, at: datetime = NOW) -> list[str]:
     return found
 
 
-def test_the_same_is_told_once_also_after_a_restart(tmp_path: Path) -> None:
-    box = Outbox(tmp_path)
+def test_the_same_is_told_once_also_after_a_restart(config: Config) -> None:
+    box = Outbox(config)
     box.add("hook:a", [], NOW)
     box.add("hook:a", [notice(1), notice(1)], NOW)
     assert waiting(box) == ["done:1"]
     box.add("hook:a", [notice(1), notice(2)], NOW)
     box.close()
-    box = Outbox(tmp_path)
+    box = Outbox(config)
     box.add("hook:a", [notice(1), notice(2)], NOW)
-    assert waiting(box) == ["done:2"] and (tmp_path / "notices.sqlite").stat().st_mode & 0o077 == 0
+    assert waiting(box) == ["done:2"]
     box.close()
+    file = config.home / "notices.sqlite"
+    assert not file.exists() if config.database_url else file.stat().st_mode & 0o077 == 0
 
 
-def test_who_is_new_is_told_of_deadlines_but_not_of_what_happened_before(tmp_path: Path) -> None:
-    box = Outbox(tmp_path)
+def test_who_is_new_is_told_of_deadlines_but_not_of_what_happened_before(config: Config) -> None:
+    box = Outbox(config)
     box.add("mail:organisers", [notice(1), notice(2, "held"), notice(3, "deadline")], NOW)
     assert waiting(box) == ["deadline:3"]
     box.add("mail:organisers", [notice(n) for n in (1, 4)], NOW)
@@ -45,20 +56,20 @@ def test_who_is_new_is_told_of_deadlines_but_not_of_what_happened_before(tmp_pat
     box.close()
 
 
-def test_killed_while_it_sends_it_is_not_sent_again(tmp_path: Path) -> None:
-    box = Outbox(tmp_path)
+def test_killed_while_it_sends_it_is_not_sent_again(config: Config) -> None:
+    box = Outbox(config)
     box.add("hook:a", [], NOW)
     box.add("hook:a", [notice(1)], NOW)
     assert box.next(NOW) is not None
     box.close()  # as if killed here
-    box = Outbox(tmp_path)
+    box = Outbox(config)
     box.add("hook:a", [notice(1)], NOW)
     assert waiting(box, NOW + 100 * PAUSES[-1]) == []
     box.close()
 
 
-def test_what_fails_is_tried_again_later_and_then_given_up(tmp_path: Path) -> None:
-    box, now, tries = Outbox(tmp_path), NOW, 0
+def test_what_fails_is_tried_again_later_and_then_given_up(config: Config) -> None:
+    box, now, tries = Outbox(config), NOW, 0
     box.add("hook:a", [], now)
     box.add("hook:a", [notice(1)], now)
     while (found := box.next(now)) is not None:

@@ -1,0 +1,32 @@
+"""Accounts that move into PostgreSQL: they are in one place, and nobody takes an empty one for all there are."""
+
+from __future__ import annotations
+
+from runner.work.accounts import open_accounts
+from tests.runner.work.test_accounts import refused
+from tests.worlds.mini import Project
+from tests.worlds.postgres import Server
+
+
+def test_accounts_move_to_the_server_that_is_named_and_are_in_one_place(
+    project: Project, postgres: Server
+) -> None:
+    server = postgres.database_for(project.home)
+    with open_accounts(project.config) as accounts:
+        account, token = accounts.add("team", "alpha")
+        accounts.add("team", "beta")
+        accounts.people.put(account.id, contact="ada@example.org", members=["Grace", "Ada"])
+        before, known = accounts.all(), accounts.people.of(account.id)
+    kept = (project.home / "accounts.sqlite").read_bytes()
+    project.database = server
+    with open_accounts(project.config) as accounts:
+        assert accounts.all() == before and accounts.people.of(account.id) == known
+        assert accounts.known(account.id, token.id) == (before[0], token.key)
+    assert not (project.home / "accounts.sqlite").exists()
+    project.database = None
+    with refused("E306"), open_accounts(project.config):
+        pass
+    (project.home / "accounts.sqlite").write_bytes(kept)
+    project.database = server
+    with refused("E306"), open_accounts(project.config):
+        pass

@@ -185,7 +185,7 @@ class Work:
                 machine.engine,
                 told=self._told,
             )
-            tasks: Mapping[str, Task] = {}
+            definitions = Definitions(config)
             kept: Kept = {}
             seen: object = None
             said = looked = due = 0.0
@@ -194,9 +194,9 @@ class Work:
                 if now - said >= ALIVE or not said:
                     to.alive(bool(self._stuck))
                     said = now
-                state = self._state(store, accounts, drawings, offering)
+                tasks = definitions.now(anew=now - looked >= REFRESH)
+                state = (definitions.read, *self._state(store, accounts, drawings, offering))
                 if (state != seen and now >= due) or now - looked >= REFRESH:
-                    tasks = load_tasks(config)[0]
                     with self._publishing(), self._told.store(store, tasks) as as_told:
                         shown = accounts.registrations.shown(tasks.values(), self.clock.now())
                         told, accepted = of_teams(config, accounts), accounts.registrations.acceptances()
@@ -208,7 +208,8 @@ class Work:
                     due = time.monotonic() + REST * (time.monotonic() - now)
                 drawings.collect()
                 offering.collect()
-                if requests.round(announced(tasks, self.clock.now())):
+                # By the definitions of now: publishing may have taken a while, and is put off for a moment when much changes.
+                if requests.round(announced(definitions.now(), self.clock.now())):
                     self._wake.set()
                 self.stop.wait(TICK)
 
@@ -230,12 +231,13 @@ class Work:
         else:
             self._stuck = ""
 
-    def _state(self, store: Store, accounts: Accounts, drawings: Drawings, offering: Offering) -> object:
-        """What is published again when it is another one."""
+    def _state(
+        self, store: Store, accounts: Accounts, drawings: Drawings, offering: Offering
+    ) -> tuple[object, ...]:
+        """What is published again when it is another one, beside the definitions of tasks."""
         return (
             store.catch_up().seq,
             tuple(store.archive.live()),
-            self._definitions(),
             _teams(accounts),
             [one.account for one in accounts.registrations.waiting()],
             accounts.registrations.acceptances(),
@@ -245,10 +247,22 @@ class Work:
             offering.done,
         )
 
-    def _definitions(self) -> tuple[tuple[str, int], ...]:
-        """The tasks that there are, and when each was written last."""
-        paths = sorted(self.config.tasks.glob("*/task.yaml"))
-        return tuple((path.parent.name, path.stat().st_mtime_ns) for path in paths)
+
+class Definitions:
+    """The tasks that there are, read again when one was written. ``read`` says which they were, and when each was written."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._tasks: Mapping[str, Task] = {}
+        self.read: object = None
+
+    def now(self, *, anew: bool = False) -> Mapping[str, Task]:
+        """The tasks by their ids; with ``anew`` read in any case."""
+        paths = sorted(self._config.tasks.glob("*/task.yaml"))
+        found = tuple((path.parent.name, path.stat().st_mtime_ns) for path in paths)
+        if anew or found != self.read:
+            self._tasks, self.read = load_tasks(self._config)[0], found
+        return self._tasks
 
 
 def _teams(accounts: Accounts) -> tuple[Sequence[str], Sequence[str]]:

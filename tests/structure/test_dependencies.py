@@ -16,7 +16,7 @@ PACKAGES = ("runner", "evaluator", "sidecars", "schemas")
 # What a package may import beyond the runtime dependencies: extras.
 EXTRAS = {
     "evaluator": ["judges"],
-    "runner": ["cluster", "irds", "oidc", "plots", "web"],
+    "runner": ["cluster", "irds", "oidc", "plots", "postgres", "web"],
     "sidecars": ["sidecars"],
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -316,6 +317,7 @@ def main() -> int:
             )
         )
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended then, too
     if args.quick:
         args.slots, args.runs, args.hosts, args.seconds = 40, 160, 2, 0.5
     goals = report(measure(args.slots, args.runs, args.hosts, args.seconds, args.profile), args.runs)

@@ -44,7 +44,7 @@ def world(tmp_path: Path) -> Iterator[Cluster]:
 def batch(live: Project) -> Iterator[Slurm]:
     """A Slurm with the epilogue that we give out, which finds this checkout and the engine of the tests."""
     text = (ROOT / "deploy" / "slurm" / "epilog").read_text()
-    settings = f'PROCTOR="{RUNNER}"; DOCKER_HOST="{live.docker_host}"; export HOME=/root\n'
+    settings = f'PROCTOR="{RUNNER}"; DOCKER_HOST="{live.docker_host}"; export HOME=/root\nexec >>"$(dirname "$0")/epilog.log" 2>&1\n'
     with slurm(text.replace("export DOCKER_HOST", f"{settings}export DOCKER_HOST", 1)) as found:
         yield found
 
@@ -100,7 +100,8 @@ def test_what_scancel_leaves_is_removed_by_the_epilogue(
         before = softwares(engine)
         batch.ask("scancel", job)
         batch.ended(job)
-        batch.until(lambda: not before & softwares(engine))
+        assert not before & softwares(engine), "a job has ended when its epilogue has"
+        assert "removed what killed workers left" in (batch.folder / "epilog.log").read_text()
     finally:
         evaluating.send_signal(signal.SIGINT)
         evaluating.wait(90)

@@ -12,9 +12,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from tests.worlds.debian import program
 
@@ -75,7 +77,7 @@ class Slurm:
         with (self.folder / f"{name}.log").open("wb") as log:
             env = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
             process = subprocess.Popen(
-                [program(name, "slurm-wlm"), *options], env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                ["setpriv", "--pdeathsig=KILL", program(name, "slurm-wlm"), *options], env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )  # fmt: skip
         self.daemons.append(process)
 
@@ -84,7 +86,7 @@ class Slurm:
         self.until(lambda: "idle" in self.ask("sinfo", "-h", "-o", "%t"), 60)
 
     def close(self) -> None:
-        """End the daemons and what they began, and remove all of it."""
+        """End the daemons and what they began, also what is left of a job that still runs, and remove all of it."""
         for process in reversed(self.daemons):
             process.send_signal(signal.SIGTERM)
         for process in self.daemons:
@@ -93,6 +95,13 @@ class Slurm:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        own = f"SLURM_CONF={self.folder / 'slurm.conf'}\0".encode()
+        for left in (
+            psutil.process_iter()
+        ):  # daemons of jobs outlive those of Slurm; they write over what psutil reads
+            with suppress(psutil.Error, OSError):
+                if own in Path(f"/proc/{left.pid}/environ").read_bytes():
+                    left.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def until(self, holds: Callable[[], object], seconds: float = 120) -> None:

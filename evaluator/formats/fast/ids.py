@@ -1,6 +1,6 @@
 """The ids of a large corpus as sorted 64-bit hashes in a file that is mapped into memory: 12 bytes or so for each id.
 
-The file holds, behind its head: where in the hashes those begin that have the same first ``_BITS`` bits, so that an id is looked up
+The file holds, behind its head: where in the hashes those begin that have the same first ``BITS`` bits, so that an id is looked up
 among one or two; and the hashes. It is made once for each corpus, and found again by the SHA-256 of that: in the
 folder ``EVALUATOR_CACHE``, else ``~/.cache/proctor/ids``; where neither can be written it is held in memory for one call.
 
@@ -26,11 +26,8 @@ from evaluator.formats.files import BOM
 from evaluator.formats.trec_lines import CONTROLS
 
 _MAGIC = b"proctor ids 1\n\0\0"
-_BITS = 23
+BITS = 23
 _HEAD = len(_MAGIC) + WIDEST  # the multipliers: a word for each of a field
-_TABLE = 4 * (
-    (1 << _BITS) + 2
-)  # bytes: a place for each beginning, the end, and nothing, so that hashes are aligned
 _BATCH = 100_000
 _PIECE = 4 << 20
 
@@ -40,8 +37,8 @@ class IdIndex:
 
     def __init__(self, data: Array, everyone: Callable[[], Iterator[bytes]]) -> None:
         self._odd = np.array(data[len(_MAGIC) : _HEAD]).view(np.uint64)
-        self._table = data[_HEAD : _HEAD + 4 * ((1 << _BITS) + 1)].view(np.uint32)
-        self._hashes = data[_HEAD + _TABLE :].view(np.uint64)
+        self._table = data[_HEAD : _HEAD + 4 * ((1 << BITS) + 1)].view(np.uint32)
+        self._hashes = data[_HEAD + _table_bytes() :].view(np.uint64)
         self._everyone = everyone
 
     def __len__(self) -> int:
@@ -66,7 +63,7 @@ class IdIndex:
         """For every row whether its hash is there."""
         with np.errstate(over="ignore"):
             wanted = hashed(words, self._odd)
-        first = (wanted >> np.uint64(64 - _BITS)).astype(np.int64)
+        first = (wanted >> np.uint64(64 - BITS)).astype(np.int64)
         at, end = self._table[first].astype(np.int64), self._table[first + 1]
         found = np.zeros(len(wanted), dtype=bool)
         left = np.flatnonzero(at < end)
@@ -77,6 +74,11 @@ class IdIndex:
             at[left] += 1
             left = left[at[left] < end[left]]
         return found
+
+
+def _table_bytes() -> int:
+    """The size of the table: a place for each beginning, the end, and nothing, so that the hashes are aligned."""
+    return 4 * ((1 << BITS) + 2)
 
 
 def open_index(path: Path, batches: Iterator[Array], ids: Callable[[], Iterator[bytes]]) -> IdIndex | None:
@@ -141,11 +143,11 @@ def _mapped(path: Path) -> Array | None:
         data: Array = np.memmap(path, dtype=np.uint8, mode="r")
     except (OSError, ValueError):
         return None
-    whole = len(data) >= _HEAD + _TABLE and bytes(data[: len(_MAGIC)]) == _MAGIC
+    whole = len(data) >= _HEAD + _table_bytes() and bytes(data[: len(_MAGIC)]) == _MAGIC
     if not whole:
         return None
-    count = int(data[_HEAD : _HEAD + 4 * ((1 << _BITS) + 1)].view(np.uint32)[-1])
-    return data if len(data) == _HEAD + _TABLE + 8 * count else None
+    count = int(data[_HEAD : _HEAD + 4 * ((1 << BITS) + 1)].view(np.uint32)[-1])
+    return data if len(data) == _HEAD + _table_bytes() + 8 * count else None
 
 
 def _made(batches: Iterator[Array]) -> Array:
@@ -156,7 +158,7 @@ def _made(batches: Iterator[Array]) -> Array:
     if not 0 < len(hashes) < 1 << 32:
         raise Unusual
     hashes.sort()
-    firsts = np.arange((1 << _BITS) + 1, dtype=np.uint64)[:-1] << np.uint64(64 - _BITS)
+    firsts = np.arange((1 << BITS) + 1, dtype=np.uint64)[:-1] << np.uint64(64 - BITS)
     table = np.append(np.searchsorted(hashes, firsts), [len(hashes), 0]).astype(np.uint32)
     head = np.frombuffer(_MAGIC + odd.tobytes(), dtype=np.uint8)
     return np.concatenate([head, table.view(np.uint8), hashes.view(np.uint8)])

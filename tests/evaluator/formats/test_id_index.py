@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,21 @@ from hypothesis import strategies as st
 
 from evaluator.errors import EvaluatorError
 from evaluator.formats import corpus
+from evaluator.formats.fast import ids
 from evaluator.formats.fast.ids import IdIndex
 from evaluator.formats.ranked import KnownDocuments, Rules
 from tests.worlds.run_files import outcome
 
 IDS = [b"d%d" % i for i in range(30)] + ["dé".encode(), b"x" * 128, b"a-longer-id-[of]-31-characters.", b"0"]
 OTHERS = [b"d30", b"d", b"", b"d1\0", b"x" * 129, b"\xff", b"d1\x0b"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_bits() -> Iterator[None]:
+    """So that many hashes begin alike."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ids, "BITS", 2)
+        yield
 
 
 def indexed(path: Path, content: bytes, folder: Path, *, index: bool = True) -> KnownDocuments:

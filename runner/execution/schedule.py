@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from runner.engines.base import EngineInfo
-from runner.execution.executors.base import HERE, Host
+from runner.execution.executors.base import Host
 from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned, Step
 from runner.execution.workspace import Workspace
@@ -152,8 +152,8 @@ class Schedule:
 
 
 def _may(host: Host, planned: Planned, hosts: Sequence[Host]) -> bool:
-    """Whether a host is tried: not where it failed to do that run or has no room for its data, unless all the others are so, too."""
-    return not _failed(host, planned) or all(_failed(one, planned) for one in hosts if one.name != HERE)
+    """Whether a host is tried: not where it failed to do that run or has no room for its data, unless all that are for the same are so."""
+    return not _failed(host, planned) or all(_failed(one, planned) for one in hosts if one.role == host.role)
 
 
 def _failed(host: Host, planned: Planned) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from runner.execution.cluster.taking import take_in_evaluation
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
 from runner.execution.evaluation import RunFiles
 from runner.execution.evaluator import Evaluator
+from runner.execution.executors.base import Host
 from runner.execution.machine import Machine
 from runner.execution.plan import Selection, plan
 from runner.execution.pool import Control
+from runner.execution.schedule import Schedule, lane_of
 from runner.model.errors import PlatformError
 from runner.records.archive import Evaluation
 from runner.records.files import walk
@@ -151,6 +154,16 @@ def test_evaluations_are_stopped_with_everything_and_made_at_the_next_start(
     judges.go()
     carried_out(world, judges)
     assert scored_once(world, runs) <= {"j1", "j2"}
+
+
+def test_a_run_that_failed_at_every_host_that_executes_is_tried_there_again(world: World) -> None:
+    """Hosts that evaluate are no others for it."""
+    run, desk = world.hand_in("team0"), world.desk()
+    todo = plan(desk, Selection()).work
+    failed = Host("h", 1e12, 8, 2, role="software", avoid={run})
+    hosts = [failed, Host("j", 1e12, 8, 2, role="evaluations")]
+    found = Schedule(todo, partial(lane_of, desk)).next(hosts, takes=lambda host, _: host is failed)
+    assert found is not None and found[1] is failed
 
 
 class Delivered:

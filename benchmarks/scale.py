@@ -66,8 +66,8 @@ def host(
     name: str, slots: int, mean: float, address: str, artefacts: str, folder: Path, certificates: Path
 ) -> None:
     """Be one of the hosts, until it is ended."""
-    from runner.execution.cluster.artefacts import Artefacts
-    from runner.execution.cluster.cache import Cache
+    from runner.execution.cluster.storage.artefacts import Artefacts
+    from runner.execution.cluster.storage.cache import Cache
     from runner.execution.cluster.host import Station
     from runner.execution.cluster.members import work
 

@@ -332,7 +332,8 @@ class Remote:
 
     @_with(*frames.COMPARISON)
     def comparison(self, task: str, runs: Sequence[str]) -> pd.DataFrame:
-        """As :meth:`Home.comparison`, of runs by their whole ids; a server has the sign test, and no intervals of differences.
+        """As :meth:`Home.comparison`, of runs by their whole ids; a server tests by resamples where both runs have
+        the same, with an interval, else by signs.
 
         Raises RunnerError: E101 for runs that cannot be compared, E102 for an unknown task or run.
         """

@@ -47,7 +47,7 @@ def planned(
         expected = coordinator.forecast(todo, request.jobs)
         if expected is not None:
             tell(f"  {takes(expected)}")
-            if coordinator.config.cluster is not None:
+            if coordinator.config.cluster or coordinator.config.evaluation_cluster:
                 tell("  on this machine alone: hosts of the cluster (runner cluster show) not counted")
         if verbose and not as_json:
             _list(todo)

@@ -44,7 +44,9 @@ def world(tmp_path: Path) -> Iterator[Cluster]:
 def batch(live: Project) -> Iterator[Slurm]:
     """A Slurm with the epilogue that we give out, which finds this checkout and the engine of the tests."""
     text = (ROOT / "deploy" / "slurm" / "epilog").read_text()
-    settings = f'PROCTOR="{RUNNER}"; DOCKER_HOST="{live.docker_host}"; export HOME=/root\nexec >>"$(dirname "$0")/epilog.log" 2>&1\n'
+    settings = (
+        f'PROCTOR="{RUNNER}"; DOCKER_HOST="{live.docker_host}"\nexec >>"$(dirname "$0")/epilog.log" 2>&1\n'
+    )
     with slurm(text.replace("export DOCKER_HOST", f"{settings}export DOCKER_HOST", 1)) as found:
         yield found
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from runner.engines.fake import FakeEngine, Mounts
-from runner.execution.cluster.artefacts import Artefacts
-from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.host import SCRATCH, Station
 from runner.execution.cluster.members import work
 from runner.execution.cluster.order import Role
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.cache import Cache
 from runner.model.clock import SystemClock
 from runner.model.errors import PlatformError
 from tests.runner.execution.test_pool import EVALUATOR, evaluator

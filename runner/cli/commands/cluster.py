@@ -15,10 +15,10 @@ from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.execution.cluster.host import Station
-    from runner.execution.cluster.stores import Stores
+    from runner.execution.cluster.storage.stores import Stores
 
 cluster = group(
-    "cluster", "Hosts on which software is executed: their certificates, and what brings them together."
+    "cluster", "Hosts that execute software, or evaluate: their certificates, and what brings them together."
 )
 GIB = 1 << 30
 CertificatesOption = Annotated[
@@ -49,9 +49,7 @@ def worker(
     state: Annotated[
         Path, typer.Option("--state", help="A folder of its own, for what it keeps.", show_default=False)
     ] = Path("/var/lib/proctor-worker"),
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="At most so many softwares at once.")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="At most so many at once.")] = None,
     keep: Annotated[
         int, typer.Option("--keep", min=1, help="GiB of data and images kept for the next runs.")
     ] = 50,
@@ -79,7 +77,7 @@ def worker(
     """Work on this machine for a coordinator elsewhere, until it is ended: what runs then is done first."""
     from runner.execution.cluster.line import check_address, check_installed
     from runner.execution.cluster.members import work
-    from runner.execution.cluster.stores import Stores, store_at
+    from runner.execution.cluster.storage.stores import Stores, store_at
 
     check_installed()
     check_address(scheduler, certificates)
@@ -96,8 +94,8 @@ def worker(
 
 def _station(name: str, stores: Stores, state: Path, keep: int) -> Station:
     """This machine as a host. Raises E301, E302, E304 and E305 where its engine cannot run software as it has to be run."""
-    from runner.execution.cluster.cache import Cache
     from runner.execution.cluster.host import Station
+    from runner.execution.cluster.storage.cache import Cache
     from runner.model.config import Config
     from runner.model.errors import disk_error
     from runner.provision.engine import open_engine

@@ -112,8 +112,9 @@ def _means(client: Client, terms: Mapping[str, Any], task: str, accept: str) -> 
 
 
 def _show(terms: Mapping[str, Any]) -> None:
+    """Also for who wants to hear nothing: they are asked about it."""
     for line in str(terms["text"]).splitlines():
-        output.say(output.printable(line))
+        typer.echo(output.printable(line), err=True)
 
 
 def _not_open(found: Mapping[str, Any], task: str, dataset: str, shut: list[str], name: str) -> RunnerError:

@@ -20,9 +20,9 @@ from runner.execution.attempt import (
     perform,
     refuse_what_cannot_work,
 )
-from runner.execution.cluster.artefacts import Artefacts
-from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.order import EvaluationOrder, Order, OrderedImage, Tree
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.cache import Cache
 from runner.execution.evaluation import RunFiles
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 from runner.engines.base import Engine
-from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.order import OrderedImage, Role
-from runner.execution.cluster.stores import Stores
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.stores import Stores
 from runner.execution.executors.base import Host
 from runner.execution.plan import Planned
 from runner.model.container import ImageRef
@@ -27,7 +27,7 @@ from schemas.files import scratch_folder
 class Prepared:
     """A step that can be ordered: its ``name``, the folder that was begun for what comes of it, and its order, which lies in ``store`` with
     everything that it needs (``needs``, by digests). It takes ``seconds`` at most. ``take`` takes in what was delivered under a name, by
-    a host (empty: as the delivery says), as :mod:`runner.execution.cluster.taking` does.
+    a host (empty: as the delivery says), as :mod:`runner.execution.cluster.storage.taking` does.
     """
 
     name: str

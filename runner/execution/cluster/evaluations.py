@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import schemas
 from runner.execution.attempt import ordered_evaluation
-from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.order import Bringing, EvaluationOrder, OrderedImage, Role, Tree
 from runner.execution.cluster.software import LATE
-from runner.execution.cluster.stores import Stores
-from runner.execution.cluster.taking import take_in_evaluation
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.stores import Stores
+from runner.execution.cluster.storage.taking import take_in_evaluation
 from runner.execution.evaluation import RunFiles, files_for_evaluator, most_handed
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host

@@ -18,12 +18,12 @@ import schemas
 from runner.engines.base import Engine
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.attempt import Stop
-from runner.execution.cluster.artefacts import Artefacts, Mismatch, patiently
 from runner.execution.cluster.duties import Duty, Prepared
 from runner.execution.cluster.joining import Wanted, host_of, named, unfit
 from runner.execution.cluster.keys import key_for
 from runner.execution.cluster.line import Line
-from runner.execution.cluster.sweeping import sweep
+from runner.execution.cluster.storage.artefacts import Artefacts, Mismatch, patiently
+from runner.execution.cluster.storage.sweeping import sweep
 from runner.execution.executors.base import Host, Lost, Result
 from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned

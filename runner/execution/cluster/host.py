@@ -21,12 +21,12 @@ import schemas
 from runner.engines.base import Engine
 from runner.engines.lending import Rooms
 from runner.engines.sandbox import sandbox_digest
-from runner.execution.cluster.artefacts import Artefacts, patiently
-from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.carrying import SCRATCH, Hands, Unavailable
 from runner.execution.cluster.clocks import CoordinatorsTime
 from runner.execution.cluster.order import Role, load
-from runner.execution.cluster.stores import Stores
+from runner.execution.cluster.storage.artefacts import Artefacts, patiently
+from runner.execution.cluster.storage.cache import Cache
+from runner.execution.cluster.storage.stores import Stores
 from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.records.contents import Content
 from runner.records.files import walk

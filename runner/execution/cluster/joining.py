@@ -10,7 +10,7 @@ from typing import Any
 import schemas
 from runner.execution.cluster.host import PROTOCOL
 from runner.execution.cluster.order import Role
-from runner.execution.cluster.stores import Stores
+from runner.execution.cluster.storage.stores import Stores
 from runner.execution.executors.base import Host
 
 

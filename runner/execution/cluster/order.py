@@ -1,7 +1,7 @@
 """What a host is asked to do: one job or one evaluation, with the digests of everything that it needs and nothing else.
 
 Orders are pickled: they go from the coordinator to its hosts, which do what it says anyway. Nothing comes back so
-(:mod:`runner.execution.cluster.taking`).
+(:mod:`runner.execution.cluster.storage.taking`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from runner.engines.base import Fill, Mount, Volume
-from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.evaluation import shown
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import Job

@@ -13,7 +13,7 @@ from runner.execution.cluster.executor import ClusterExecutor
 from runner.execution.cluster.line import Line, check_address, check_installed
 from runner.execution.cluster.order import Role
 from runner.execution.cluster.software import Software, software_travels
-from runner.execution.cluster.stores import Stores, store_at
+from runner.execution.cluster.storage.stores import Stores, store_at
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace

@@ -6,8 +6,8 @@ from runner.execution.attempt import first_cases
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.order import Bringing, Order, OrderedImage, Role
-from runner.execution.cluster.stores import Stores
-from runner.execution.cluster.taking import take_in
+from runner.execution.cluster.storage.stores import Stores
+from runner.execution.cluster.storage.taking import take_in
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.lock import asked_workflow

@@ -184,7 +184,7 @@ COMPARISON = (
     Column("effect", FLOAT, "The mean difference as a multiple of the differences' standard deviation."),
     Column("p", FLOAT, "Two-sided p, uncorrected; missing without a test."),
     Column("p_corrected", FLOAT, "The same with Holm's correction over all pairs of the measure."),
-    Column("test", TEXT, "The test: by randomisation or resamples, from a server the sign test."),
+    Column("test", TEXT, "The test: by randomisation or resamples; from a server by resamples or signs."),
 )
 
 

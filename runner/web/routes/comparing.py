@@ -87,7 +87,7 @@ class Comparing(Routes):
         )
 
     async def comparison(self, call: Call) -> Response:
-        """Two to eight runs of a task, topic by topic: their figures, all pairs with a sign test and Holm's correction, the documents that two share."""
+        """Two to eight runs of a task, topic by topic: their figures, all pairs with a test (by resamples where both have the same, else the sign test) and Holm's correction, the documents that two share."""
         from starlette.concurrency import run_in_threadpool
 
         task = self.object(call, f"tasks/{call.at('task')}", "task")

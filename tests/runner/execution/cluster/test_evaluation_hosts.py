@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runner.execution.cluster.storage.test_taking_in import Change
 
 import schemas
 from runner.execution.attempt import NotStoppable, assess, ended_evaluation, execute, ordered_evaluation
-from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.taking import take_in_evaluation
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.taking import take_in_evaluation
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
 from runner.execution.evaluation import RunFiles
 from runner.execution.evaluator import Evaluator
@@ -30,7 +31,6 @@ from runner.execution.schedule import Schedule, lane_of
 from runner.model.errors import PlatformError
 from runner.records.archive import Evaluation
 from runner.records.files import walk
-from tests.runner.execution.cluster.test_taking_in import Change
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.cluster import Cluster, cluster

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from runner.execution.attempt import perform
-from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.executor import ClusterExecutor
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.line import Line
 from runner.execution.cluster.software import Software
-from runner.execution.cluster.stores import Stores
-from runner.execution.cluster.sweeping import OLD, sweep
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.stores import Stores
+from runner.execution.cluster.storage.sweeping import OLD, sweep
 from runner.execution.executors.base import Host, Lost
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned, Selection, plan

@@ -21,8 +21,6 @@ import pytest
 
 from runner.engines.fake import FAKE, FakeEngine
 from runner.execution.attempt import perform
-from runner.execution.cluster.artefacts import Artefacts
-from runner.execution.cluster.cache import Cache
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.executor import ClusterExecutor
 from runner.execution.cluster.host import Station
@@ -30,7 +28,9 @@ from runner.execution.cluster.joining import Wanted, unfit
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.line import Line, check_address
 from runner.execution.cluster.software import Software
-from runner.execution.cluster.stores import Stores
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.cache import Cache
+from runner.execution.cluster.storage.stores import Stores
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.machine import Machine

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.keys import home_of, key_for, key_of
+from runner.execution.cluster.storage.artefacts import Artefacts
 from tests.runner.execution.cluster.test_evaluation_hosts import carried_out as with_judges
 from tests.runner.execution.cluster.test_hosts import SPY, carried_out, ended_once
 from tests.runner.execution.test_pool import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.records.archive import RunArchive
 
 OLD = timedelta(days=7)  # after which nobody comes back for what was delivered, or half of it

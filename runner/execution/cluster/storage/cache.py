@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.model.errors import disk_error
 from runner.records.contents import Content
 from runner.records.files import file_sha256

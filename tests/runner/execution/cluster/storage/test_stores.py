@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from runner.execution.cluster.artefacts import Artefacts
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.places import places
-from runner.execution.cluster.stores import store_at
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.stores import store_at
 from runner.model.errors import RunnerError
 from tests.worlds.mini import Project
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.execution.cluster.artefacts import Artefacts
+from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.model.config import without_secrets
 from runner.model.errors import RunnerError
 from runner.model.task import Visibility

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.execution.cluster.artefacts import Artefacts, Mismatch
+from runner.execution.cluster.storage.artefacts import Artefacts, Mismatch
 from runner.execution.contract import MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluation import RESULTS
 from runner.execution.job import Job

@@ -15,9 +15,9 @@ import pytest
 import schemas
 from runner.engines.fake import FakeEngine
 from runner.execution.attempt import perform
-from runner.execution.cluster.artefacts import Artefacts
-from runner.execution.cluster.cache import Cache
-from runner.execution.cluster.taking import take_in
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.cache import Cache
+from runner.execution.cluster.storage.taking import take_in
 from runner.execution.job import Job
 from runner.execution.plan import Selection, plan
 from runner.model.errors import PlatformError

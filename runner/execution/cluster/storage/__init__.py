@@ -1,0 +1,1 @@
+"""What lies in artefact stores, and how it gets there and back."""

@@ -65,7 +65,7 @@ def _even(text: bytes, buffer: Array, size: int, n: int) -> Fields | None:
     ends = np.ascontiguousarray(separators[1:].reshape(n, 6).T)  # a row for every column of the file
     blank = text[ends[0, 0] : ends[0, 0] + 1]
     tag = text[ends[4, 0] + 1 : ends[5, 0]]
-    if blank not in (b" ", b"\t") or not tag:
+    if blank not in (b" ", b"\t") or not 0 < len(tag) <= _SHORT:  # before it is looked for: padding is short
         return None
     if not all_are(text, ends[0], blank + b"Q0" + blank) or not all_are(text, ends[4], blank + tag + b"\n"):
         return None

@@ -14,6 +14,7 @@ import numpy as np
 from evaluator.formats.blocks import BOM, MAX_LINE, MAX_TOPIC, Lines
 from evaluator.formats.fast.unusual import Unusual
 from evaluator.formats.fast.words import FRONT, Array, first_fields, gather, hashed, padded
+from evaluator.formats.trec_lines import CONTROLS
 
 PIECE = 2 << 20  # bytes that are looked at together, or given on together
 _LONGEST = 64  # bytes of a topic
@@ -63,6 +64,8 @@ def _topics(data: bytes, known: frozenset[bytes] | None) -> tuple[Array, Array]:
 
 def _piece(lines: bytes, numbers: dict[bytes, int]) -> tuple[Array, Array]:
     """Where lines begin when they are padded, and the numbers of their topics; new topics get new ``numbers``."""
+    if len(lines) != len(lines.translate(None, CONTROLS)):
+        raise Unusual  # something that parts fields here, but is no blank for Python
     text = padded(lines)
     starts, lengths = first_fields(text)
     longest = int(lengths.max())

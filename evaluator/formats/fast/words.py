@@ -16,6 +16,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting its threads costs
 
 import numpy as np
 
+from evaluator.formats.fast.unusual import Unusual
+
 Array = np.ndarray[Any, Any]
 
 # Words may begin before a text and end behind it. What stands before it ends in a newline, as each of its own lines does.
@@ -37,10 +39,16 @@ def padded(text: bytes) -> bytes:
 
 
 def pieces(text: bytes, starts: Array, width: int) -> Array:
-    """The ``width`` bytes (a multiple of 8) from each of ``starts`` on, as rows of words."""
+    """The ``width`` bytes (a multiple of 8) from each of ``starts`` on, as rows of words.
+
+    Raises :class:`Unusual` where they end behind the text: its reader relied on what another line says.
+    """
     # The window shows the same bytes once for every place at which a piece can start.
     window: Array = np.ndarray((len(text) - width + 1,), dtype=f"V{width}", buffer=text, strides=(1,))
-    words: Array = window[starts].view(np.uint64).reshape(len(starts), width // 8)
+    try:
+        words: Array = window[starts].view(np.uint64).reshape(len(starts), width // 8)
+    except IndexError:
+        raise Unusual from None
     return words
 
 
@@ -61,7 +69,7 @@ def gather(text: bytes, starts: Array, lengths: Array, longest: int) -> Array:
 
 def words_of(fields: list[bytes]) -> Array:
     """The same words for fields held as Python objects."""
-    width = -(-max(map(len, fields)) // 8) * 8
+    width = max(8, -(-max(map(len, fields)) // 8) * 8)
     return np.array(fields, dtype=f"S{width}").view(np.uint64).reshape(len(fields), width // 8)
 
 

@@ -82,6 +82,8 @@ ODDITIES = [
     b"1 Q0 " + b"x" * 129 + b" 1 3 tag\n",
     b"t" * 65 + b" Q0 d1 1 3 tag\n",
     b"1 Q0 " + b"x" * 1001 + b" 1 3 tag\n",
+    b"1 Q0 d1 1 3 " + b"t" * 200 + b"\n",
+    b"1\x01 Q0 d1 1 3 tag\n",
 ]
 
 
@@ -172,6 +174,22 @@ def test_numpy_way_is_taken_for_clean_files(tmp_path: Path, monkeypatch: pytest.
     data = b"".join(b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for t in range(5) for d in range(50))
     for chunk in (100, 5000, None):
         outcome(tmp_path / "run.txt", data, Rules(judged=JUDGED), fast=True, chunk=chunk)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"1 Q0 d1 1 3 " + b"t" * 200 + b"\n1 Q0 d2 2 2 t\n",
+        b"1 Q0 d1 1 3 " + b"t" * 60_000 + b"\n1 Q0 d2 2 2 t\n",
+        b"1 Q0 d1 1 3 tag\n22 Q0 d1 1 3 tag\n1\x01 Q0 d2 2 2 tag\n1 Q0 d3 3 1 tag\n",
+        b"1 Q0 d1 1 3 tag\n22 Q0 d1 1 3 tag\n1\x0b Q0 d2 2 2 tag\n1 Q0 d3 3 1 tag\n",
+    ],
+    ids=["long-tag", "very-long-tag", "control-in-topic", "blank-in-topic"],
+)
+def test_hostile_lines_say_the_same_in_all_ways(data: bytes, tmp_path: Path) -> None:
+    rules = Rules(judged=JUDGED, first=3)
+    python = outcome(tmp_path / "run.txt", data, rules, fast=False)
+    assert outcome(tmp_path / "run.txt", data, rules, fast=True) == python
 
 
 @pytest.mark.parametrize("rows", ["shuffled", "turned", "interleaved"])

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from runner.engines.fake import FakeEngine, Mounts
+from runner.engines.fake import FakeEngine, Mounts, identity
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.host import SCRATCH, Station
 from runner.execution.cluster.members import work
@@ -26,7 +26,8 @@ from runner.execution.cluster.order import Role
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
 from runner.model.clock import SystemClock
-from runner.model.errors import PlatformError
+from runner.model.container import ImageRef
+from runner.model.errors import PlatformError, RunnerError
 from tests.runner.execution.test_pool import EVALUATOR, evaluator
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +35,7 @@ GO = "go"  # a file in the folder of the world: softwares that wait go on when i
 HOLD = (
     "hold"  # the same, the other way round, for evaluators: they wait while it is there and the other is not
 )
+PRUNED = "pruned"  # the name of a host that has no images but those that it is brought
 KEEP = "keep-{}"  # another: the host of that name delivers nothing while it is there
 
 
@@ -68,6 +70,21 @@ def scripts(folder: Path) -> Mapping[str, object]:
     slow = {f"team{n}/slow": waiting(folder) for n in range(8)}
     slow |= {f"team{n}/sick": good for n in range(2)}
     return {f"team{n}/one": good for n in range(8)} | slow | {EVALUATOR: holding(folder)}
+
+
+class Pruned(FakeEngine):
+    """An engine that never has the evaluator's image unless it is brought: somebody removes images that nothing runs in."""
+
+    def resolve(self, image: str) -> ImageRef:
+        if image == identity(EVALUATOR):
+            raise RunnerError("E204", "the image is missing")
+        return super().resolve(image)
+
+    def load(self, archive: Path, *, max_bytes: int, expect: str | None = None) -> ImageRef:
+        if expect != identity(EVALUATOR):
+            return super().load(archive, max_bytes=max_bytes, expect=expect)
+        assert identity(EVALUATOR) in archive.read_text()
+        return ImageRef(id=expect, names=(EVALUATOR,))
 
 
 class Slow(Artefacts):
@@ -234,7 +251,8 @@ def _host(
     script = dict(scripts(folder.parent))
     if name == "h1":
         script |= {f"team{n}/sick": gone for n in range(2)}  # what starts them fails
-    store, engine = Slow(artefacts), FakeEngine(script)  # type: ignore[arg-type]
+    kind = Pruned if name == PRUNED else FakeEngine
+    store, engine = Slow(artefacts), kind(script)  # type: ignore[arg-type]
     store.held = folder.parent / KEEP.format(name)
     station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2, role=role)
     station.labels = (f"card-of-{name}",)

@@ -94,8 +94,9 @@ class Evaluations:
             return main, records, tuple((name, store.put(path)) for name, path in files.items())
 
     def _image(self, evaluator: Evaluator, host: Host) -> OrderedImage:
-        """Where a host gets the evaluator's image: it has it, as most have ours, or an archive is brought."""
-        if evaluator.image.id in host.holds:
+        """Where a host gets the evaluator's image: it said that it has it, as most have ours, or an archive is brought with each order:
+        what an earlier order brought may not have come, or be gone."""
+        if evaluator.image.id in host.images:
             return OrderedImage(evaluator.image.id)
         return self._archives.ordered(evaluator.image.id, lambda: evaluator.image)
 

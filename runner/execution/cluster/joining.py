@@ -29,12 +29,12 @@ def host_of(address: str, said: Any, wanted: Wanted) -> Host:
     gpus = said["gpus"] if isinstance(said.get("gpus"), int) else 0
     memory, cpus = float(said["memory"]) * 0.9, float(said["cpus"])
     images = said["images"] if isinstance(said.get("images"), list) else []
-    holds = {image for image in images[:100] if isinstance(image, str)}
     hidden = wanted.stores.blinded is None or said.get("blinded") is not None
     said_labels = said["labels"] if isinstance(said.get("labels"), list) else []
     labels = frozenset(one for one in said_labels[:100] if isinstance(one, str))
-    host = Host(address, memory, cpus, max(1, int(steps)), gpus, holds=holds, label=name, labels=labels)
+    host = Host(address, memory, cpus, max(1, int(steps)), gpus, label=name, labels=labels)
     host.role, host.hidden = wanted.role, hidden
+    host.images = frozenset(image for image in images[:100] if isinstance(image, str))
     return host
 
 

@@ -24,10 +24,10 @@ HERE = "this machine"
 class Host:
     """A machine with an engine: what it has left (bytes of memory, processors, steps at once, GPUs), and what it is at now.
 
-    ``holds`` are the digests of images and data that were brought to it already, ``avoid`` the runs that it failed to do, ``no_room`` the
-    digests of what it has no room for; ``label`` is what people call it (``name`` is unique). ``role`` is what hosts of its cluster are for
-    (empty: it is the coordinator's machine), ``hidden`` whether it is given work on hidden data, ``labels`` are words about it that a
-    task may ask for.
+    ``holds`` are the digests of images and data that steps there needed, which it may yet lack, ``images`` those that it said it has when
+    it came, ``avoid`` the runs that it failed to do, ``no_room`` the digests of what it has no room for; ``label`` is what people call it
+    (``name`` is unique). ``role`` is what hosts of its cluster are for (empty: it is the coordinator's machine), ``hidden`` whether it is
+    given work on hidden data, ``labels`` are words about it that a task may ask for.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Host:
     role: str = ""
     hidden: bool = True
     labels: frozenset[str] = frozenset()
+    images: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, info: EngineInfo, jobs: int | None = None, name: str = HERE) -> Host:

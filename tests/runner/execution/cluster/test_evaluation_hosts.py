@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runner.execution.cluster.storage.test_taking_in import Change
 
 import schemas
 from runner.execution.attempt import NotStoppable, assess, ended_evaluation, execute, ordered_evaluation
+from runner.execution.cluster.joining import Wanted, host_of
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
 from runner.execution.evaluation import RunFiles
@@ -31,9 +32,10 @@ from runner.execution.schedule import Schedule, lane_of
 from runner.model.errors import PlatformError
 from runner.records.archive import Evaluation
 from runner.records.files import walk
+from tests.runner.execution.cluster.storage.test_taking_in import Change
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
-from tests.worlds.cluster import Cluster, cluster
+from tests.worlds.cluster import PRUNED, Cluster, cluster
 
 
 @pytest.fixture
@@ -122,6 +124,20 @@ def test_evaluations_that_went_down_with_a_host_are_made_again_elsewhere(
 
     carried_out(world, judges, None, fault)
     assert scored_once(world, runs) == {"j2"}
+
+
+def test_a_host_is_brought_an_evaluator_as_often_as_it_lacks_it(world: World, tmp_path: Path) -> None:
+    """It was ordered one with the image is no word that it has it: that may not have come, or have been removed since."""
+    runs = [world.hand_in(f"team{n}") for n in range(5)]  # more than it takes at once
+    with cluster(tmp_path / "judges", PRUNED, role="evaluations") as judges:
+        carried_out(world, judges)
+    assert scored_once(world, runs) == {PRUNED}
+
+
+def test_an_image_that_a_host_said_it_has_is_not_brought() -> None:
+    said = {"steps": 2, "cpus": 2, "memory": 1e9, "images": ["sha256:ours", 3]}
+    host = host_of("tls://host:1", said, Wanted("evaluations", "", Stores(Artefacts("memory://none"))))
+    assert host.images == {"sha256:ours"} and not host.holds
 
 
 def test_a_host_that_was_cut_off_evaluates_into_nothing(world: World, judges: Cluster) -> None:

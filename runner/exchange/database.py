@@ -6,6 +6,8 @@ database is made, and brought up to date, by a list of changes: the first makes 
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -14,6 +16,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 PATIENCE = 30  # seconds that somebody waits for whoever else writes
+# A server that vanished is noticed within a minute: seconds, and of the last milliseconds.
+_ALIVE: dict[str, Any] = {
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 40_000,
+}
 CONNECTING = 10  # seconds that a server has to answer
 # Files that an address may name for the driver: who closes files to itself leaves these open.
 FILES = ("passfile", "sslrootcert", "sslcert", "sslkey", "sslcrl")
@@ -53,6 +62,7 @@ class _Kind(Protocol):
     def connect(self) -> Any: ...
     def errors(self) -> type[Exception]: ...
     def told(self, error: Exception) -> DatabaseError: ...
+    def check(self, connection: Any) -> None: ...
     def lost(self, connection: Any) -> bool: ...
     def run(self, connection: Any, text: str, values: Sequence[object]) -> Rows: ...
     def version(self, database: Database) -> int: ...
@@ -108,7 +118,12 @@ class Database:
     def __enter__(self) -> Database:
         """Begin a transaction, or be a part of the one that was begun."""
         if not self._depth:
-            self.execute(self._kind.begin)
+            try:
+                self.execute(self._kind.begin)
+                self._kind.check(self._connection)
+            except BaseException:
+                self._undo()  # it may have begun, and wait for its lock
+                raise
         self._depth += 1
         return self
 
@@ -117,15 +132,21 @@ class Database:
         self._depth -= 1
         if self._depth:
             return
-        if kind is None:
-            self._depth = 1  # what is lost now is not done once more by a connection of its own
-            try:
-                self.execute("COMMIT")
-            finally:
-                self._depth = 0
-        else:
-            with suppress(self._kind.errors()):
-                self._connection.execute("ROLLBACK")
+        if kind is not None:
+            self._undo()
+            return
+        self._depth = 1  # what is lost now is not done once more by a connection of its own
+        try:
+            self.execute("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+        finally:
+            self._depth = 0
+
+    def _undo(self) -> None:
+        with suppress(self._kind.errors()):
+            self._connection.execute("ROLLBACK")
 
     def _connected(self) -> Any:
         try:
@@ -146,6 +167,7 @@ class _File:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch(0o600)
+            self._opened = self._path.stat()
         except OSError as error:
             raise DatabaseError(f"{self._path}: {error.strerror}") from error
         connection = sqlite3.connect(
@@ -165,6 +187,11 @@ class _File:
     def told(self, error: Exception) -> DatabaseError:
         none = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
         return DatabaseError(f"{self._path}: {error}", damaged=none)
+
+    def check(self, connection: Any) -> None:
+        """Within a transaction: raise DatabaseError where the file was moved away since it was opened."""
+        if not self._path.exists() or not os.path.samestat(self._path.stat(), self._opened):
+            raise DatabaseError(f"{self._path} is another file now than the one that was opened")
 
     def lost(self, connection: Any) -> bool:
         return False
@@ -187,7 +214,14 @@ class _Server:
     def __init__(self, url: str, name: str) -> None:
         if find_spec("psycopg") is None:
             raise DatabaseError("its driver is not installed: pip install 'proctor-ir[postgres]'")
-        self._url, self._name = "postgresql://" + url.partition("://")[2], name
+        rest = url.partition("://")[2]
+        if (
+            re.split("[/?]", rest, maxsplit=1)[0].count("@") > 1
+        ):  # a part of a password would be taken for a host
+            raise DatabaseError(
+                "the address of the database cannot be read: write each @ of a password as %40"
+            )
+        self._url, self._name = f"postgresql://{rest}", name
 
     def connect(self) -> Any:
         import psycopg
@@ -199,13 +233,18 @@ class _Server:
                 connect_timeout=CONNECTING,
                 application_name="proctor",
                 prepare_threshold=None,
+                **_ALIVE,
             )
         except (
             psycopg.ProgrammingError
         ) as error:  # what it says of an address may hold a part of the password
             raise DatabaseError("the address of the database cannot be read") from error
         try:
-            found.execute(f"SET lock_timeout = '{PATIENCE}s'")
+            # Whoever vanished in the middle of a transaction lets its lock go within a minute.
+            found.execute(
+                f"SET lock_timeout = '{PATIENCE}s'; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; "
+                "SET tcp_keepalives_count = 3"
+            )
             with found.transaction():
                 found.execute("SELECT pg_advisory_xact_lock(hashtextextended('proctor schemas', 0))")
                 query = (
@@ -231,6 +270,9 @@ class _Server:
     def told(self, error: Exception) -> DatabaseError:
         return DatabaseError(" ".join(str(error).split()))
 
+    def check(self, connection: Any) -> None:
+        pass
+
     def lost(self, connection: Any) -> bool:
         return bool(connection.closed)
 
@@ -249,7 +291,7 @@ class _Server:
     def made(self, database: Database, version: int) -> None:
         query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
         for (name,) in database.execute(query):
-            # SQLite has it unasked. It stands last, so that rows may be named by their values alone.
+            # SQLite has it unasked. It stands behind the columns of before: whoever adds a column names the columns in INSERTs.
             database.execute(
                 f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS rowid BIGINT GENERATED ALWAYS AS IDENTITY"
             )
@@ -272,13 +314,42 @@ def files_of(address: str) -> list[Path]:
     return [path for path in (*named, *usual) if path.exists()]
 
 
+def moved(file: Path, database: Database, changes: Sequence[str], *, more: bool = False) -> bool:
+    """Put what a file holds into the database at a server that takes its place, and remove the file; False where there is none.
+
+    Who waits for the file meanwhile finds it gone. ``more``: what the database has already stays as it is, else it must be new.
+
+    Raises:
+        DatabaseError: One of them cannot be used, or the database has rows already.
+    """
+    if not file.exists():
+        return False
+    before = Database(file)
+    try:
+        before.follow(changes)
+        with before:
+            with database:
+                if database.follow(changes) and not more:
+                    raise DatabaseError(
+                        f"{file} is there, and the database that is named holds the same, too"
+                    )
+                copied(before, database)
+            file.unlink()
+    finally:
+        before.close()
+    return True
+
+
 def copied(source: Database, target: Database) -> None:
-    """Put all rows of a database into another of the same changes, which has none; one of the two is a file."""
+    """Put all rows of a database into another of the same changes; one of the two is a file. What the other has already stays."""
     file = next(one for one in (source, target) if one.is_file)
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+    query = (
+        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+    )
     with source, target:
-        for (name,) in file.execute(query):
+        for name, made in file.execute(query):
             columns = ", ".join(row[1] for row in file.execute(f"PRAGMA table_info({name})"))
-            for row in source.execute(f"SELECT {columns} FROM {name} ORDER BY rowid"):  # noqa: S608  (our own tables)
+            order = "" if "WITHOUT ROWID" in made else " ORDER BY rowid"
+            for row in source.execute(f"SELECT {columns} FROM {name}{order}"):  # noqa: S608  (our own tables)
                 marks = ", ".join("?" * len(row))
-                target.execute(f"INSERT INTO {name} ({columns}) VALUES ({marks})", row)  # noqa: S608
+                target.execute(f"INSERT INTO {name} ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING", row)  # noqa: S608

@@ -114,6 +114,12 @@ def display_problem(text: str) -> str:
     return ""
 
 
+def paragraph_problem(text: str) -> str:
+    """Why ``text`` is not plain text of one line or several; empty when it is."""
+    hidden = next((one for one in text if not one.isprintable() and one not in "\t\r\n"), None)
+    return "" if hidden is None else f"holds the character {show(hidden)}, which does not print"
+
+
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"  # RFC 5322, section 3.2.3
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _MAIL = re.compile(

@@ -25,7 +25,7 @@ _TABLES = (
     """
 CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, form TEXT NOT NULL,
                                      ends DOUBLE PRECISION NOT NULL);
-CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, team TEXT, arrival TEXT NOT NULL, sha256 TEXT, size INTEGER,
+CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, team TEXT, arrival TEXT NOT NULL, sha256 TEXT, size BIGINT,
                                      what TEXT NOT NULL, receipt TEXT);
 CREATE TABLE IF NOT EXISTS replaced (token TEXT PRIMARY KEY, request TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS secret (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BYTEA NOT NULL);
@@ -131,10 +131,10 @@ class Sessions:
 
     def noted(self, team: str | None, id: str = "", most: int = 100) -> list[dict[str, Any]]:
         """The requests of a team that were taken, the newest first, at most ``most``; or only the one of that id."""
-        query = """SELECT id, arrival, sha256, size, what, receipt FROM requests WHERE team IS NOT DISTINCT FROM ? AND (? = '' OR id = ?)
+        query = """SELECT id, arrival, sha256, size, what, receipt FROM requests WHERE coalesce(team, '') = ? AND (? = '' OR id = ?)
                    ORDER BY rowid DESC LIMIT ?"""
         with self._lock:
-            rows = self._db.execute(query, (team, id, id, most)).fetchall()
+            rows = self._db.execute(query, (team or "", id, id, most)).fetchall()
         names = ("id", "arrival", "sha256", "size", "what", "receipt")
         found = [dict(zip(names, row, strict=True)) for row in rows]
         return [{**one, "receipt": json.loads(one["receipt"]) if one["receipt"] else None} for one in found]

@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from runner.exchange.access import Role, Token
-from runner.exchange.database import Database, DatabaseError, copied
+from runner.exchange.database import Database, DatabaseError, copied, moved
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error, no_such
@@ -187,7 +187,9 @@ def open_accounts(config: Config, *, clock: Clock | None = None) -> Iterator[Acc
             yield Accounts(database, clock or SystemClock())
     except DatabaseError as error:
         fix = "restore it from a backup, or have its owner give it to you"
-        if config.database_url:
+        if config.database_url and (config.home / FILE).exists():
+            fix = "remove the file, or drop the schema of accounts there: docs/how-to/postgres.md"
+        elif config.database_url:
             fix = "start the server, or correct RUNNER_DATABASE (in proctor.yaml: database); runner doctor tries it"
         raise PlatformError("the accounts cannot be used", why=f"{error}.", fix=fix, code="E306") from error
     except OSError as error:
@@ -197,7 +199,7 @@ def open_accounts(config: Config, *, clock: Clock | None = None) -> Iterator[Acc
 def copy_accounts(config: Config, target: Path) -> bool:
     """Write a copy of the accounts, as they stand between two changes, to a file of SQLite for its owner alone; False where there are
     none. Raises E306."""
-    if not (config.home / (ELSEWHERE if config.database_url else FILE)).exists():
+    if not any((config.home / name).exists() for name in (FILE, ELSEWHERE)):
         return False
     with open_accounts(config) as accounts, closing(Database(target)) as copy:
         copy.follow(_TABLES)
@@ -219,22 +221,19 @@ def _opened(config: Config) -> Database:
         return _current(Database(file))
     database = Database(config.database_url, "accounts")
     try:
-        with database:
-            new = database.follow(_TABLES) == 0
-            if file.exists():
-                if not new:
-                    why = f"{file} is there, and the database that RUNNER_DATABASE names has accounts, too."
-                    fix = "remove the file, or drop the schema of accounts there: docs/how-to/postgres.md"
-                    raise PlatformError("accounts stand in two places", why=why, fix=fix, code="E306")
-                with closing(_current(Database(file))) as before:
-                    copied(before, database)
+        if not moved(file, database, _TABLES):
+            with database:
+                new = database.follow(_TABLES) == 0
+                if new and elsewhere.exists():
+                    why = f"The database that RUNNER_DATABASE names has none, and {elsewhere} says that they were in one."
+                    fix = "name that one; or remove that file to begin with no accounts"
+                    raise PlatformError("the accounts are not there", why=why, fix=fix, code="E306")
+        elsewhere.parent.mkdir(parents=True, exist_ok=True)
+        elsewhere.touch(0o600)
+        return _current(database)
     except BaseException:
         database.close()
         raise
-    elsewhere.parent.mkdir(parents=True, exist_ok=True)
-    elsewhere.touch(0o600)
-    file.unlink(missing_ok=True)
-    return _current(database)
 
 
 def _current(database: Database) -> Database:

@@ -13,7 +13,7 @@ from runner.exchange.access import Token
 from runner.exchange.inbox import ID, Refused, Request, answered
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
-from runner.model.names import check_name, contact_problem, display_problem
+from runner.model.names import check_name, contact_problem, display_problem, paragraph_problem
 from runner.web.door import FORM, Door
 from runner.web.limits import NOBODY, REGISTERING, NoRoom, Room
 from runner.web.pages import page
@@ -237,6 +237,8 @@ def _unfit(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "team", f"cannot be called so: that is no name for a team; {error.fix}"
     if contact := said.get("contact"):
         yield from ((("contact", problem),) if (problem := contact_problem(contact)) else ())
+    if problem := paragraph_problem(said.get("purpose") or ""):
+        yield "purpose", problem
     for key, texts in (("affiliation", [said.get("affiliation", "")]), ("members", said["members"])):
         problems = (display_problem(one) for one in texts if one)
         yield from ((key, problem) for problem in dict.fromkeys(problems) if problem)

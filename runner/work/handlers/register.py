@@ -9,7 +9,7 @@ import schemas
 from runner.model.calendar import Registering, calendar
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
-from runner.model.names import check_name, contact_problem
+from runner.model.names import check_name, contact_problem, paragraph_problem
 from runner.tasks.files import terms_of
 from runner.views.text import plural
 from runner.work.handlers.wish import Wish
@@ -77,6 +77,8 @@ def _asked(wish: Wish) -> tuple[Registration, Registering]:
             "E201", f"the contact {problem}", fix="write a mail address at which somebody answers"
         )
     check_said(told["contact"], told["affiliation"], members)
+    if problem := paragraph_problem(told["purpose"]):
+        raise RunnerError("E201", f"the purpose {problem}", fix="write plain text")
     account, token = wish.account.id, wish.token
     asked = Registration(
         account,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from contextlib import closing
 from datetime import datetime, timedelta
 
-from runner.exchange.database import Database
+from runner.exchange.database import Database, moved
 from runner.model.clock import stamp
 from runner.model.config import Config
 from runner.work.notices.due import ADMITTED, Notice
@@ -34,7 +34,8 @@ class Outbox:
 
     def __init__(self, config: Config) -> None:
         self._db = Database(config.database_url or config.home / FILE, "notices")
-        self._db.follow(_TABLES)
+        if not config.database_url or not moved(config.home / FILE, self._db, _TABLES, more=True):
+            self._db.follow(_TABLES)
         with self._db:  # whoever was at it was killed
             self._db.execute("UPDATE notices SET state = 'unknown' WHERE state = 'trying'")
 

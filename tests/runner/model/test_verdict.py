@@ -48,7 +48,7 @@ def test_what_nobody_measured_is_said_where_it_matters() -> None:
 
 def test_locks_from_before_there_was_such_a_limit_stay_what_they_were() -> None:
     assert "cpu_time" not in as_record(Limits()) and as_record(LIMITS)["cpu_time"] == 10.0
-    assert as_record(LIMITS) | {"pinned": False} == asdict(LIMITS)
+    assert as_record(LIMITS) | {"pinned": False, "labels": ()} == asdict(LIMITS)
     assert as_record(replace(LIMITS, pinned=True))["pinned"] is True
     assert parse_limits({"cpu_time": "10min"}).cpu_time == 600.0
 

@@ -283,6 +283,7 @@ def test_what_is_missing_or_hostile_is_told_and_only_words(site: Site) -> None:
         ({"team": evil}, "no name for a team"),
         ({"team": "../../x"}, "no name for a team"),
         ({"contact": "a\x1b[31m@b"}, "does not print"),
+        ({"purpose": "research\r\nand\0more"}, "does not print"),
         ({"members": f"{evil}\n" + "x" * 101}, "Too long: members"),
         ({"members": "\n".join(f"m{n}" for n in range(51))}, "At most 50"),
     ):

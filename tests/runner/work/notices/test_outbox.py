@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from runner.model.config import Config
 from runner.work.notices.due import Notice
 from runner.work.notices.outbox import PAUSES, Outbox
 from tests.worlds import records
+from tests.worlds.postgres import Server
 
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
 
@@ -79,4 +81,22 @@ def test_what_fails_is_tried_again_later_and_then_given_up(config: Config) -> No
         assert box.next(now) is None, "not at once"
         now += PAUSES[tries - 1]
     assert tries == len(PAUSES) + 1 and box.next(now + 100 * PAUSES[-1]) is None
+    box.close()
+
+
+def test_what_was_told_moves_to_the_server_that_is_named(tmp_path: Path, postgres: Server) -> None:
+    here = Config(root=tmp_path, home=tmp_path, truths=None)
+    box = Outbox(here)
+    box.add("hook:a", [], NOW)
+    box.add("hook:a", [notice(1)], NOW)
+    assert waiting(box) == ["done:1"]
+    box.add("hook:a", [notice(2)], NOW)
+    box.close()
+    for _ in range(2):
+        box = Outbox(replace(here, database_url=postgres.database_for(tmp_path)))
+        box.add("hook:a", [notice(1), notice(2)], NOW)
+        box.add("hook:new", [notice(3, "deadline")], NOW)
+        box.close()
+    box = Outbox(replace(here, database_url=postgres.database_for(tmp_path)))
+    assert sorted(waiting(box)) == ["deadline:3", "done:2"] and not (tmp_path / "notices.sqlite").exists()
     box.close()

@@ -67,7 +67,9 @@ def _index(path: Path, name: str) -> KnownDocuments | None:
         return (doc for _, doc in corpus_ids(path, name))
 
     with organisers(f"the corpus {name}"), Source(path, follow=True) as source:
-        return open_index(path, of_lines(source.read) if form == "plain" else in_batches(ids()), ids)
+        return open_index(
+            path, form or "plain", of_lines(source.read) if form == "plain" else in_batches(ids()), ids
+        )
 
 
 def _raise(number: int, error: EvaluatorError) -> None:

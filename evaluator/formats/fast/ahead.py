@@ -23,7 +23,12 @@ _KEPT = 24 << 20
 def threads() -> int:
     """How many threads look at blocks: ``OMP_NUM_THREADS`` (1 in our image) or as many as there are processors, at most two."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return min(_MOST, int(wanted) if wanted.isdecimal() and int(wanted) else len(os.sched_getaffinity(0)))
+    return min(_MOST, int(wanted) if wanted.isdecimal() and int(wanted) else _processors())
+
+
+def _processors() -> int:
+    """How many processors this process may use, or as many as there are where the system (macOS) does not say."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count_lines(data: bytes, start: int, end: int) -> int:

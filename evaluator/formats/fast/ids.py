@@ -1,8 +1,9 @@
 """The ids of a large corpus as sorted 64-bit hashes in a file that is mapped into memory: 12 bytes or so for each id.
 
 The file holds, behind its head: where in the hashes those begin that have the same first ``BITS`` bits, so that an id is looked up
-among one or two; and the hashes. It is made once for each corpus, and found again by the SHA-256 of that: in the
-folder ``EVALUATOR_CACHE``, else ``~/.cache/proctor/ids``; where neither can be written it is held in memory for one call.
+among one or two; and the hashes. It is made once for each corpus, and found again by the SHA-256 of that and how it is read: in
+the folder ``EVALUATOR_CACHE``, else ``~/.cache/proctor/ids``. It is held in memory for one call where that cannot be
+written or is ``/dev/null``, and where what lies there is not ours or others may write to it.
 
 Two ids have the same hash by chance only, with a probability of 2^-64: its multipliers are drawn anew for each file, so nobody
 can make an id that passes for another. A wrong id passes for one of nine million with a probability of 5e-13.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
@@ -22,7 +24,7 @@ import numpy as np
 
 from evaluator.formats.fast.unusual import Unusual
 from evaluator.formats.fast.words import WIDEST, Array, drawn_hashed, first_fields, gather, padded, words_of
-from evaluator.formats.files import BOM
+from evaluator.formats.files import BOM, Unreadable, open_regular
 from evaluator.formats.trec_lines import CONTROLS
 
 _MAGIC = b"proctor ids 2\n\0\0"
@@ -65,7 +67,8 @@ class IdIndex:
         with np.errstate(over="ignore"):
             wanted = drawn_hashed(words, self._drawn)
         first = (wanted >> np.uint64(64 - BITS)).astype(np.int64)
-        at, end = self._table[first].astype(np.int64), self._table[first + 1]
+        at = self._table[first].astype(np.int64)
+        end = np.minimum(self._table[first + 1], len(self._hashes))  # a file on a disk may be damaged
         found = np.zeros(len(wanted), dtype=bool)
         left = np.flatnonzero(at < end)
         while len(left):  # once for the longest list of hashes that begin alike
@@ -82,22 +85,27 @@ def _table_bytes() -> int:
     return 4 * ((1 << BITS) + 2)
 
 
-def open_index(path: Path, batches: Iterator[Array], ids: Callable[[], Iterator[bytes]]) -> IdIndex | None:
+def open_index(
+    path: Path, form: str, batches: Iterator[Array], ids: Callable[[], Iterator[bytes]]
+) -> IdIndex | None:
     """The index of the corpus at ``path``, made now if there is none yet; None for a corpus that it cannot hold.
 
-    ``batches`` are all its ids as rows of words (:func:`in_batches`, :func:`of_lines`); ``ids`` reads them as they are.
+    ``form`` is how it is read, a word. ``batches`` are all its ids as rows of words (:func:`in_batches`, :func:`of_lines`);
+    ``ids`` reads them as they are.
     """
-    with path.open("rb") as file:
-        kept = _folder() / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.ids"
-    if (data := _mapped(kept)) is None:
+    kept = _place(path, form)
+    data = None if kept is None else _mapped(kept)
+    if data is None:
         try:
             data = _made(batches)
         except Unusual:
             return None
-        with contextlib.suppress(OSError):
-            _keep(kept, data)
-            data = _mapped(kept)
-    return None if data is None else IdIndex(data, ids)
+        if kept is not None:
+            with contextlib.suppress(OSError):
+                _keep(kept, data)
+                if (mapped := _mapped(kept)) is not None:
+                    data = mapped  # the memory is free again
+    return IdIndex(data, ids)
 
 
 def in_batches(ids: Iterator[bytes]) -> Iterator[Array]:
@@ -133,16 +141,25 @@ def _first_words(lines: bytes) -> Iterator[Array]:
         yield gather(text, starts, lengths, longest)
 
 
-def _folder() -> Path:
+def _place(path: Path, form: str) -> Path | None:
+    """Where the index of a corpus that is read so is kept; None if nowhere."""
     given = os.environ.get("EVALUATOR_CACHE")
-    return Path(given) if given else Path(os.path.expanduser("~"), ".cache", "proctor", "ids")  # noqa: PTH111 (raises nothing)
+    if given == os.devnull:
+        return None
+    folder = Path(given) if given else Path(os.path.expanduser("~"), ".cache", "proctor", "ids")  # noqa: PTH111 (raises nothing)
+    with path.open("rb") as file:
+        return folder / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.{form}.ids"
 
 
 def _mapped(path: Path) -> Array | None:
-    """The file, if it is there and whole."""
+    """The file, if it is there and whole, is ours, and nobody else may write to it."""
     try:
-        data: Array = np.memmap(path, dtype=np.uint8, mode="r")
-    except (OSError, ValueError):
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                return None
+            data: Array = np.memmap(file, dtype=np.uint8, mode="r")
+    except (Unreadable, OSError, ValueError):
         return None
     whole = len(data) >= _HEAD + _table_bytes() and bytes(data[: len(_MAGIC)]) == _MAGIC
     if not whole:
@@ -169,10 +186,12 @@ def _made(batches: Iterator[Array]) -> Array:
 
 def _keep(path: Path, data: Array) -> None:
     """Write the file as a whole or not at all. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".ids-", delete=False) as file:
         try:
             data.tofile(file)
+            file.flush()
+            os.fsync(file.fileno())  # else its name may be on the disk before what it holds
             os.replace(file.name, path)  # noqa: PTH105 (the first is a string)
         except BaseException:
             Path(file.name).unlink(missing_ok=True)

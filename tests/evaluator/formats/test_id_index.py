@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,75 @@ def test_the_index_is_made_once_and_anew_where_it_is_damaged(tmp_path: Path) -> 
         assert set(indexed(path, content, tmp_path / "kept").missing(IDS + OTHERS)) == set(OTHERS)
     indexed(path, content + b"\nmore", tmp_path / "kept")
     assert len(list((tmp_path / "kept").iterdir())) == 2, "another corpus has another"
+
+
+def test_only_an_index_that_nobody_else_can_write_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, content, kept = tmp_path / "ids.txt", b"\n".join(IDS), tmp_path / "kept"
+    indexed(tmp_path / "other.txt", b"\n".join(OTHERS[:2]), kept)
+    (planted,) = (one.read_bytes() for one in kept.iterdir())
+    for one in kept.iterdir():
+        one.unlink()
+    indexed(path, content, kept)
+    (file,) = kept.iterdir()
+    assert (kept.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+    for mode in (0o622, 0o620, 0o602):
+        file.write_bytes(planted)
+        file.chmod(mode)
+        assert set(indexed(path, content, kept).missing(IDS + OTHERS)) == set(OTHERS)
+        assert file.stat().st_mode & 0o777 == 0o600, "it was made anew"
+    file.rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").write_bytes(planted)
+    file.symlink_to(tmp_path / "elsewhere")
+    assert set(indexed(path, content, kept).missing(IDS + OTHERS)) == set(OTHERS)
+    file.write_bytes(planted)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    ours = indexed(path, content, kept)
+    assert isinstance(ours, IdIndex)
+    assert set(ours.missing(IDS + OTHERS)) == set(OTHERS)
+
+
+def test_what_an_index_is_damaged_in_is_no_error(tmp_path: Path) -> None:
+    path, content, kept = tmp_path / "ids.txt", b"\n".join(IDS), tmp_path / "kept"
+    indexed(path, content, kept)
+    (file,) = kept.iterdir()
+    whole = file.read_bytes()
+    table = len(whole) - 8 * len(IDS) - 4 * 6  # four beginnings, the end, and nothing
+    file.write_bytes(whole[: table + 4] + b"\xf0\xff\xff\xff" * 3 + whole[table + 16 :])
+    assert set(indexed(path, content, kept).missing(OTHERS)) == set(OTHERS)
+
+
+def test_an_index_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def noted(name: str, real: Callable[..., None]) -> Callable[..., None]:
+        def call(*args: object) -> None:
+            done.append(name)
+            real(*args)
+
+        return call
+
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, noted(name, getattr(os, name)))
+    indexed(tmp_path / "ids.txt", b"\n".join(IDS), tmp_path / "kept")
+    assert done == ["fsync", "replace"]
+
+
+def test_a_corpus_that_is_read_in_two_ways_has_an_index_for_each(tmp_path: Path) -> None:
+    content = b"x <DOCNO>a</DOCNO>\n<DOCNO>b</DOCNO>\n"
+    assert not indexed(tmp_path / "corpus.trec", content, tmp_path / "kept").missing([b"a", b"b"])
+    assert set(indexed(tmp_path / "corpus.txt", content, tmp_path / "kept").missing([b"a", b"x"])) == {b"a"}
+
+
+def test_nothing_is_kept_where_that_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    ours = indexed(tmp_path / "ids.txt", b"\n".join(IDS), Path(os.devnull))
+    assert isinstance(ours, IdIndex)
+    assert set(ours.missing(IDS + OTHERS)) == set(OTHERS)
+    assert not (tmp_path / "home").exists()
 
 
 def test_without_a_place_to_keep_it_the_index_is_in_memory(tmp_path: Path) -> None:

@@ -69,11 +69,15 @@ class Artefacts:
 
     def __init__(self, address: str, options: Mapping[str, Any] = MappingProxyType({})) -> None:
         from fsspec.core import url_to_fs
+        from fsspec.implementations.local import LocalFileSystem
+
+        from runner.execution.cluster.storage.folder import Folder
 
         self.address, self.place = address, without_secrets(address)
         self._secrets = _secrets(address, options)
         with self._answering():
-            self._fs, self._root = url_to_fs(address, **options)
+            found, self._root = url_to_fs(address, **options)
+            self._fs = Folder(self._root) if isinstance(found, LocalFileSystem) else found
 
     def put(self, path: Path) -> Content:
         """Bring a file; one that is there already is not sent again. Returns its digest and size."""

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 
 OLD = timedelta(days=7)  # after which nobody comes back for what was delivered, or half of it
+_ID = "([a-z0-9][a-z0-9._-]*)"
+# How deliveries are called: HOME/SORT~TASK~RUN~NUMBER~TOKEN. Whatever else lies there is not ours to remove.
+_DELIVERY = re.compile(f"([0-9a-f]{{16}})/([ae])~{_ID}~{_ID}~([0-9]{{1,6}})~[0-9a-f]{{8}}")
 
 
 def sweep(artefacts: Artefacts, home: str, archive: RunArchive, now: datetime) -> list[str]:
-    """Remove deliveries, whole or half, of the attempts of ``home`` that ``archive`` has, and of anybody's steps that are :data:`OLD`.
+    """Remove deliveries, whole or half, of the steps of ``home`` that ``archive`` has, and of anybody's steps that are :data:`OLD`.
 
-    A step that is under way is neither. Returns their names. Raises E313.
+    A step that is under way is neither. What cannot be removed stays. Returns the names of the others. Raises E313.
     """
     gone = []
     for name in artefacts.attempts():
-        whose, _, attempt = name.partition("/")
-        if (whose == home and _is_sealed(archive, attempt)) or _is_old(artefacts, name, now):
-            artefacts.forget(name)
-            gone.append(name)
+        if (found := _DELIVERY.fullmatch(name)) is None:
+            continue
+        whose, sort, task, run, number = found.groups()
+        sealed = whose == home and _is_sealed(archive, sort, task, run, int(number))
+        with suppress(PlatformError):
+            if sealed or _is_old(artefacts, name, now):
+                artefacts.forget(name)
+                gone.append(name)
     return gone
 
 
-def _is_sealed(archive: RunArchive, attempt: str) -> bool:
-    """Whether the archive has an attempt of that run and number: no other is taken then."""
-    parts = attempt.split("~")
-    if len(parts) != 5 or parts[0] != "a" or not parts[3].isdigit():
-        return False
-    return archive.has_attempt(parts[1], parts[2], int(parts[3]))
+def _is_sealed(archive: RunArchive, sort: str, task: str, run: str, number: int) -> bool:
+    """Whether the archive has an attempt of that run and number, or that evaluation of its last attempt: no other is taken then."""
+    if sort == "a":
+        return archive.has_attempt(task, run, number)
+    attempts = archive.attempts(task, run)
+    return bool(attempts) and any(one.number == number for one in attempts[-1].evaluations())
 
 
 def _is_old(artefacts: Artefacts, name: str, now: datetime) -> bool:

@@ -132,14 +132,16 @@ def test_what_nobody_waits_for_is_swept_and_nothing_else(world: World, tmp_path:
     with executed(world) as planned:
         late = deliver(world, planned, store, tmp_path / "late")
         waited_for = deliver(world, planned, store, tmp_path / "second", 2)
-    half = Path(store.address.removeprefix("file://")) / "attempts" / "0123" / "a~mini~x~1~00000000"
+    half = Path(store.address.removeprefix("file://")) / "attempts" / ("0123" * 4) / "a~mini~x~1~00000000"
     half.mkdir(parents=True)
     (half / "lock.json").touch()  # somebody else's, who is at it
     (strange := half.parent / "strange").mkdir()
     home, now = waited_for.partition("/")[0], datetime.now(UTC)
-    assert sweep(store, home, archive, now) == [late]
-    assert waited_for in store.attempts() and half.is_dir()
+    judged, judging = (f"{home}/e~mini~{planned.run.id}~{n}~0000abcd" for n in (1, 2))
+    for name in (judged, judging):
+        store.deliver(name, {}, {}, b"key")
+    assert sorted(sweep(store, home, archive, now)) == [late, judged]
+    assert {waited_for, judging} < set(store.attempts()) and half.is_dir()
     gone = sweep(store, home, archive, now + OLD + timedelta(hours=1))
-    assert (
-        sorted(gone) == sorted([waited_for, f"0123/{half.name}"]) and not half.exists() and strange.is_dir()
-    )
+    assert set(gone) == {waited_for, judging, f"{half.parent.name}/{half.name}"}
+    assert not half.exists() and strange.is_dir()

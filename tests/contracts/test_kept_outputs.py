@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from runner.engines.base import ContainerSpec, Mount, Space
 from runner.engines.docker.client import labels_filter
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.outputs import LITTLE
-from runner.engines.docker.owner import me
+from runner.engines.docker.owner import default_locks, me, private_folder
+from runner.engines.docker.session import DockerSession
 from runner.model.container import Collected
 from runner.model.limits import MIB, Limits
 
@@ -105,3 +112,100 @@ def test_who_leaves_much_ends_the_keeper(kept: Kept) -> None:
     for program in (LEAVE, LEAVE, LEAVE, f"open('/out/junk', 'wb').write(bytes({2 * LITTLE}))", LEAVE):
         kept.run(program, space)
     assert [kept.keepers.count(keeper) for keeper in dict.fromkeys(kept.keepers)] == [1, 2, 1, 1]
+
+
+# Says that it waits, and that it began.
+OTHER = """
+import sys
+from pathlib import Path
+from runner.engines.base import BuildSpec
+from runner.engines.docker.engine import DockerEngine
+host, kind, attempt, folder = sys.argv[1:]
+engine = DockerEngine(host, tell=lambda words: print(words, flush=True))
+if kind == "build":
+    engine.build(BuildSpec(Path(folder)), lambda line: print("began", flush=True))
+else:
+    with engine.session(attempt, visibility=kind):
+        print("began", flush=True)
+"""
+
+
+class Other:
+    """Another process of this user, which wants the engine for the other kind, or builds an image."""
+
+    def __init__(self, engine: DockerEngine, kind: str, image: Any, folder: Path) -> None:
+        (folder / "context").mkdir()
+        (folder / "context" / "Dockerfile").write_text(f"FROM {image.id}\n")
+        self._call = [sys.executable, "-c", OTHER, engine.clients.host, kind, f"other-{secrets.token_hex(4)}"]
+        self._call.append(str(folder / "context"))
+        self._said = folder / "said"
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def begins_to_wait(self) -> None:
+        """Start it; it has found the engine taken when this returns."""
+        with self._said.open("wb") as said:
+            self.processes.append(subprocess.Popen(self._call, stdout=said, stderr=said))
+        end = time.monotonic() + 120
+        while "waiting for" not in self.said():
+            assert time.monotonic() < end and self.processes[0].poll() is None, self.said()
+            time.sleep(0.05)
+
+    def said(self) -> str:
+        """What it wrote until now."""
+        return self._said.read_text()
+
+
+@pytest.fixture(params=[("public", "blinded"), ("blinded", "build")], ids=["run", "build"])
+def waiting(
+    request: pytest.FixtureRequest, engine: DockerEngine, base_image: Any, tmp_path: Path
+) -> Iterator[tuple[Any, Other]]:
+    """Sessions on an engine that keeps the rules and keeps output volumes, and what waits for their end."""
+    first, second = request.param
+    guarded, given_up = DockerEngine(engine.clients.host), threading.Event()
+    other = Other(guarded, second, base_image, tmp_path)
+    clock = threading.Timer(240, given_up.set)
+
+    def session() -> Any:
+        attempt = f"kept-run-{secrets.token_hex(4)}"
+        return guarded.session(attempt, visibility=first, output=SPACE, cancelled=given_up.is_set)
+
+    with FileLock(private_folder(default_locks()) / "test-caches.lock"), contextlib.closing(guarded):
+        clock.start()
+        try:
+            with guarded.keeping(1):
+                yield session, other
+            (process,) = other.processes
+            assert process.wait(120) == 0, other.said()
+        finally:
+            clock.cancel()
+            for process in other.processes:
+                process.kill()
+                process.wait()
+
+
+def test_a_keeper_that_waited_for_its_run_keeps_nobody_from_the_engine(
+    waiting: tuple[Any, Other], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the turn, and so has the run that it was started for: whoever came meanwhile waits for both."""
+    session, other = waiting
+    started = DockerSession.outputs
+
+    def slowly(self: DockerSession, *given: Any) -> Any:
+        found = started(self, *given)
+        other.begins_to_wait()
+        return found
+
+    monkeypatch.setattr(DockerSession, "outputs", slowly)
+    with session():
+        assert "began" not in other.said()
+        with pytest.raises(ValueError, match="inside a"), session():
+            pass
+
+
+def test_a_keeper_serves_no_further_run_while_another_kind_waits(waiting: tuple[Any, Other]) -> None:
+    session, other = waiting
+    with session():
+        other.begins_to_wait()
+        assert "began" not in other.said()
+    with session():
+        assert "began" in other.said()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from runner.engines import moving
@@ -106,9 +106,10 @@ class DockerEngine(DockerVolumes):
         visibility: Visibility | None,
         cancelled: Callable[[], bool] | None,
     ) -> AbstractContextManager[Outputs | None]:
-        """Output volumes for a session, where they are kept for several."""
+        """Output volumes for a session, where they are kept for several; their keeper has the turn on the engine."""
         if self._outputs is None or output is None or visibility is None:
             return nullcontext()
+        self.turns.line_up(cancelled)  # nothing is held yet that somebody could wait for
         space = output
 
         def furnish(session: DockerSession) -> Outputs:
@@ -142,10 +143,12 @@ class DockerEngine(DockerVolumes):
         """The containers of one attempt; everything is removed at the end, also after Ctrl-C."""
         if not ATTEMPT_ID.fullmatch(attempt_id):
             raise ValueError(f"not an attempt's id: {attempt_id!r}")
-        turns = (
-            self.turns.take(visibility, attempt_id, cancelled, stays=stays) if visibility else nullcontext()
-        )
-        with self._lent(output, visibility, cancelled) as outputs, turns:
+        with ExitStack() as turns:
+            outputs = turns.enter_context(self._lent(output, visibility, cancelled))
+            if outputs is not None and visibility:
+                turns.enter_context(self.turns.share(visibility, attempt_id))
+            elif visibility:
+                turns.enter_context(self.turns.take(visibility, attempt_id, cancelled, stays=stays))
             session = DockerSession(
                 self,
                 attempt_id,

@@ -134,6 +134,15 @@ class Meeting(FakeEngine):
         return super().pull(image, silence=silence)
 
 
+def test_the_evaluators_image_keeps_no_index_of_ids() -> None:
+    """Its room has a folder of its own for temporary files, which is gone after a run: what is written there costs time and memory."""
+    stage = images.stages((ROOT / "Dockerfile").read_text(), "evaluator")
+    said = stage.replace("\\\n", " ").splitlines()
+    assert "EVALUATOR_CACHE=/dev/null" in [
+        word for line in said if line.startswith("ENV ") for word in line.split()
+    ]
+
+
 def test_what_is_stale_is_built_with_its_own_files_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

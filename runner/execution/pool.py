@@ -204,7 +204,7 @@ class Pool:
         if not hosts:
             return "no host of the cluster is there"
         limits = lane_of(self.workspace, planned).limits
-        lacking = [f"{host.label or host.name} {host.lacks(limits)}" for host in hosts[:SHOWN]]
+        lacking = sorted(f"{host.label or host.name} {host.lacks(limits)}" for host in hosts)[:SHOWN]
         more = f"; and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
         return f"no machine has what the task's limits ask for: {'; '.join(lacking)}{more}"
 

@@ -61,9 +61,10 @@ class Hostile:
         id = fields.get("id") if isinstance(fields, dict) else None
         path = self.folder(id if isinstance(id, str) and len(id) == 32 else None)
         text = json.dumps(fields).encode() if raw is None else raw
-        if payload is not None:
-            (path / "payload").write_bytes(payload)
-        (path / "request.json").write_bytes(text)
+        with contextlib.suppress(FileNotFoundError):  # work has found it before it was whole
+            if payload is not None:
+                (path / "payload").write_bytes(payload)
+            (path / "request.json").write_bytes(text)
         return path
 
     def words(self) -> None:
@@ -135,31 +136,36 @@ class Hostile:
         for name in ("request.json", "payload"):
             for target in (*targets, Path("/dev/zero"), Path("/proc/self/mem"), Path("/")):
                 path = self.put(self.signed(self.fields(size=1 << 28)))
-                (path / name).unlink()
-                (path / name).symlink_to(target)
+                with contextlib.suppress(FileNotFoundError):
+                    (path / name).unlink()
+                    (path / name).symlink_to(target)
             for make in (os.mkfifo, os.mkdir, _socket, _hard_link, _locked):
                 path = self.put(self.signed(self.fields()))
-                (path / name).unlink()
                 with contextlib.suppress(OSError):
+                    (path / name).unlink()
                     make(path / name)
             path = self.put(self.signed(self.fields(size=500 << 20)))
-            os.truncate(path / name, 500 << 20)  # holes
+            with contextlib.suppress(FileNotFoundError):
+                os.truncate(path / name, 500 << 20)  # holes
         for target in targets:
             with contextlib.suppress(OSError):
                 (self.inbox / f"{77:010}-{secrets.token_hex(16)}").symlink_to(target)
         os.mkfifo(self.inbox / f"{78:010}-{secrets.token_hex(16)}")
         deep = self.folder()
         here = os.open(deep, os.O_RDONLY)
-        for _ in range(3000):
-            os.mkdir("d", dir_fd=here)
-            below = os.open("d", os.O_RDONLY, dir_fd=here)
-            os.close(here)
-            here = below
+        with contextlib.suppress(FileNotFoundError):
+            for _ in range(3000):
+                os.mkdir("d", dir_fd=here)
+                below = os.open("d", os.O_RDONLY, dir_fd=here)
+                os.close(here)
+                here = below
         os.close(here)
         for mode in (0o000, 0o400, 0o111):
             path = self.put(self.signed(self.fields()))
-            path.chmod(mode)
-        (self.folder() / "request.json").symlink_to("request.json")
+            with contextlib.suppress(FileNotFoundError):
+                path.chmod(mode)
+        with contextlib.suppress(FileNotFoundError):
+            (self.folder() / "request.json").symlink_to("request.json")
 
     def crowd(self) -> None:
         """More names than anybody wants to look at, and folders with many files."""
@@ -167,7 +173,8 @@ class Hostile:
             (self.inbox / f"{5_000_000_000 + number:010}-{secrets.token_hex(16)}").mkdir()
         full = self.folder()
         for number in range(500):
-            (full / str(number)).touch()
+            with contextlib.suppress(FileNotFoundError):  # work has found it
+                (full / str(number)).touch()
 
     def changing(self, stop: threading.Event) -> None:
         """Payloads that are other files at every moment."""
@@ -213,7 +220,7 @@ def main() -> None:
     """Do all of it."""
     front = Hostile(Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text()))
     stop = threading.Event()
-    changing = threading.Thread(target=front.changing, args=(stop,))
+    changing = threading.Thread(target=front.changing, args=(stop,), daemon=True)  # ends with what fails
     changing.start()
     front.words()
     front.rights()

@@ -74,7 +74,7 @@ def size(root: Path, without: Path) -> int:
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(500)
 def test_a_front_that_does_its_worst_gets_nothing_and_stops_nobody(world: World) -> None:
     config, token = world.project.config, team(world)
     folder = config.exchange
@@ -110,7 +110,7 @@ def test_a_front_that_does_its_worst_gets_nothing_and_stops_nobody(world: World)
         opened = len(os.listdir("/proc/self/fd"))
         used = size(config.home, config.inbox)
         assert attack(folder, facts) == []
-        until(lambda: not Inbox(config.inbox).waiting())
+        until(lambda: not Inbox(config.inbox).waiting(), 180)
         assert len(os.listdir("/proc/self/fd")) < opened + 10
         later = ask(world, token, software="two")
         found = until(lambda: answered(config.published, later.id))

@@ -32,8 +32,8 @@ from tests.worlds.mini import Project
 from tests.worlds.postgres import Server
 
 
-def until(what: Callable[[], Any]) -> Any:
-    last = time.monotonic() + 60
+def until(what: Callable[[], Any], seconds: float = 60) -> Any:
+    last = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < last, "it never came"
         time.sleep(0.05)

@@ -259,9 +259,7 @@ def test_a_board_is_made_once_for_all_who_see_the_same(tmp_path: Path) -> None:
     assert len({seen.view(one).get("tasks/toy/main") for one in audiences}) == 1
 
 
-def test_two_tasks_of_one_title_and_the_same_rows_stop_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_tasks_of_one_title_and_the_same_rows_stop_nothing(tmp_path: Path) -> None:
     """Their plots have one name, which is their content's: it is published once, and both pages lead to it."""
     made = records.World.make(tmp_path)
     records.write_project(made.config.root)
@@ -269,8 +267,7 @@ def test_two_tasks_of_one_title_and_the_same_rows_stop_nothing(
     _write(made, "tasks/twin/task.yaml", '"id": "toy"', '"id": "twin"')
     begun = made.clock.at
     for version, name in enumerate(("toy", "twin"), 1):
-        monkeypatch.setattr(records, "TASK", name)
-        made.clock.at = begun
+        made.of, made.clock.at = name, begun
         made.scored("alpha", "y", version=version, tag="y", scores={"1": 0.25, "2": 0.5})
     Desk(made.store, load_tasks(made.config)[0], Publisher(tmp_path / "published"), fail_of).publish(
         ["alpha"]

@@ -124,8 +124,9 @@ class Hostile:
             for number in (1, 5, 9_999_999_999):
                 path = self.inbox / f"{number:010}-{request['id']}"
                 path.mkdir(exist_ok=True)
-                (path / "payload").write_text(payload)
-                (path / "request.json").write_text(json.dumps(request))
+                with contextlib.suppress(FileNotFoundError):  # work has found it
+                    (path / "payload").write_text(payload)
+                    (path / "request.json").write_text(json.dumps(request))
             changed = request | {"id": secrets.token_hex(16)}
             self.put(changed, payload.encode())
             self.put(changed | {"arrival": "2019-01-01T00:00:00Z"}, payload.encode())

@@ -17,6 +17,7 @@ from runner.exchange.access import Access
 from runner.exchange.inbox import Inbox, answered
 from runner.exchange.published import Published
 from runner.work.accounts import open_accounts, publish_access
+from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import World
 from tests.runner.work.test_loop import ask, at_work, outcomes, team, until
 from tests.worlds import hostile_front
@@ -74,6 +75,14 @@ def size(root: Path, without: Path) -> int:
     return found
 
 
+def emptied(inbox: Inbox, notes: Notes) -> None:
+    """Wait until nothing waits; what could not be looked at is tried again after a minute."""
+    try:
+        until(lambda: not inbox.waiting(), 180)
+    except AssertionError:
+        raise AssertionError((inbox.waiting()[:5], notes.problems, notes.lines[-5:])) from None
+
+
 @pytest.mark.timeout(500)
 def test_a_front_that_does_its_worst_gets_nothing_and_stops_nobody(world: World) -> None:
     config, token = world.project.config, team(world)
@@ -111,9 +120,7 @@ def test_a_front_that_does_its_worst_gets_nothing_and_stops_nobody(world: World)
         used = size(config.home, config.inbox)
         assert attack(folder, facts) == []
         try:
-            until(
-                lambda: not Inbox(config.inbox).waiting(), 180
-            )  # what could not be looked at is tried again after 60
+            until(lambda: not Inbox(config.inbox).waiting(), 180)
         except AssertionError:
             raise AssertionError(
                 (Inbox(config.inbox).waiting()[:5], notes.problems, notes.lines[-5:])

@@ -265,7 +265,8 @@ class Inbox:
         """Take a request that was decided away; False when nobody lets us, and it is still there.
 
         Only what a request has is removed. A folder that holds more, or another folder, gets a name with a dot in front, which
-        nobody looks at: how many files there are, and how deep, is the front's choice.
+        nobody looks at: how many files there are, and how deep, is the front's choice. It is another name each time, since the front
+        may make the folder anew, and a folder never takes the place of one that is not empty.
         """
         if not _NAME.fullmatch(name):
             return False
@@ -280,7 +281,7 @@ class Inbox:
             path.rmdir()
         with suppress(OSError):
             if path.is_dir():
-                path.rename(self.root / f".refused-{name}")
+                path.rename(self.root / f".refused-{name}-{secrets.token_hex(8)}")
         return not os.path.lexists(path)
 
 

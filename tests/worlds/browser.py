@@ -82,7 +82,8 @@ class Watched:
         return answer.status
 
     def fits(self) -> bool:
-        """Whether nothing of the page lies beyond its width."""
+        """Whether nothing of the page lies beyond its width. A click returns before the style sheet of the next page is there."""
+        self.page.wait_for_load_state("load")
         return bool(self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
     def unreached(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -13,6 +13,7 @@ from runner.engines.text import printable
 from runner.model.errors import PlatformError
 
 CALL_TIMEOUT = 60
+Labels = Mapping[str, str | None]  # names without our prefix; None: whatever the label says
 
 
 class Clients:
@@ -122,14 +123,30 @@ class Clients:
             }
 
     def remove(self, **labels: str | None) -> None:
-        """Remove all containers, then all volumes, that have these labels."""
+        """Remove all containers, then all volumes, that have these labels. Raises E303 when one of the volumes is in use."""
+        if self.sweep([labels]):
+            raise PlatformError(
+                "the container engine failed while removing volumes",
+                why="A container that is not among those removed has one of them.",
+                fix="run 'runner gc'",
+            )
+
+    def sweep(self, left: Sequence[Labels]) -> list[Labels]:
+        """Remove the containers of all of these, then their volumes; returns those of which a volume is still in use.
+
+        Containers of one may have volumes of another, and another process may be removing the same ones.
+        """
+        in_use = []
         with self.calling("removing containers") as api:
-            for found in api.containers(all=True, filters=labels_filter(**labels)):
-                with ignoring(404, 409):  # 409: its removal is under way
-                    api.remove_container(found["Id"], force=True, v=True)
-            for volume in api.volumes(filters=labels_filter(**labels)).get("Volumes") or []:
-                with ignoring(404):
-                    api.remove_volume(volume["Name"])
+            for labels in left:
+                for found in api.containers(all=True, filters=labels_filter(**labels)):
+                    with ignoring(404, 409):  # 409: its removal is under way
+                        api.remove_container(found["Id"], force=True, v=True)
+        for labels in left:
+            removed = [self.remove_volume(name) for name in self.volumes(**labels)]
+            if not all(removed):
+                in_use.append(labels)
+        return in_use
 
     def remove_volume(self, name: str) -> bool:
         """Remove a volume, if it is there; False when it is in use."""

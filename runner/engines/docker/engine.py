@@ -179,11 +179,14 @@ class DockerEngine(DockerVolumes):
         ]
         left = {(labels.get("proctor.attempt", ""), labels["proctor.owner"]) for labels in dead}
         if not dry_run:
-            for attempt, owner in left:
-                if attempt:
-                    self.clients.remove(attempt=attempt, owner=owner)
-                elif not prefix:
-                    self.clients.remove(filling=None, owner=owner)
+            # What somebody else is removing at the same time goes without us.
+            self.clients.sweep(
+                [
+                    {"attempt": attempt, "owner": owner} if attempt else {"filling": None, "owner": owner}
+                    for attempt, owner in left
+                    if attempt or not prefix
+                ]
+            )
             if self.local:
                 meter.clean_up(self.raw)
         unfinished = [] if prefix else self._unfinished()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from runner.engines.docker.client import ignoring
+from runner.engines.docker.client import Labels, ignoring
 from runner.engines.docker.evict import evict
 from runner.engines.docker.owner import alive, default_locks, me, private_folder
 from runner.engines.docker.volumes import DockerVolumes
@@ -43,7 +43,8 @@ class DockerBoard(Board):
 
     def present(self, visibility: Visibility) -> list[str]:
         """Attempts with a container or a volume of that turn. Those of dead processes are removed."""
-        living = set()
+        living: set[str] = set()
+        dead: list[Labels] = []
         # What lacks one of the labels was made by somebody else, from an image with such a label.
         for attempt, owner in {
             (found["proctor.attempt"], found["proctor.owner"])
@@ -53,7 +54,9 @@ class DockerBoard(Board):
             if alive(owner) and (owner != me() or attempt in _running):
                 living.add(attempt)
             else:
-                self._clients.remove(attempt=attempt, owner=owner)
+                dead.append({"attempt": attempt, "owner": owner})
+        # What still uses a volume may run: it is looked at again.
+        living.update(str(found["attempt"]) for found in self._clients.sweep(dead))
         return sorted(living)
 
     def mark(self) -> None:

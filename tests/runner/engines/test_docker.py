@@ -91,6 +91,29 @@ def test_what_a_killed_process_leaves_is_reaped_and_never_used(
 
 
 @pytest.mark.engine
+def test_what_the_dead_left_is_removed_whatever_uses_whose_volumes(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str
+) -> None:
+    """A run's container has a volume of the attempt that keeps volumes for several runs."""
+    dead = owner.me().rpartition("|")[0] + "|1"
+    own = {name: {"proctor.attempt": attempt + name, "proctor.owner": dead} for name in ("a", "b")}
+    living = own["a"] | {"proctor.owner": owner.me()}
+    volumes = [f"proctor-{attempt}{name}" for name in own]
+    with engine.clients.calling("making what is left") as api:
+        for name, labels in own.items():
+            api.create_volume(f"proctor-{attempt}{name}", driver="local", labels=labels)
+        binds = api.create_host_config(binds=[f"{volume}:/{volume}" for volume in volumes])
+        for labels in (*own.values(), living):
+            api.create_container(scratch_image.id, ("true",), host_config=binds, labels=labels)
+    assert f"{attempt}a" in engine.reap(), "what a living process uses is no failure of whoever sweeps"
+    assert everything(engine, f"proctor.owner={dead}") >= set(volumes)
+    assert len(everything(engine, f"proctor.attempt={attempt}a")) == 2, "that container, and the volume"
+    engine.clients.sweep([{"attempt": f"{attempt}a", "owner": owner.me()}])
+    engine.reap()
+    assert not [found for name in own for found in everything(engine, f"proctor.attempt={attempt}{name}")]
+
+
+@pytest.mark.engine
 def test_a_volume_that_vanished_is_our_failure(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str
 ) -> None:

@@ -22,6 +22,25 @@ settings.load_profile("proctor")
 
 _MACHINE = config.load(cwd=Path(__file__).parent)  # before anything is isolated
 
+# What drives programs that are not ours on a machine whose time is not ours is repeated once when it fails, and its first failure
+# is printed whole at the end: a defect to be looked for. Everything else has one try.
+_DRIVEN = {"engine", "browser", "postgres", "either", "hosts", "sound"}
+_DRIVING = Path(__file__).parent / "e2e"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what drives an engine, a browser, a database, a cluster or whole processes."""
+    for item in items:
+        if _DRIVING in item.path.parents or not _DRIVEN.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why a test was repeated."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"failed, then repeated: {report.nodeid}", "_", red=True, bold=True)
+        terminalreporter.write_line(report.longreprtext)
+
 
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:

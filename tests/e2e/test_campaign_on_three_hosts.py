@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Iterator
@@ -14,6 +12,7 @@ import pytest
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
 from tests.worlds.mini import GOOD, Project, call
+from tests.worlds.tables import without_measured
 from tests.worlds.three_hosts import HOSTS, ThreeHosts, three_hosts
 
 # Well on public data, and not where it counts.
@@ -24,7 +23,6 @@ if "test-1" in open(os.environ["inputDataset"] + "/queries.jsonl").read():
 FAILING = f"{HIDDEN}raise SystemExit(3)\n{GOOD}"
 HUNGRY = f"{HIDDEN}held = [bytearray(b'x' * 2**20) for _ in range(10_000)]\n{GOOD}"
 AGAIN = "cp $inputRun/run.txt $outputDir/run.txt"
-MEASURED = {"wall_seconds", "cpu_seconds", "memory_peak", "registered"}  # and the date
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +53,7 @@ def evaluated(project: Project, home: Path, world: ThreeHosts | None = None) -> 
     call(project, "store", "verify", env=env)
     found = {}
     shown = call(project, "leaderboard", "mini", "--format", "csv", env={"RUNNER_HOME": str(home)}).out
-    found["mini"] = without_measured(shown)
+    found["mini"] = json.dumps(without_measured(shown))
     for path in sorted((home / "archive" / "mini").glob("*/attempts/*/run.json")):
         record = json.loads(path.read_text())
         kept = {key: record[key] for key in ("run_id", "attempt", "lock_digest", "output")}
@@ -63,13 +61,6 @@ def evaluated(project: Project, home: Path, world: ThreeHosts | None = None) -> 
             [kept, record["verdict"]["name"], record["exit"]["code"]]
         )
     return found
-
-
-def without_measured(table: str) -> str:
-    """A leaderboard without the columns of measured time and memory."""
-    rows = list(csv.DictReader(io.StringIO(table)))
-    assert rows, table
-    return json.dumps([{key: one for key, one in row.items() if key not in MEASURED} for row in rows])
 
 
 def placed(home: Path) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,19 +24,23 @@ from runner.execution.cluster.certificates import make
 from runner.execution.cluster.host import SCRATCH, Station
 from runner.execution.cluster.members import work
 from runner.execution.cluster.order import Role
+from runner.execution.cluster.storage import artefacts as at_store
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
 from runner.model.clock import SystemClock
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
-from tests.runner.execution.test_pool import EVALUATOR, evaluator
+from tests.runner.execution.test_pool import EVALUATOR
+from tests.runner.execution.test_verify_run import scoring
 
+MINUTE = 60.0
 ROOT = Path(__file__).parents[2]
 GO = "go"  # a file in the folder of the world: softwares that wait go on when it is there
 HOLD = (
     "hold"  # the same, the other way round, for evaluators: they wait while it is there and the other is not
 )
 PRUNED = "pruned"  # the name of a host that has no images but those that it is brought
+AWAY = "away"  # where the store lies while it is away
 KEEP = "keep-{}"  # another: the host of that name delivers nothing while it is there
 
 
@@ -60,7 +65,7 @@ def holding(folder: Path) -> Callable[[Mounts, Path], None]:
     """An evaluator, which waits where the world holds evaluators."""
 
     def script(mounts: Mounts, out: Path) -> None:
-        (waiting(folder, evaluator) if (folder / HOLD).exists() else evaluator)(mounts, out)
+        (waiting(folder, scoring) if (folder / HOLD).exists() else scoring)(mounts, out)
 
     return script
 
@@ -85,6 +90,28 @@ class Pruned(FakeEngine):
             return super().load(archive, max_bytes=max_bytes, expect=expect)
         assert identity(EVALUATOR) in archive.read_text()
         return ImageRef(id=expect, names=(EVALUATOR,))
+
+
+class Hurried:
+    """Time, in the place of the module: it passes at once for who waits for a store that is away, which is back after a minute of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._own = folder, threading.local()
+
+    def monotonic(self) -> float:
+        """The steady clock of this thread."""
+        return time.monotonic() + getattr(self._own, "waited", 0.0)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, or have the store be back sooner."""
+        store, waited = self._folder / "store", getattr(self._own, "waited", 0.0)
+        if store.is_dir() and not waited:
+            return time.sleep(seconds)
+        self._own.waited = waited + seconds
+        if self._own.waited >= MINUTE and not store.is_dir():
+            (back := self._folder / f"back-{threading.get_ident()}").symlink_to(self._folder / AWAY)
+            back.rename(store)
+        return None
 
 
 class Slow(Artefacts):
@@ -171,6 +198,12 @@ class Cluster:
         found = [*self.folder.glob(f"*/{SCRATCH}*"), *(self.folder / "store" / "attempts").glob("*/*")]
         return [str(path.relative_to(self.folder)) for path in found]
 
+    def take_store_away(self) -> None:
+        """Have the store be away for a minute, by the clock of who waits for it, which waits no minute for that."""
+        store = self.folder / "store"
+        store.rename(self.folder / AWAY)
+        store.symlink_to("nowhere")  # so that nobody makes it anew
+
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """End a process of the world, with no word to anybody (or by another signal)."""
         self.processes[name].send_signal(number)
@@ -247,6 +280,7 @@ def cluster(folder: Path, *hosts: str, role: str = "software") -> Iterator[Clust
 def _host(
     name: str, address: str, artefacts: str, folder: Path, certificates: Path, role: Role, blinded: str
 ) -> None:
+    at_store.time = Hurried(folder.parent)  # type: ignore[assignment]
     gone = PlatformError("the container engine is gone", code="E301")
     script = dict(scripts(folder.parent))
     if name == "h1":

@@ -19,6 +19,13 @@ def hosts(tmp_path: Path) -> Iterator[Cluster]:
         yield world
 
 
+@pytest.fixture
+def judges(tmp_path: Path) -> Iterator[Cluster]:
+    """Hosts that evaluate, which a test may break."""
+    with cluster(tmp_path / "judges", "j1", "j2", role="evaluations") as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def _sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(tmp_path_factory.mktemp("sound") / "cluster", "h1", "h2") as world:

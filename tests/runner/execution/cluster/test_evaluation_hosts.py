@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -36,13 +35,6 @@ from tests.runner.execution.cluster.storage.test_taking_in import Change
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.cluster import PRUNED, Cluster, cluster
-
-
-@pytest.fixture
-def judges(tmp_path: Path) -> Iterator[Cluster]:
-    """Hosts that evaluate, which a test may break."""
-    with cluster(tmp_path / "judges", "j1", "j2", role="evaluations") as made:
-        yield made
 
 
 def coordinated(world: World, notes: Notes, *clusters: Cluster) -> AbstractContextManager[Coordinator]:
@@ -111,21 +103,6 @@ def test_software_and_evaluations_by_hosts_that_have_nothing_in_common(
         assert not any(here in brought for brought in contents(judges)), "no order says where truths lie here"
 
 
-def test_evaluations_that_went_down_with_a_host_are_made_again_elsewhere(
-    world: World, judges: Cluster
-) -> None:
-    runs = [world.hand_in(f"team{n}") for n in range(4)]
-    judges.hold()
-
-    def fault() -> None:
-        judges.begun(4)
-        judges.kill("j1")
-        judges.go()
-
-    carried_out(world, judges, None, fault)
-    assert scored_once(world, runs) == {"j2"}
-
-
 def test_a_host_is_brought_an_evaluator_as_often_as_it_lacks_it(world: World, tmp_path: Path) -> None:
     """It was ordered one with the image is no word that it has it: that may not have come, or have been removed since."""
     runs = [world.hand_in(f"team{n}") for n in range(5)]  # more than it takes at once
@@ -138,21 +115,6 @@ def test_an_image_that_a_host_said_it_has_is_not_brought() -> None:
     said = {"steps": 2, "cpus": 2, "memory": 1e9, "images": ["sha256:ours", 3]}
     host = host_of("tls://host:1", said, Wanted("evaluations", "", Stores(Artefacts("memory://none"))))
     assert host.images == {"sha256:ours"} and not host.holds
-
-
-def test_a_host_that_was_cut_off_evaluates_into_nothing(world: World, judges: Cluster) -> None:
-    runs = [world.hand_in(f"team{n}") for n in range(2)]
-    judges.hold()
-
-    def fault() -> None:
-        judges.begun(2)
-        judges.kill("j1", signal.SIGSTOP)
-        judges.begun(3, 120)
-        judges.go()
-
-    carried_out(world, judges, None, fault)
-    judges.processes["j1"].send_signal(signal.SIGCONT)
-    assert scored_once(world, runs) == {"j2"}
 
 
 def test_evaluations_are_stopped_with_everything_and_made_at_the_next_start(

@@ -175,16 +175,16 @@ def test_a_row_leads_to_its_software_and_from_there_to_the_runs_that_are_ones_ow
 ) -> None:
     with watched(browser, site.url) as at:
         at.go(BOARD)
-        at.page.click("#board >> text=alpha/dense")
+        at.follow("#board >> text=alpha/dense")
         assert at.page.url.endswith("/tasks/mini/softwares/alpha/dense")
         said = at.page.inner_text("main")
         assert "A dense retriever" in said and " of 6" in said and "nDCG@10 0." in said
         assert at.page.locator("main a[href^='/runs/']").count() == 0, "runs are their team's"
         at.go("/sign-in")
         at.page.fill("#token", str(site.tokens["team"]))
-        at.page.click("main button")
+        at.follow("main button")
         at.go("/tasks/mini/softwares/alpha/dense")
-        at.page.click("main a[href^='/runs/'] >> nth=0")
+        at.follow("main a[href^='/runs/'] >> nth=0")
         assert at.page.url.startswith(f"{site.url}/runs/alpha.dense.") and at.page.locator("h1").count() == 1
         assert at.go("/tasks/mini/softwares/alpha/none") == 404
         assert at.said == [one for one in at.said if "404" in one] and at.elsewhere == []
@@ -193,8 +193,8 @@ def test_a_row_leads_to_its_software_and_from_there_to_the_runs_that_are_ones_ow
 def test_a_row_leads_to_tests_against_it_without_a_script_and_with_one(browser: Browser, site: Pages) -> None:
     with watched(browser, site.url, java_script_enabled=False, viewport={"width": 360, "height": 780}) as at:
         at.go(BOARD)
-        at.page.click("#tests")
-        at.page.click("main td ~ td >> xpath=../th/a[contains(@href, 'alpha.dense')]")
+        at.follow("#tests")
+        at.follow("main td ~ td >> xpath=../th/a[contains(@href, 'alpha.dense')]")
         assert at.page.url == f"{site.url}/tasks/mini/against/alpha.dense/main" and at.fits()
         rows = at.page.locator("table tbody tr")
         assert rows.count() > 60 and "this row" in at.page.inner_text("[aria-current=page] >> xpath=../..")
@@ -204,8 +204,8 @@ def test_a_row_leads_to_tests_against_it_without_a_script_and_with_one(browser: 
     with watched(browser, site.url) as at:
         at.go(BOARD)
         at.page.select_option("#against", "alpha/dense")
-        at.page.click("#tests")
-        at.page.wait_for_url("**/against/alpha.dense/main")
+        at.follow("#tests")
+        assert at.page.url.endswith("/against/alpha.dense/main")
         assert at.said == []
 
 
@@ -231,7 +231,7 @@ def test_leaderboards_of_a_task_stand_beside_each_other(browser: Browser, site: 
     with watched(browser, site.url, java_script_enabled=False) as at:
         at.go(BOARD)
         assert at.page.inner_text("nav [aria-current]") == "main"
-        at.page.click("nav >> text=By precision")
+        at.follow("nav >> text=By precision")
         assert (
             at.page.url.endswith("/tasks/mini/precision")
             and at.page.inner_text("nav [aria-current]") == "By precision"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from runner.model.container import ImageRef
 from tests.e2e.test_debate import TASK as DEBATE
@@ -21,7 +21,7 @@ from tests.e2e.test_report_generation import TASK as REPORT
 from tests.e2e.test_report_generation import trec, write_task
 from tests.e2e.test_server import Server, serving, until
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.browser import launched, watched
+from tests.worlds.browser import Watched, launched, watched
 from tests.worlds.mini import Project, call
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
@@ -39,10 +39,10 @@ def shown(server: Server, words: str) -> None:
     until(lambda: words in server.client().get("/").text)
 
 
-def sign_in(page: Page, server: Server, token: str) -> None:
-    page.goto(server.url + "/sign-in")
-    page.fill("#token", token)
-    page.click("main button")
+def sign_in(at: Watched, token: str) -> None:
+    at.go("/sign-in")
+    at.page.fill("#token", token)
+    at.follow("main button")
 
 
 def test_from_registration_to_a_row_that_everybody_sees(
@@ -60,13 +60,13 @@ def test_from_registration_to_a_row_that_everybody_sees(
         shown(server, "Mini")
         page, public = at.page, other.page
         at.go("/tasks/mini")
-        page.click("text=Register")
+        at.follow("text=Register")
         page.fill("#team", "alpha")
         page.fill("#contact", "alpha@example.org")
-        page.click("main button")
+        at.follow("main button")
         token = page.inner_text(".token").strip()
         page.wait_for_selector("text=The team is in")
-        page.click("text=Sign in with it")
+        at.follow("text=Sign in with it")
         at.go("/team")
         page.wait_for_selector("text=What is new appears by itself")
 
@@ -91,7 +91,7 @@ def test_a_report_is_handed_in_on_a_page_and_read_there(browser: Browser, live: 
     with serving(live) as server, watched(browser, server.url) as at:
         shown(server, "Cited reports")
         page = at.page
-        sign_in(page, server, call(live, "team", "add", "alpha").out.strip())
+        sign_in(at, call(live, "team", "add", "alpha").out.strip())
         at.go(f"/tasks/{REPORT}/hand-in")
         report = json.dumps(trec()).encode() + b"\n"
         page.set_input_files(
@@ -99,10 +99,10 @@ def test_a_report_is_handed_in_on_a_page_and_read_there(browser: Browser, live: 
         )
         page.fill("#software", "writer")
         page.select_option("#dataset", "dev")
-        page.click("main button")
+        at.follow("main button")
         at.go("/team")
         page.wait_for_selector("main table tr:has-text('alpha.writer') >> text=scored", timeout=SOON)
-        page.click("main table a:has-text('alpha.writer')")
+        at.follow("main table a:has-text('alpha.writer')")
         for row in trec()["responses"]:
             assert row["text"] in page.inner_text("main")
         assert at.said == [] and at.elsewhere == []
@@ -116,11 +116,11 @@ def test_a_debate_is_held_and_its_team_reads_it(
     with serving(live) as server, watched(browser, server.url) as at:
         shown(server, "debating")
         page = at.page
-        sign_in(page, server, call(live, "team", "add", "alpha").out.strip())
+        sign_in(at, call(live, "team", "add", "alpha").out.strip())
         call(live, "submit", "--team", "alpha", "--no-check", timeout=300)
         at.go("/team")
         row = f"main table tr:has-text('alpha.one'):has-text('{DEBATE}')"
         page.wait_for_selector(f"{row} >> text=scored", timeout=2 * SOON)
-        page.click("main table a:has-text('alpha.one') >> nth=0")
+        at.follow("main table a:has-text('alpha.one') >> nth=0")
         assert re.search(r"homework|uniform", page.inner_text("main"), re.IGNORECASE)
         assert at.said == [] and at.elsewhere == []

@@ -26,7 +26,7 @@ from runner.views.redact import redact_run
 from runner.views.show.page import STYLE, page
 from runner.views.show.topics import Medians, topics_of
 from tests.worlds import records
-from tests.worlds.browser import executable
+from tests.worlds.browser import executable, launched, watched
 from tests.worlds.records import World
 from tests.worlds.shown import (
     HOSTILE,
@@ -297,22 +297,20 @@ def test_long_names_of_many_measures_wrap(browser: str, tmp_path: Path) -> None:
     assert '"whole":true' in told, told
 
 
-def test_the_policy_allows_this_style_sheet_and_no_other(browser: str, tmp_path: Path) -> None:
+def test_the_policy_allows_this_style_sheet_and_no_other(tmp_path: Path) -> None:
     text = hostile_page(tmp_path, "debate")
     other = text.replace("--ground: #fcfbf9", "--ground: #ffffee")
-    pictures = []
-    for name, body in (
-        ("as it is", text),
-        ("changed", other),
-        ("without", re.sub("<style>.*?</style>", "", text, flags=re.S)),
-    ):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "page.html").write_text(body, encoding="utf-8")
-        options = ("--window-size=500,400", f"--screenshot={folder / 'page.png'}")
-        chromium(browser, folder / "profile", *options, (folder / "page.html").as_uri())
-        pictures.append((folder / "page.png").read_bytes())
-    assert pictures[0] != pictures[1] == pictures[2]
+    without = re.sub("<style>.*?</style>", "", text, flags=re.S)
+    assert text != other != without
+    grounds = []
+    with launched() as browser:
+        for body in (text, other, without):
+            path = tmp_path / "page.html"
+            path.write_text(body, encoding="utf-8")
+            with watched(browser, path.as_uri(), color_scheme="light") as at:
+                at.go("")
+                grounds.append(at.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert grounds[0] == "rgb(252, 251, 249)" != grounds[1] == grounds[2]
 
 
 ON_PAPER = """

@@ -76,7 +76,7 @@ def test_a_plot_stands_there_and_answers(front: Front, scripted: bool, scheme: A
                 mark = first.locator(".mark-symbol.role-mark path").last
                 mark.hover(force=True)
                 assert seen.said == []
-                seen.page.wait_for_selector(".tip:not([hidden])", timeout=5000)
+                seen.page.wait_for_selector(".tip:not([hidden])")
                 assert "team-" in seen.page.locator(".tip").inner_text()
                 assert HOSTILE in seen.page.locator(".tip").inner_text()
                 fill = first.locator("text").first.evaluate("one => getComputedStyle(one).fill")
@@ -89,7 +89,7 @@ def test_it_fits_a_phone_and_weighs_little(front: Front) -> None:
     with launched() as browser, watched(browser, front.url, viewport={"width": 360, "height": 800}) as seen:
         assert seen.go(f"/tasks/{records.TASK}/plots") == 200
         assert seen.page.locator("figure.plot").count() >= 6 and seen.fits()
-    with httpx2.Client(base_url=front.url, headers={"Accept-Encoding": "gzip"}) as client:
+    with httpx2.Client(base_url=front.url, headers={"Accept-Encoding": "gzip"}, timeout=60) as client:
         page = client.get(f"/tasks/{records.TASK}/plots")
         parts = [page, *(client.get(one) for one in _named(page.text))]
         assert all(one.status_code == 200 for one in parts)
@@ -120,7 +120,7 @@ def test_what_is_published_is_what_everybody_may_read(front: Front) -> None:
     runs = [seen for seen in map(of_team.data, of_team.below("plots/")) if seen["kind"] == "run"]
     assert len(runs) == 1 and ".dev" in runs[0]["title"]  # none of hidden data
     assert runs[0]["csv"].count("\n") == 31 and "On half of them" in runs[0]["says"]
-    with httpx2.Client(base_url=front.url) as client:
+    with httpx2.Client(base_url=front.url, timeout=60) as client:
         digest = next(
             one.path.removeprefix("plots/")
             for one in of_team.below("plots/")

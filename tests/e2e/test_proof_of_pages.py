@@ -106,7 +106,7 @@ def _signed_in(site: Pages, browser: Browser, role: str) -> Any:
     with watched(browser, site.url) as one:
         one.go("/sign-in")
         one.page.fill("#token", str(site.tokens[role]))
-        one.page.click("main button")
+        one.follow("main button")
         return one.page.context.storage_state()
 
 

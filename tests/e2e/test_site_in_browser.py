@@ -52,7 +52,7 @@ class Site:
     def sign_in(self, at: Watched, who: str) -> None:
         at.go("/sign-in")
         at.page.fill("#token", str(self.tokens[who]))
-        at.page.click("main button")
+        at.follow("main button")
 
     def pages(self, who: str) -> list[str]:
         """Every page that somebody can look at."""
@@ -117,16 +117,16 @@ def test_a_team_gets_everywhere_by_links(browser: Browser, site: Site) -> None:
     with watched(browser, site.url, java_script_enabled=False) as at:
         site.sign_in(at, "alpha")
         page = at.page
-        page.click("nav >> text=Team alpha")
+        at.follow("nav >> text=Team alpha")
         assert "The deadline is 31 December 2041, 23:59 UTC." in page.inner_text("main")
-        page.click("main table a >> nth=0")
+        at.follow("main table a >> nth=0")
         assert "/runs/" in page.url
-        page.click("nav >> text=Team alpha")
-        page.click("text=Hand in a run file")
-        page.click("nav >> text=Mini")
-        page.click("main >> text=main")
+        at.follow("nav >> text=Team alpha")
+        at.follow("text=Hand in a run file")
+        at.follow("nav >> text=Mini")
+        at.follow("main >> text=main")
         assert page.url.endswith("/tasks/mini/main") and f"alpha/{LONG}" in page.inner_text("main")
-        page.click("nav >> text=Mini")
+        at.follow("nav >> text=Mini")
         assert page.url.endswith("/tasks/mini")
 
 
@@ -169,7 +169,7 @@ def test_a_run_file_is_dropped_on_the_page(browser: Browser, site: Site, width: 
         page.fill("#tag", "my-tag")
         page.fill("#description", "by hand")
         page.select_option("#dataset", "dev")
-        page.click("main button")
+        at.follow("main button")
         assert "/requests/" in page.url and "being looked at" in page.inner_text("main")
         assert at.said == [] and at.elsewhere == []
     inbox = Inbox(site.world.project.config.inbox)
@@ -229,14 +229,14 @@ def test_without_scripts_the_page_says_how_to_see_what_is_new(browser: Browser, 
         at.go("/team")
         site.world.hand_in("alpha", "newest")
         site.publish()
-        at.page.click("text=Load this page again")
+        at.follow("text=Load this page again")
         assert "alpha.newest" in at.page.inner_text("main table")
 
 
 def test_an_open_console_shows_what_comes_in(browser: Browser, site: Site) -> None:
     with watched(browser, site.url) as at:
         site.sign_in(at, "organiser")
-        at.page.click("nav >> text=Console")
+        at.follow("nav >> text=Console")
         at.page.wait_for_selector("text=What is new appears by itself")
         site.world.hand_in("gamma", "newest")
         site.publish()
@@ -258,7 +258,7 @@ def test_an_organiser_proposes_and_the_page_says_what_to_do_at_the_terminal(
         page = at.page
         page.click("summary:has-text('Propose something')")
         page.select_option("#propose-dataset", "mini/test")
-        page.click("form:has(#propose-dataset) button")
+        at.follow("form:has(#propose-dataset) button")
         page.wait_for_selector("text=It was received")  # the request's own page
         at.go("/console")
         page.wait_for_selector("text=received, and not looked at yet")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+PATIENCE = 120_000  # milliseconds that are waited for anything, on a machine that does other things too
 # What a keyboard has to reach on a page, as long as it is shown and not inside something closed.
 CONTROLS = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
 _REACHED = """selector => {
@@ -81,6 +82,11 @@ class Watched:
         assert answer is not None
         return answer.status
 
+    def follow(self, selector: str) -> None:
+        """Click what leads to another page, and wait until that one is whole. A click alone returns with the first bytes of it."""
+        with self.page.expect_navigation():
+            self.page.click(selector)
+
     def fits(self) -> bool:
         """Whether nothing of the page lies beyond its width. A click returns before the style sheet of the next page is there."""
         self.page.wait_for_load_state("load")
@@ -104,6 +110,7 @@ class Watched:
 def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
     """A page in a context of its own, with Playwright's ``options`` for it."""
     context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     made = Watched(page, url)
     here = urlsplit(url).netloc

@@ -1,7 +1,8 @@
 """Report judging at size: the index of a million documents, and scoring from stored judgments.
 
 ``python -m benchmarks.argue [--documents 1000000] [--runs 50]`` generates the files, runs whole processes, and prints
-Markdown. It ends with 1 when indexing or look-ups take more than 500 MiB, or scoring more than its bar.
+Markdown. It ends with 1 when indexing or look-ups take more than 500 MiB, or scoring more than its bar, or when the offline judge takes
+more than twice its goal for a question about the reports of this repository's baselines.
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import random
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.trec import cost
 
 BAR_MIB = 500
+GOAL_QUESTION = 0.02  # CPU seconds of the offline judge
+ROOT = Path(__file__).parents[1]
+REPORTS = ROOT / "tasks" / "report-generation" / "datasets" / "test"
+BASELINES = ROOT / "submissions" / "baselines"
 BAR_SCORING = 30.0  # CPU seconds for 50 runs on 50 topics
 WORDS = 150  # of a document
 LOOKUPS = 10_000
@@ -46,6 +54,22 @@ from evaluator.argue import load_judgments, load_nuggets, score_runs, write_scor
 banks = load_nuggets(Path(sys.argv[1], "nuggets.jsonl"))
 runs = list(score_runs(load_judgments(Path(sys.argv[1], "judgments.jsonl")), banks).values())
 write_scores(runs, Path(sys.argv[1], "scores.tsv"))
+"""
+JUDGE = """
+import asyncio, gzip, json, sys, time
+from pathlib import Path
+from evaluator.argue import Report, load_nuggets
+from evaluator.argue.judges.lexical import LexicalJudge
+from evaluator.argue.judging import Judging
+data, out = Path(sys.argv[1]), Path(sys.argv[2])
+with gzip.open(data / "inputs" / "documents.jsonl.gz") as lines:
+    texts = {row["id"]: row["text"] for row in map(json.loads, lines)}
+banks = load_nuggets(data / "truths" / "nuggets")
+reports = [Report.model_validate_json(line) for line in (out / "reports.jsonl").open()]
+judging = Judging(LexicalJudge())
+began = time.process_time()
+asyncio.run(judging.reports((one, banks[one.topic_id], texts.get) for one in reports if one.topic_id in banks))
+print(judging.counts.total, time.process_time() - began)
 """
 
 
@@ -108,6 +132,21 @@ def judgments(folder: Path, runs: int) -> None:
     write_judgments((one(run, topic) for run in range(runs) for topic in banks), folder / "judgments.jsonl")
 
 
+def judged(folder: Path) -> Iterator[tuple[str, int, float]]:
+    """Each baseline of the task ``report-generation`` judged offline: its name, questions, and processor seconds without starting."""
+    inputs = {"inputDataset": str(REPORTS / "inputs"), "PYTHONPATH": str(BASELINES / "report-extractive")}
+    for name in ("extractive", "uncited", "hallucinated"):
+        out = folder / name
+        out.mkdir()
+        program = BASELINES / f"report-{name}" / f"report_{name}.py"
+        subprocess.run(
+            [sys.executable, program], env=os.environ | inputs | {"outputDir": str(out)}, check=True
+        )
+        words = [sys.executable, "-c", JUDGE, str(REPORTS), str(out)]
+        count, took = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+        yield name, int(count), float(took)
+
+
 def main() -> int:
     """Print one table, as Markdown."""
     parser = argparse.ArgumentParser(
@@ -144,6 +183,12 @@ def main() -> int:
         print(
             f"| scoring {args.runs} runs on {TOPICS} topics, {SENTENCES} sentences each | {size:,.0f} | {took.wall:.1f} | {took.cpu:.1f} | {took.peak:.0f} |"
         )
+        print("\n| reports judged offline | questions | CPU ms a question |\n|---|---|---|")
+        rows = [*judged(folder)]
+        rows.append(("all three", sum(n for _, n, _ in rows), sum(took for _, _, took in rows)))
+        for name, asked, took in rows:
+            print(f"| {name} | {asked} | {1000 * took / asked:.1f} |")
+        bad = bad or took > 2 * GOAL_QUESTION * asked
     return 1 if bad else 0
 
 

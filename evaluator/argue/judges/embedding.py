@@ -14,7 +14,7 @@ from typing import Any
 MODEL = "all-MiniLM-L6-v2 (int8)"
 VOCABULARY = Path(__file__).with_name("data") / "vocab.txt"
 PIECES = 128  # of a text that are read: a sentence or two
-BATCH = 2048  # pieces of a batch, padding included
+BATCH = 512  # pieces of a batch, padding included: what a cache holds
 KEPT = 20_000  # vectors
 
 
@@ -56,7 +56,7 @@ class Embedder:
         import numpy as np
 
         encoded = [e.ids for e in self._tokenizer.encode_batch(list(texts))]
-        # Like lengths together: a row must not depend on what shares its batch more than padding does.
+        # Like lengths together, for little padding: a row does not depend on what shares its batch.
         order = sorted(range(len(texts)), key=lambda i: (len(encoded[i]), texts[i]))
         while order:
             longest, take = 0, 0

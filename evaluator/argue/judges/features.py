@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaluator.argue.asking import Question
 from evaluator.argue.judges.wording import (
@@ -69,23 +70,41 @@ NAMES: dict[JudgmentType, tuple[str, ...]] = {
 }
 
 
+class Meaning(NamedTuple):
+    """A number that embeddings are needed for: the highest cosine of a text with any of others."""
+
+    text: str
+    others: tuple[str, ...]
+
+
 def features(question: Question, embedder: Embedder | None) -> tuple[float, ...]:
     """The numbers for a question, as :data:`NAMES` lists them for its type. Without an embedder meaning is 0."""
+    return tuple(closest(*one, embedder) if isinstance(one, Meaning) else one for one in _numbers(question))
+
+
+def embedded(question: Question) -> list[str]:
+    """The texts whose embeddings :func:`features` needs for a question."""
+    meanings = [one for one in _numbers(question) if isinstance(one, Meaning) and one.text.strip()]
+    return [text for one in meanings for text in (one.text, *one.others)]
+
+
+@lru_cache(maxsize=1024)
+def _numbers(question: Question) -> tuple[float | Meaning, ...]:
     if question.type is T.SENTENCE_ATTESTED:
-        return against(question.sentence, question.document, embedder)
+        return _against(question.sentence, question.document)
     if question.type is T.FIRST_INSTANCE:
-        words, passage, _, _, other, _, meaning = against(question.sentence, question.previous, embedder)
+        words, passage, _, _, other, _, meaning = _against(question.sentence, question.previous)
         said, before = wording(question.sentence), wording(question.previous)
         return words, passage, _lacking(said.numbers, before), other, meaning
     if question.type is T.SENTENCE_ANSWERS_QUESTION:
-        return answer(question.sentence, question.nugget_question, question.nugget_answer, embedder)
+        return _answer(question.sentence, question.nugget_question, question.nugget_answer)
     if question.type is T.CITED_DOCUMENT_RELEVANCE:
-        found = against(question.sentence, question.document, embedder)
+        found = _against(question.sentence, question.document)
         return found[0], found[-1]
     return requires(question.sentence)
 
 
-def against(claim: str, source: str, embedder: Embedder | None) -> tuple[float, ...]:
+def _against(claim: str, source: str) -> tuple[float | Meaning, ...]:
     """How well a source covers a claim.
 
     ``words``: share of its content in the whole source; ``passage``: in the best passage (one sentence or two);
@@ -106,7 +125,7 @@ def against(claim: str, source: str, embedder: Embedder | None) -> tuple[float, 
         float((said.denials > 0) != (best.denials > 0)),
         float(min(turned(said, best), 2)),
         float(any(direction(part) * towards < 0 for part in sentences(claim))),
-        closest(claim, ranked[:BEST], embedder),
+        Meaning(claim, tuple(ranked[:BEST])),
     )
 
 
@@ -114,7 +133,7 @@ def _lacking(numbers: frozenset[str], source: Wording) -> float:
     return len(numbers - source.numbers) / len(numbers) if numbers else 0.0
 
 
-def answer(sentence: str, question: str, known: str, embedder: Embedder | None) -> tuple[float, ...]:
+def _answer(sentence: str, question: str, known: str) -> tuple[float | Meaning, ...]:
     """How well a sentence gives a known answer; ``words``, ``numbers`` and so on of the answer in the sentence."""
     said, wanted, asked = wording(sentence), wording(known), wording(question)
     figures = digits(known) or wanted.numbers
@@ -129,8 +148,8 @@ def answer(sentence: str, question: str, known: str, embedder: Embedder | None) 
         float((said.denials > 0) != (wanted.denials > 0)),
         float(min(turned(wanted, said) + turned(said, wanted), 2)),
         float(said.doubts > wanted.doubts),
-        closest(sentence, [f"{question} {known}"], embedder),
-        closest(sentence, [known], embedder),
+        Meaning(sentence, (f"{question} {known}",)),
+        Meaning(sentence, (known,)),
     )
 
 

@@ -6,6 +6,7 @@ talked into anything, since it reads no instructions. English only.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -54,14 +55,22 @@ class LexicalJudge:
         self.numbers = lexical_numbers()
         self.types: Mapping[str, Any] = rules()["types"]
         self._known: dict[Question, bool] = {}
+        self._unread: list[str] = []  # texts of open questions
 
     async def decide(self, question: Question) -> Verdict:
-        """See :class:`evaluator.argue.asking.Judge`. Raises nothing."""
+        """See :class:`evaluator.argue.asking.Judge`. Raises nothing. What is open at a time is embedded at once."""
+        asked = _asked(question)
+        if asked not in self._known and asked.type in self.numbers:
+            self._unread += self.numbers[asked.type].texts(asked)
+            await asyncio.sleep(0)
+            if self._unread:  # the first of all that waited
+                texts, self._unread = self._unread, []
+                self._embedder.vectors(texts)
         return Verdict(self.says(question))
 
     def says(self, question: Question) -> bool:
         """The answer."""
-        asked = question._replace(topic="", doc_id="")
+        asked = _asked(question)
         if asked not in self._known:
             self._known[asked] = self._decide(asked)
         return self._known[asked]
@@ -76,12 +85,10 @@ class LexicalJudge:
         if kind is T.NEGATIVE_ASSERTION_CONFIRMED:
             near = closest(question.sentence, [question.nugget_question], self._embedder)
             return near >= MEANS_THE_QUESTION
-        if kind is T.SENTENCE_GIVES_WRONG_ANSWER:
-            kind = T.SENTENCE_ANSWERS_QUESTION
-        names, _, of = self.numbers[kind]
+        names, _, of, _ = self.numbers[kind]
         rule = self.types[kind.value]
         weights = [rule["weights"][name] for name in names]
-        return decide(of(question._replace(type=kind)), rule["constant"], weights)
+        return decide(of(question), rule["constant"], weights)
 
     def forget(self) -> None:
         """Work everything out anew from here on."""
@@ -103,6 +110,12 @@ class LexicalJudge:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+def _asked(question: Question) -> Question:
+    """What an answer depends on: a wrong answer is looked for like a right one, wherever the question came up."""
+    kind = T.SENTENCE_ANSWERS_QUESTION if question.type is T.SENTENCE_GIVES_WRONG_ANSWER else question.type
+    return question._replace(type=kind, topic="", doc_id="")
 
 
 def reliability(

@@ -141,6 +141,7 @@ def _numbers(name: str, encoder: CrossEncoder) -> dict[JudgmentType, Any]:
             (*words[kind].names, *NAMES),
             (EXPECTED[kind][0] + _EXPECTED[kind][0], (*EXPECTED[kind][1], *_EXPECTED[kind][1])),
             partial(both, kind=kind),
+            words[kind].texts,
         )
         for kind in TYPES
     }

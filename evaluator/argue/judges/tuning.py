@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.argue.asking import Question
-from evaluator.argue.judges.features import NAMES, features
+from evaluator.argue.judges.features import NAMES, embedded, features
 from evaluator.argue.models import JudgmentType
 from evaluator.errors import EvaluatorError
 from schemas.files import file_sha256
@@ -106,11 +106,15 @@ def decide(found: Sequence[float], constant: float, weights: Sequence[float]) ->
 
 
 class Numbers(NamedTuple):
-    """What a judge computes about questions of a type: the names of its numbers, what they are expected to weigh, and how."""
+    """What a judge computes about questions of a type: the names of its numbers, what they are expected to weigh, and how.
+
+    ``texts``: whose embeddings it takes, so that those of many questions can be computed at once.
+    """
 
     names: tuple[str, ...]
     expected: Expected
     of: Callable[[Question], tuple[float, ...]]
+    texts: Callable[[Question], Sequence[str]] = lambda _: ()
 
 
 def lexical_numbers() -> dict[JudgmentType, Numbers]:
@@ -118,7 +122,7 @@ def lexical_numbers() -> dict[JudgmentType, Numbers]:
     from evaluator.argue.judges.embedding import embedder
 
     return {
-        kind: Numbers(names, EXPECTED[kind], lambda question: features(question, embedder()))
+        kind: Numbers(names, EXPECTED[kind], lambda question: features(question, embedder()), embedded)
         for kind, names in NAMES.items()
     }
 
@@ -141,7 +145,7 @@ def fitted(numbers: Mapping[JudgmentType, Numbers], path: Path = PAIRS) -> dict[
         "pairs": {"file": path.name, "sha256": file_sha256(path), "count": len(pairs)},
         "types": {},
     }
-    for kind, (names, expected, of) in numbers.items():
+    for kind, (names, expected, of, _) in numbers.items():
         found = [(p, of(p.question)) for p in pairs if p.question.type is kind]
         tuned = [(f, p.label) for p, f in found if p.half == "tune"]
         constant, weights = expected[0], list(expected[1])

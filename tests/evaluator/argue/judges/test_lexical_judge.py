@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.argue.asking import Question
+from evaluator.argue.asking import Question, Verdict
 from evaluator.argue.judges import tuning
-from evaluator.argue.judges.features import NAMES, features, requires
+from evaluator.argue.judges.embedding import Embedder, embedder
+from evaluator.argue.judges.features import NAMES, embedded, features, requires
 from evaluator.argue.judges.lexical import RULES, LexicalJudge, reliability, rules
 from evaluator.argue.judges.wording import OPPOSITES, digits, direction, sentences, stem, turned, wording
 from evaluator.argue.models import JudgmentType
@@ -165,6 +166,21 @@ def test_it_does_not_depend_on_what_else_was_asked_or_where() -> None:
     assert judge.says(question._replace(topic="1", doc_id="2")) == judge.says(question)
     judge.forget()
     assert judge.says(question) == LexicalJudge().says(question)
+
+
+def test_questions_that_are_open_at_a_time_are_answered_as_each_alone() -> None:
+    asked = [pair.question for pair in tuning.read_pairs()[:30]]
+    texts = [*dict.fromkeys(text for one in asked for text in embedded(one))]
+
+    async def ask(judge: LexicalJudge) -> list[Verdict]:
+        return await asyncio.gather(*map(judge.decide, asked))
+
+    embedder.cache_clear()
+    alone = [LexicalJudge().says(one) for one in asked]
+    embedder.cache_clear()
+    assert [said.value for said in asyncio.run(ask(LexicalJudge()))] == alone
+    many, single = Embedder(), Embedder()
+    assert many.vectors(texts).tobytes() == b"".join(single.vectors([text]).tobytes() for text in texts)
 
 
 @given(st.sampled_from(list(NAMES)), st.text(max_size=200), st.text(max_size=300))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from evaluator import __version__, process, registry
 from evaluator.process import FINE
@@ -23,13 +24,35 @@ _EXAMPLES = """examples:
 """
 
 
+def _width() -> int:
+    """How wide help may be. argparse asks for every argument, and would import shutil for it: longer than all else it does."""
+    try:
+        return (int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(1).columns or 80) - 2
+    except (ValueError, OSError):
+        return 78
+
+
 class _Help(argparse.RawDescriptionHelpFormatter):
     """argparse forgets that commands are indented, and would give the longest name a line of its own."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_width())
 
     def add_argument(self, action: argparse.Action) -> None:
         super().add_argument(action)
         if isinstance(action.choices, dict):
             self._action_max_length = max(self._action_max_length, *(len(c) + 4 for c in action.choices))
+
+
+class _Command(argparse.ArgumentParser):
+    """The parser of one command."""
+
+    def __init__(self, **words: Any) -> None:
+        super().__init__(**{"formatter_class": _plain_help, **words})
+
+
+def _plain_help(prog: str) -> argparse.HelpFormatter:
+    return argparse.HelpFormatter(prog, width=_width())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +84,9 @@ def _modules(name: str) -> list[ModuleType]:
     for kind in registry.built_in() if name and not name.startswith("-") else ():
         module = registry.part(kind, "command")
         if module is not None:
-            commands = argparse.ArgumentParser(add_help=False).add_subparsers(prog="evaluator")
+            commands = argparse.ArgumentParser(add_help=False).add_subparsers(
+                prog="evaluator", parser_class=_Command
+            )
             module.add_commands(commands)
             if name in commands.choices or name in getattr(module, "READ_THEMSELVES", {}):
                 return [module]
@@ -139,7 +164,9 @@ def _parser(modules: Iterable[ModuleType]) -> argparse.ArgumentParser:
         "--version", action="version", version=f"evaluator {__version__} (request and result schema 1)"
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="evaluator")
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, prog="evaluator", parser_class=_Command
+    )
     own = {}
     for name, (call, text) in _OWN.items():
         own[name] = commands.add_parser(name, help=text)

@@ -17,22 +17,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from schemas.checking import kinds, of_kind, schema, usable, validate
-from schemas.documents import (
-    MAX_PROBLEMS,
-    SHOWN,
-    Document,
-    Problem,
-    closest,
-    flat,
-    harmless,
-    parse_pointer,
-    render_pointer,
-    show,
-)
-from schemas.reading import JSON_BYTES, YAML_BYTES, load_json, load_yaml
+if TYPE_CHECKING:
+    from schemas.checking import kinds, of_kind, schema, usable, validate
+    from schemas.documents import (
+        MAX_PROBLEMS,
+        SHOWN,
+        Document,
+        Problem,
+        closest,
+        flat,
+        harmless,
+        parse_pointer,
+        render_pointer,
+        show,
+    )
+    from schemas.reading import JSON_BYTES, YAML_BYTES, load_json, load_yaml
 
 __all__ = [
     "JSON_BYTES",
@@ -57,6 +59,19 @@ __all__ = [
     "usable",
     "validate",
 ]
+
+
+_READING = ("JSON_BYTES", "YAML_BYTES", "load_json", "load_yaml")
+_CHECKING = ("kinds", "of_kind", "schema", "usable", "validate")
+
+
+def __getattr__(name: str) -> Any:
+    """What a module here defines, imported when it is first asked for: the evaluator of a small run needs none of it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "reading" if name in _READING else "checking" if name in _CHECKING else "documents"
+    found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+    return found
 
 
 def canonical(data: Any) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
@@ -18,7 +18,6 @@ COLUMNS = "write four columns: topic, iteration (0), document, grade (an integer
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-@dataclass(slots=True, eq=False)
 class Qrels:
     """Judgements: ``grades[topic][document]``, the best grade if a document is judged for several subtopics.
 
@@ -26,11 +25,13 @@ class Qrels:
     have some, also where no document is judged for two. ``repeated`` tells that one is judged more than once.
     """
 
-    path: Path
-    name: str
-    grades: dict[bytes, dict[bytes, int]] = field(default_factory=dict)
-    rows: list[tuple[bytes, bytes, bytes, int]] = field(default_factory=list)
-    repeated: bool = False
+    __slots__ = ("grades", "name", "path", "repeated", "rows")
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        self.grades: dict[bytes, dict[bytes, int]] = {}
+        self.rows: list[tuple[bytes, bytes, bytes, int]] = []
+        self.repeated = False
 
     def add(self, topic: bytes, subtopic: bytes, doc: bytes, grade: int) -> None:
         """Add one judgement."""
@@ -50,10 +51,11 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
     name = name or path.name
     qrels = Qrels(path, name)
     data = read_truths(path, name)
-    for number, (topic, iteration, doc, text), wrong in lines_of(data):
-        if wrong:
-            raise _broken(name, number, wrong)
-        qrels.add(topic, iteration, doc, int(text))
+    if not _take_columns(qrels, data):
+        for number, (topic, iteration, doc, text), wrong in lines_of(data):
+            if wrong:
+                raise _broken(name, number, wrong)
+            qrels.add(topic, iteration, doc, int(text))
     if not qrels.grades:
         raise EvaluatorError(f"the truths {name} are empty", fix="put one judgement in every line")
     if qrels.repeated:
@@ -63,6 +65,36 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
                 number = _line_of(data, topic, iteration, doc)
                 raise _broken(name, number, "the document has two different grades for this topic")
     return qrels
+
+
+def _take_columns(qrels: Qrels, data: bytes) -> bool:
+    """Add the judgements of a file whose every line is one, with no document twice and topics grouped: loops are in C then.
+
+    Returns False, having done nothing, for any other file.
+    """
+    lines = data.removesuffix(b"\n").split(b"\n")
+    if b"#" in data[:1] or b"\n#" in data or set(map(len, map(bytes.split, lines))) != {4}:
+        return False
+    words = data.split()
+    topics, docs, texts = words[0::4], words[2::4], words[3::4]
+    matches = {text: _GRADE.fullmatch(text) for text in set(texts)}
+    numbers = {text: int(match[1]) for text, match in matches.items() if match}
+    if len(numbers) != len(matches):
+        return False
+    values = list(map(numbers.__getitem__, texts))
+    grades: dict[bytes, dict[bytes, int]] = {}
+    start = 0
+    for topic, same in groupby(topics):
+        end = start + len(list(same))
+        if topic in grades or topic == b"#":
+            return False
+        grades[topic] = dict(zip(docs[start:end], values[start:end], strict=True))
+        if len(grades[topic]) != end - start:
+            return False
+        start = end
+    qrels.grades = grades
+    qrels.rows = list(zip(topics, words[1::4], docs, values, strict=True))
+    return True
 
 
 def read_truths(path: Path, name: str) -> bytes:

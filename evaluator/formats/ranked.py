@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -57,8 +56,7 @@ class Examined(NamedTuple):
     ties: Mapping[str, Tie]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Rules:
+class Rules(NamedTuple):
     """What a run is checked against. None switches a check off.
 
     ``topics``: ids that may be answered; ``documents``: ids that may be listed; ``max_documents`` per topic;
@@ -70,7 +68,7 @@ class Rules:
     topics: frozenset[bytes] | None = None
     documents: KnownDocuments | None = None
     max_documents: int | None = None
-    judged: Mapping[bytes, Collection[bytes]] = field(default_factory=dict)
+    judged: Mapping[bytes, Collection[bytes]] = MappingProxyType({})
     first: int = 0
     double: bool = False
     suggest: bool = False

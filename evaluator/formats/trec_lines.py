@@ -132,7 +132,8 @@ class RunReader(TopicReader):
             return False
         tag = words[5]
         # Every line ends in the tag, and the tag is nowhere but in the sixth column: so each line has six.
-        if data.count(b" " + tag + b"\n") + data.count(b"\t" + tag + b"\n") != n:
+        ends = data.count(b" " + tag + b"\n")
+        if ends != n and ends + data.count(b"\t" + tag + b"\n") != n:
             if not all(len(line.split(None, 6)) == 6 for line in data.splitlines()):
                 return False
         elif words.count(tag) != n and not all(len(line.split(None, 6)) == 6 for line in data.splitlines()):

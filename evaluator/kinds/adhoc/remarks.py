@@ -49,7 +49,7 @@ def report_ties(
     if not code or any(c in log.counts for c in codes):
         return
     untied = {
-        topic: found._replace(ranks={**found.ranks, **found.untied})
+        topic: judged_topic(found._replace(ranks={**found.ranks, **found.untied}), qrels.grades[topic])
         for topic, found in read.topics.items()
         if found.untied and topic in qrels.grades
     }
@@ -57,7 +57,7 @@ def report_ties(
     for m in measures:
         if not untied or not m.own or m.first:
             continue
-        others = {t: m.value(judged_topic(one, qrels.grades[t])) for t, one in untied.items()}
+        others = {topic: m.value(one) for topic, one in untied.items()}
         here, there = aggregate(m, values[m.text]), aggregate(m, {**values[m.text], **others})
         if (ours := f"{here:.4f}") != (theirs := f"{there:.4f}"):
             found.append(f"{m.text} would be {theirs}, not {ours}" if public else "scores would differ")

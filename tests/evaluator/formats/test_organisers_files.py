@@ -130,3 +130,32 @@ def test_in_a_folder_what_is_passed_over_is_named(tmp_path: Path, capsys: pytest
     said = capsys.readouterr().err
     assert "c.v3.json.bak" in said and "\\x1b" in said and "\x1b" not in said
     assert "README" not in said and ".hidden" not in said and "a.jsonl" not in said.split("(")[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"1 0 a 2\n1 0 b -1\n2 0 a +1\n",
+        b"1 0 a 2.0\r\n1\t0\tb\t3.\r\n",
+        b"1 0 a 2\n2 0 a 1\n1 0 b 1",  # not grouped
+        b"1 s1 a 2\n1 s2 a 1\n1 s1 b 0\n",  # judged for two subtopics
+        b"1 0 #a 2\n #1 0 b 1\n",
+        b" # 0 a 2\n2 0 b 1\n",  # a comment of four words
+        b"1 0 a 2\n\n2 0 b 1\n",
+    ],
+)
+def test_judgements_read_by_columns_are_those_read_line_by_line(text: bytes, tmp_path: Path) -> None:
+    """A comment before them has each line read by itself."""
+    (tmp_path / "plain").write_bytes(text)
+    (tmp_path / "commented").write_bytes(b"# a comment\n" + text)
+    plain, commented = (read_qrels(tmp_path / name) for name in ("plain", "commented"))
+    assert list(plain.grades.items()) == list(commented.grades.items())
+    assert (plain.rows, plain.repeated) == (commented.rows, commented.repeated)
+
+
+def test_judgements_of_three_and_five_columns_are_refused_by_their_line(tmp_path: Path) -> None:
+    """Together they have as many words as two lines of four."""
+    (tmp_path / "qrels").write_bytes(b"1 0 a\n1 1 0 b 1\n")
+    with pytest.raises(EvaluatorError) as caught:
+        read_qrels(tmp_path / "qrels")
+    assert caught.value.why == "qrels:1: the line has 3 columns, not 4"

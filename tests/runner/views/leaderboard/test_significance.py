@@ -6,8 +6,11 @@ import itertools
 import random
 import time
 
+import numpy as np
 import pytest
+from scipy.stats import permutation_test, ttest_rel
 
+from benchmarks.significance import t_tests, tukey
 from runner.model.comparing.topics import holm
 from runner.views.leaderboard.significance import EXACT_UP_TO, between, flips, randomisation
 
@@ -29,9 +32,6 @@ def test_few_topics_are_tested_exactly(n: int) -> None:
 
 
 def test_many_topics_are_close_to_scipys_permutation_test() -> None:
-    import numpy as np
-    from scipy.stats import permutation_test
-
     row = sample(40, 0.03)
     wanted = permutation_test(
         (np.array(row),),
@@ -115,3 +115,16 @@ def test_all_pairs_at_once_are_as_one_after_the_other(topics: int) -> None:
     found = between(more)
     assert {(i, j): found[i + 1, j + 1] for i, j in pairs} == wanted
     assert found[0, 1] == randomisation([[b - a for a, b in zip(more[0], more[1], strict=True)]])[0]
+
+
+def test_what_the_benchmark_measures_is_the_randomised_tukey_hsd_and_the_paired_t_test() -> None:
+    rows = [[0.1, 0.5, 0.4], [0.3, 0.9, 0.6], [0.2, 0.4, 0.8]]
+    largest = []
+    for topics in itertools.product(*(itertools.permutations(topic) for topic in zip(*rows, strict=True))):
+        sums = [sum(values) for values in zip(*topics, strict=True)]
+        largest.append(max(sums) - min(sums))
+    apart = [abs(sum(a) - sum(b)) for a, b in itertools.combinations(rows, 2)]
+    wanted = [sum(one >= d - 1e-9 for one in largest) / len(largest) for d in apart]
+    assert tukey(np.array(rows)) == pytest.approx(wanted, abs=0.02)
+    raw = [ttest_rel(a, b).pvalue for a, b in itertools.combinations(rows, 2)]
+    assert t_tests(np.array(rows)) == pytest.approx(holm(raw))

@@ -16,10 +16,11 @@ import pytest
 
 from runner.exchange.access import Token
 from runner.web.door import HEADERS
-from tests.deploy.test_nginx import Site, events_come_at_once, free, running
+from tests.deploy.test_nginx import Site, events_come_at_once, running
 from tests.e2e.test_server import form_of, until
 from tests.worlds.debian import program
 from tests.worlds.mini import Project, call
+from tests.worlds.ports import free_port
 
 RECIPE = Path(__file__).parents[2] / "deploy" / "Caddyfile"
 LARGE = 64 * 1024 * 1024  # bytes
@@ -51,7 +52,7 @@ def site_conf(folder: Path, https: int, front: int) -> str:
 def site(project: Project, tmp_path: Path) -> Iterator[Site]:
     caddy = program("caddy", "caddy")
     project.write_task(uploads=True)
-    https, front = free(), free()
+    https, front = free_port(), free_port()
     folder, exchange, state = (tmp_path / name for name in ("caddy", "front", "state"))
     folder.mkdir()
     (folder / "Caddyfile").write_text(site_conf(folder, https, front))

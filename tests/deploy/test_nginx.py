@@ -25,6 +25,7 @@ from runner.web.door import HEADERS
 from tests.e2e.test_server import form_of, until
 from tests.worlds.debian import program
 from tests.worlds.mini import Project, call
+from tests.worlds.ports import free_port
 
 RECIPE = Path(__file__).parents[2] / "deploy" / "nginx.conf"
 LARGE = 200 * 1024 * 1024  # bytes
@@ -58,12 +59,6 @@ class Site:
         return httpx2.Client(
             base_url=self.url, verify=self.trust(), trust_env=False, timeout=60, headers=headers
         )
-
-
-def free() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-    return port
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -120,7 +115,7 @@ def running(command: list[str], **more: object) -> Iterator[subprocess.Popen[str
 @pytest.fixture
 def site(project: Project, tmp_path: Path) -> Iterator[Site]:
     project.write_task(uploads=True)
-    http, https, front = free(), free(), free()
+    http, https, front = free_port(), free_port(), free_port()
     folder, exchange, state = (tmp_path / name for name in ("nginx", "front", "state"))
     folder.mkdir()
     ca, _ = certificate(folder)
@@ -164,7 +159,7 @@ def test_people_and_work_come_to_the_front_through_nginx(site: Site) -> None:
         cookie = next(one for one in said.headers.get_list("set-cookie") if "session=" in one)
         assert said.status_code == 303 and cookie.startswith("__Host-session=") and "Secure" in cookie
         assert "Mini" in browser.get("/").text, "work has published it, through nginx"
-        redirected = httpx2.get(f"{site.plain}/tasks", trust_env=False)
+        redirected = httpx2.get(f"{site.plain}/tasks", trust_env=False, timeout=60)
         assert redirected.headers["location"] == f"{site.url}/tasks"
         events_come_at_once(browser)
         browser.get("/link/secret-of-somebody")

@@ -22,10 +22,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.deploy.test_nginx import free
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project
+from tests.worlds.ports import free_port
 from tests.worlds.proxy import proxy
 
 ROOT = Path(__file__).parents[2]
@@ -164,7 +164,7 @@ def test_the_page_leads_to_a_server_whose_front_can_read_nothing_of_works(
     machine: Machine, live: Project
 ) -> None:
     live.write_task(uploads=True)
-    project, port = settled(machine, live), free()
+    project, port = settled(machine, live), free_port()
     base, url = machine.base, f"http://127.0.0.1:{port}"
     with (
         proxy(live.docker_host.removeprefix("unix://")) as engine,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import pytest
 from tests.docs.walking import Surroundings, walk
 from tests.e2e.test_server import form_of, until
 from tests.worlds.mini import Project
+from tests.worlds.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = re.compile(r"proctor_[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
@@ -107,9 +107,7 @@ def test_a_task_on_the_web_and_a_team_at_home(walked: tuple[Path, dict[str, str]
     empty, home = tmp_path / "organiser/empty", tmp_path / "team/empty"
     for folder in (empty, home):
         folder.mkdir(parents=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     client = httpx2.Client(base_url=f"http://{address}", trust_env=False, timeout=60, follow_redirects=True)
     tokens: list[str] = []
 

@@ -322,7 +322,7 @@ def test_one_command_serves_and_ends_in_order(project: Project) -> None:
     try:
         assert process.stdout is not None
         url = process.stdout.readline().split()[1]
-        with httpx2.Client(base_url=url, trust_env=False) as client:
+        with httpx2.Client(base_url=url, trust_env=False, timeout=60) as client:
             until(lambda: "Mini" in client.get("/").text, 60)
             until(lambda: client.get("/healthz").text == "ok\n", 60)
             took = [client.get("/healthz").elapsed.total_seconds() for _ in range(20)]

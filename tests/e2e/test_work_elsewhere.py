@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,14 +15,14 @@ from runner.exchange.inbox import Inbox
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project, call
+from tests.worlds.ports import free_port
 from tests.worlds.proxy import Proxy, proxy
 
 
 @contextmanager
 def front(folder: Path, key: str, line: Proxy) -> Iterator[subprocess.Popen[str]]:
     """A front that knows nothing of the project, at the other end of a line."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        line.target = free.getsockname()[1]
+    line.target = free_port()
     options = ["--bind", f"127.0.0.1:{line.target}", "--url", f"http://127.0.0.1:{line.port}"]
     options += ["--exchange", str(folder), "--work-key", key]
     process = subprocess.Popen(

@@ -242,7 +242,7 @@ def relayed(url: str, said: list[tuple[int, int]]) -> Iterator[str]:
 
     def answer(handler: BaseHTTPRequestHandler) -> tuple[int, dict[str, str], bytes]:
         sent = {k: v for k, v in handler.headers.items() if k.lower() in ("authorization", "if-none-match")}
-        got = httpx2.get(url + handler.path, headers=sent, trust_env=False)
+        got = httpx2.get(url + handler.path, headers=sent, trust_env=False, timeout=60)
         said.append((got.status_code, len(got.content)))
         kept = {k: v for k, v in got.headers.items() if k in ("etag", "content-type")}
         return got.status_code, kept, got.content

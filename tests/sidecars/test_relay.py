@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from sidecars import relay
+from tests.worlds.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,12 +91,6 @@ def lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ import pytest
 
 from schemas.debates import parse
 from tests.worlds.baselines import baseline_folder
+from tests.worlds.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = ROOT / "submissions" / "baselines"
@@ -31,12 +32,6 @@ SAID = [
     'Quotes " and \\ and tabs\t, and ünïcödé – “signs” 🙂: should teachers get tenure?',
     "Should social security be privatized? " * 50,
 ]
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

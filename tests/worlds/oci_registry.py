@@ -12,6 +12,7 @@ from pathlib import Path
 
 from runner.engines.docker.engine import DockerEngine
 from tests.worlds.debian import program
+from tests.worlds.ports import free_port
 
 USER, PASSWORD = "organiser", "let-me-in-5521"
 _HASH = "$2y$05$abcdefghijklmnopqrstuunXrFpgC2HtgyVGaNFM13PGuDve0eLG."  # bcrypt of it: perl's crypt(PASSWORD, "$2y$05$…")
@@ -22,8 +23,7 @@ class Registry:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -10,7 +10,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,7 @@ import pytest
 
 from tests.worlds import records
 from tests.worlds.debian import program
+from tests.worlds.ports import free_port
 
 ROLE = "proctor"
 
@@ -98,8 +98,7 @@ def start() -> Server:
         _as_its_user(init), cwd="/", capture_output=True, text=True, timeout=120, check=False
     )
     assert made.returncode == 0, made.stdout + made.stderr
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port = one.getsockname()[1]
+    port = free_port()
     options = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=60")
     serve = [
         str(home / "postgres"),

@@ -29,7 +29,11 @@ class Proxy:
                     client.close()
                     continue
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                server = self._connected()
+                try:
+                    server = self._connected()
+                except OSError:  # nobody is there now; later somebody may be
+                    client.close()
+                    continue
                 for source, sink in ((client, server), (server, client)):
                     threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from tests.worlds.debian import program
+from tests.worlds.ports import free_port
 
 CONF = """\
 ClusterName=proctor
@@ -126,10 +127,7 @@ def slurm(epilog: str) -> Iterator[Slurm]:
         (folder / "munge" / "key").chmod(0o400)
         (folder / "epilog").write_text(epilog)
         (folder / "epilog").chmod(0o755)
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            two.bind(("127.0.0.1", 0))
-            ports = one.getsockname()[1], two.getsockname()[1]
+        ports = free_port(), free_port()
         facts = {
             "host": world.host,
             "user": getpass.getuser(),

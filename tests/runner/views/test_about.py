@@ -203,7 +203,7 @@ def test_the_page_has_description_dates_and_commands_to_copy(project: Project) -
     assert Published(project.config.published).view("public").get("about/mini") is not None
     with (
         serving(project.config.exchange, project.home / "front") as url,
-        httpx2.Client(base_url=url, trust_env=False) as client,
+        httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
     ):
         page, file = client.get("/tasks/mini").text, client.get("/tasks/mini/calendar.ics")
     assert "<h3>Data</h3>" in page and "&lt;script&gt;alert(1)" in page and "<script>" not in page

@@ -49,7 +49,7 @@ class Site:
         """There and back, as a browser goes."""
         there = client.get("/sign-in/provider")
         assert there.status_code == 303, there.text
-        with httpx2.Client(trust_env=False) as elsewhere:
+        with httpx2.Client(trust_env=False, timeout=60) as elsewhere:
             back = elsewhere.get(there.headers["location"]).headers["location"]
         return client.get(back)
 
@@ -184,7 +184,11 @@ def test_statements_of_others_are_refused(site: Site, how: str) -> None:
 
 
 def test_the_way_back_belongs_to_the_browser_that_was_sent_and_is_gone_once(site: Site) -> None:
-    with site.client() as mine, site.client() as other, httpx2.Client(trust_env=False) as elsewhere:
+    with (
+        site.client() as mine,
+        site.client() as other,
+        httpx2.Client(trust_env=False, timeout=60) as elsewhere,
+    ):
         there = mine.get("/sign-in/provider").headers["location"]
         assert {"state", "nonce", "code_challenge"} <= parse_qs(urlsplit(there).query).keys()
         back = elsewhere.get(there).headers["location"]
@@ -224,11 +228,11 @@ def test_both_routes_are_for_everybody_and_only_where_there_is_a_provider(site: 
         tokens = [str(office.add(role)[1]) for role in ("organiser", "assistant", "assessor")]
     for token in ("", *tokens):
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        with httpx2.Client(base_url=site.url, trust_env=False, headers=headers) as client:
+        with httpx2.Client(base_url=site.url, trust_env=False, timeout=60, headers=headers) as client:
             assert client.get("/sign-in/provider").status_code == 303
             assert client.get("/sign-in/provider/back").status_code == 403
     with serving(site.project.config.exchange, site.project.home / "another") as url:
-        assert httpx2.get(f"{url}/sign-in/provider", trust_env=False).status_code == 404
+        assert httpx2.get(f"{url}/sign-in/provider", trust_env=False, timeout=60).status_code == 404
 
 
 def test_a_provider_that_is_down_is_said(site: Site) -> None:

@@ -209,9 +209,11 @@ def test_what_was_lent_and_how_often_somebody_may_follow_no_clock_but_the_right_
     lent, wrong = Token.new(), replace(server.token, secret="x" * 43)
     with managing(server.world.project.config) as office:
         office.lend_token(office.accounts.of_team("alpha"), lent.id, lent.key, timedelta(hours=1))
-    by_lent = httpx2.Client(base_url=server.url, headers={"authorization": f"Bearer {lent}"}, trust_env=False)
+    by_lent = httpx2.Client(
+        base_url=server.url, headers={"authorization": f"Bearer {lent}"}, trust_env=False, timeout=60
+    )
     by_wrong = httpx2.Client(
-        base_url=server.url, headers={"authorization": f"Bearer {wrong}"}, trust_env=False
+        base_url=server.url, headers={"authorization": f"Bearer {wrong}"}, trust_env=False, timeout=60
     )
     with by_lent, by_wrong:
         until(lambda: by_lent.get("/api/v1/me").status_code == 200)

@@ -167,7 +167,10 @@ def test_while_a_large_file_is_sent_requests_come_and_what_else_is_new_is_seen(
         assert there.get(path) == large and there.get("data/mini") == listed
         got = Pieces.read(there.data(large))
         assert b"".join(got.blocks(away.published.root, 0, got.size)) == content
-        assert httpx2.get(f"{away.url}/tasks/mini/data/dev/inputs/large", trust_env=False).content == content
+        assert (
+            httpx2.get(f"{away.url}/tasks/mini/data/dev/inputs/large", trust_env=False, timeout=60).content
+            == content
+        )
 
 
 def test_what_is_published_goes_and_requests_come_and_are_forgotten_once_answered(
@@ -323,7 +326,10 @@ def test_only_so_many_requests_are_begun_at_a_time(here: Here, tmp_path: Path) -
 
 
 def test_only_work_comes_in_with_the_key_and_a_nonce_opens_once(here: Here, tmp_path: Path) -> None:
-    with front_of(here.key.public, tmp_path / "front") as away, httpx2.Client(base_url=away.url) as client:
+    with (
+        front_of(here.key.public, tmp_path / "front") as away,
+        httpx2.Client(base_url=away.url, timeout=60) as client,
+    ):
         away.ask()
 
         def begun(nonce: str, signature: str) -> int:
@@ -350,7 +356,10 @@ def test_only_work_comes_in_with_the_key_and_a_nonce_opens_once(here: Here, tmp_
 
 
 def test_work_is_nobody_on_the_pages_of_people(here: Here, tmp_path: Path) -> None:
-    with front_of(here.key.public, tmp_path / "front") as away, httpx2.Client(base_url=away.url) as client:
+    with (
+        front_of(here.key.public, tmp_path / "front") as away,
+        httpx2.Client(base_url=away.url, timeout=60) as client,
+    ):
         nonce = client.get("/exchange/hello").json()["nonce"]
         signed = {"nonce": nonce, "signature": here.key.sign(away.url, nonce)}
         session = client.post("/exchange/hello", json=signed).json()["session"]

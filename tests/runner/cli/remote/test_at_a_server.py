@@ -71,7 +71,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     url = process.stdout.readline().split()[1]
     (folder / "homes").mkdir()
     try:
-        with httpx2.Client(base_url=url, trust_env=False) as client:
+        with httpx2.Client(base_url=url, trust_env=False, timeout=60) as client:
             until(lambda: "Mini" in client.get("/").text)
         yield Served(project, url, folder / "homes")
     finally:
@@ -82,7 +82,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def hand_in(served: Served, token: str, **more: Any) -> str:
     with httpx2.Client(
-        base_url=served.url, trust_env=False, headers={"authorization": f"Bearer {token}"}
+        base_url=served.url, trust_env=False, timeout=60, headers={"authorization": f"Bearer {token}"}
     ) as client:
         file = {"file": ("run.txt", run_text("dev", "one"))}
         said = client.post(
@@ -206,7 +206,7 @@ def test_a_team_switches_its_notices_and_the_organiser_stays_the_bound(
     zeta.run("notices", "on", "--about", "held", "--about", "deadline", "--mail", "grace@example.org")
     until(lambda: shown() == {"may": ["done", "held"], "about": ["held"], "to": "g…@example.org"})
     assert call(served.project, "team", "people", "zeta", "--json").json["contact"] == "grace@example.org"
-    with httpx2.Client(base_url=served.url, trust_env=False) as browser:
+    with httpx2.Client(base_url=served.url, trust_env=False, timeout=60) as browser:
         form = form_of(browser.get("/sign-in").text)
         browser.post("/sign-in", data={"form-token": form, "token": served_token(zeta)})
         page = browser.get("/team").text

@@ -95,7 +95,10 @@ def test_what_a_task_does_not_take_is_refused_at_once(desk: Desk, task: str, way
     changes, takes = TASKS[task]
     given = WAYS[way]
     fields = {"software": "one", "dataset": "dev"} if given == "run files" else {"software": "one"}
-    with front(desk, **changes) as (url, token), httpx2.Client(base_url=url, trust_env=False) as client:
+    with (
+        front(desk, **changes) as (url, token),
+        httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
+    ):
         said = sent(client, token, way, fields)
         waits = len(desk.inbox.waiting())
         page = client.get("/tasks/mini/hand-in", follow_redirects=False)
@@ -135,7 +138,10 @@ def test_a_field_that_is_wrong_is_named_with_what_it_may_be(
 ) -> None:
     known = {"software": "one", "dataset": "dev"} if fields else {"dataset": "dev"}
     data = {name: value for name, value in {**known, **fields}.items() if value}
-    with front(desk, uploads=True) as (url, token), httpx2.Client(base_url=url, trust_env=False) as client:
+    with (
+        front(desk, uploads=True) as (url, token),
+        httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
+    ):
         said = sent(client, token, "a form of a program", data)
     assert said.status_code == 400 and desk.inbox.waiting() == []
     found = said.json()
@@ -149,7 +155,10 @@ def test_a_field_that_is_wrong_is_named_with_what_it_may_be(
 
 
 def test_everything_that_is_missing_is_said_at_once(desk: Desk) -> None:
-    with front(desk, uploads=True) as (url, token), httpx2.Client(base_url=url, trust_env=False) as client:
+    with (
+        front(desk, uploads=True) as (url, token),
+        httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
+    ):
         client.headers["authorization"] = f"Bearer {token}"
         for path, expected in (
             ("run-files", {"software", "dataset", "file"}),

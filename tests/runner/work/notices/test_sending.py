@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import http.server
 import json
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from aiosmtpd.controller import Controller
 from runner.work.notices.due import Notice
 from runner.work.notices.sending import NotSent, Unknown, call, identity, mail
 from runner.work.notices.settings import Hook, Mail
+from tests.worlds.ports import free_port
 
 NOTICE = Notice("done:r:scored", "done", "alpha", "mini: alpha.one.x.test is done: scored", "/runs/r")
 URL = "https://task.example.org/runs/r"
@@ -142,9 +142,7 @@ class Box:
 
 def mail_server(box: Box, **options: Any) -> tuple[Controller, int]:
     """A mail server on a free port; it is to be stopped."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = Controller(box, hostname="127.0.0.1", port=port, **options)
     server.start()
     return server, port

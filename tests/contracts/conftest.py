@@ -27,7 +27,7 @@ def _copy(mounts: Mounts, out: Path) -> None:
 
 def _sleep(mounts: Mounts, out: Path) -> None:
     out.joinpath("begun").touch()
-    mounts.stopped.wait(20)
+    mounts.stopped.wait(60)
 
 
 def _odd(mounts: Mounts, out: Path) -> None:
@@ -50,19 +50,19 @@ def _fill(mounts: Mounts, out: Path) -> int:
 
 def _polite(mounts: Mounts, out: Path) -> int:
     mounts.say("begun")
-    mounts.stopped.wait(20)
+    mounts.stopped.wait(60)
     mounts.say("ending")
     return 7
 
 
 def _stubborn(mounts: Mounts, out: Path) -> None:
     mounts.say("begun")
-    mounts.stopped.wait(20)
+    mounts.stopped.wait(60)
     time.sleep(2)
 
 
 def _look(mounts: Mounts, out: Path) -> None:
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while not mounts["/in"].joinpath("note").exists() and time.monotonic() < end:
         time.sleep(0.02)
     mounts.say(mounts["/in"].joinpath("note").read_text())
@@ -77,7 +77,7 @@ PROGRAMS: dict[str, tuple[str, Script | Exit]] = {
     ),
     "fail": ("import sys; sys.exit(3)", Exit(code=3)),
     "work": ("while True: pass", Exit(code=0, resources=Resources(2.0, 2.0, MIB, "exact"))),
-    "sleep": ("import time; open('/out/begun','w'); time.sleep(20)", _sleep),
+    "sleep": ("import time; open('/out/begun','w'); time.sleep(60)", _sleep),
     "odd": (
         "import os; os.chdir('/out'); os.symlink('/etc/passwd','run.txt'); os.mkdir('folder');"
         "open('evil\\x1b[2J\\n','w'); open('extra.txt','w'); open('good.txt','w').write('good')",
@@ -91,11 +91,11 @@ PROGRAMS: dict[str, tuple[str, Script | Exit]] = {
     "polite": (
         "import signal, sys, time\n"
         "def end(*_): print('ending', flush=True); sys.exit(7)\n"
-        "signal.signal(signal.SIGTERM, end); print('begun', flush=True); time.sleep(20)",
+        "signal.signal(signal.SIGTERM, end); print('begun', flush=True); time.sleep(60)",
         _polite,
     ),
     "stubborn": (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('begun', flush=True); time.sleep(20)",
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('begun', flush=True); time.sleep(60)",
         _stubborn,
     ),
     "look": (

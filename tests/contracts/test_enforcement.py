@@ -595,13 +595,13 @@ def test_parallel_sessions_have_different_users(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str
 ) -> None:
     uids: list[int] = []
-    inside = threading.Barrier(3, timeout=20)
+    inside = threading.Barrier(3, timeout=100)
 
     def one(number: int) -> None:
         with engine.session(f"{attempt}{number}") as session:
             inside.wait()
             handle = session.start(ContainerSpec("software", scratch_image, ("id", "-u"), LIMITS))
-            handle.wait(20)
+            handle.wait(100)
             uids.append(int(handle.logs("stdout", 99)))
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(3)]
@@ -653,11 +653,11 @@ def test_sampled_usage_without_control_groups(
     far = DockerEngine(engine.clients.host, local=False, engine_for="both-without-eviction")
     with far.session(attempt) as session:
         out = session.output_volume("output", bytes=MIB, inodes=8)
-        code = "x = bytearray(64 << 20); import time; time.sleep(2.5)"
+        code = "x = bytearray(64 << 20); import time; time.sleep(5)"
         spec = ContainerSpec(
             "software", scratch_image, ("python3", "-c", code), LIMITS, (Mount(out, "/out", False),)
         )
-        ended = session.start(spec).wait(20)
+        ended = session.start(spec).wait(100)
         got = session.copy_out(out, tmp_path / "out", allowed=bool, max_bytes=1, max_files=1)
     far.close()
     usage = ended.resources

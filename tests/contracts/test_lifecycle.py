@@ -59,7 +59,7 @@ def test_a_run_from_inputs_to_output(world: Any, data: Volume, attempt: str, tmp
     with world.engine.session(attempt) as session:
         out = session.output_volume("output", bytes=4 * MIB, inodes=64)
         handle = session.start(world.spec("copy", Mount(data, "/in"), Mount(out, "/out", read_only=False)))
-        ended = handle.wait(30)
+        ended = handle.wait(100)
         got = session.copy_out(
             out, tmp_path / "out", allowed=lambda n: n == "run.txt", max_bytes=MIB, max_files=2
         )
@@ -75,8 +75,8 @@ def test_a_run_from_inputs_to_output(world: Any, data: Volume, attempt: str, tmp
 def test_an_exit_code_is_no_exception(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         handle = session.start(world.spec("fail"))
-        assert handle.wait(30).code == 3
-        assert handle.wait(30) is handle.wait(1)
+        assert handle.wait(100).code == 3
+        assert handle.wait(100) is handle.wait(1)
 
 
 def test_the_processor_time(world: Any, attempt: str) -> None:
@@ -98,13 +98,15 @@ def test_the_wall_clock(world: Any, attempt: str) -> None:
         begun = time.monotonic()
         ended = session.start(world.spec("sleep", Mount(out, "/out", read_only=False))).wait(0.7)
     assert (ended.killed, ended.code) == ("time", 137)
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 40
 
 
 def test_cancelling(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         out = session.output_volume("output", bytes=MIB, inodes=8)
-        ended = session.start(world.spec("sleep", Mount(out, "/out", read_only=False))).wait(30, lambda: True)
+        ended = session.start(world.spec("sleep", Mount(out, "/out", read_only=False))).wait(
+            100, lambda: True
+        )
     assert ended.killed == "cancel"
 
 
@@ -116,7 +118,7 @@ def test_cancelling_from_elsewhere(world: Any, attempt: str) -> None:
         killed: list[bool] = []
         other = threading.Thread(target=lambda: killed.append(world.engine.kill(attempt)))
         other.start()
-        ended = handle.wait(20)
+        ended = handle.wait(100)
         other.join()
     assert killed == [True]
     assert ended.killed == "cancel"
@@ -124,7 +126,7 @@ def test_cancelling_from_elsewhere(world: Any, attempt: str) -> None:
 
 def test_an_unknown_command_is_the_softwares_fault(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
-        ended = session.start(world.spec("absent")).wait(30)
+        ended = session.start(world.spec("absent")).wait(100)
     assert ended.code is None
     assert ended.start_error is not None and "nope" in ended.start_error
 
@@ -132,7 +134,7 @@ def test_an_unknown_command_is_the_softwares_fault(world: Any, attempt: str) -> 
 def test_only_expected_regular_files_come_out(world: Any, attempt: str, tmp_path: Path) -> None:
     with world.engine.session(attempt) as session:
         out = session.output_volume("output", bytes=MIB, inodes=32)
-        session.start(world.spec("odd", Mount(out, "/out", read_only=False))).wait(30)
+        session.start(world.spec("odd", Mount(out, "/out", read_only=False))).wait(100)
         got = session.copy_out(
             out, tmp_path / "out", allowed=lambda n: n != "extra.txt", max_bytes=MIB, max_files=9
         )
@@ -149,7 +151,7 @@ def test_only_expected_regular_files_come_out(world: Any, attempt: str, tmp_path
 def test_a_full_volume_is_seen(world: Any, attempt: str, tmp_path: Path) -> None:
     with world.engine.session(attempt) as session:
         out = session.output_volume("output", bytes=4 * MIB, inodes=64)
-        ended = session.start(world.spec("fill", Mount(out, "/out", read_only=False))).wait(30)
+        ended = session.start(world.spec("fill", Mount(out, "/out", read_only=False))).wait(100)
         got = session.copy_out(out, tmp_path / "out", allowed=lambda n: True, max_bytes=8 * MIB, max_files=9)
     assert ended.code == 1
     assert got.full
@@ -159,7 +161,7 @@ def test_a_full_volume_is_seen(world: Any, attempt: str, tmp_path: Path) -> None
 def test_a_long_log_keeps_its_end(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         handle = session.start(world.spec("loud"))
-        assert handle.wait(30).log_truncated
+        assert handle.wait(100).log_truncated
         log = handle.logs("stdout", 64 * 1024)
     assert len(log) == 64 * 1024
     assert log.endswith(b"the end\n")
@@ -173,7 +175,7 @@ def test_files_are_copied_in(world: Any, attempt: str, tmp_path: Path) -> None:
         out = session.output_volume("output", bytes=MIB, inodes=16)
         session.copy_in(given, {"deep/queries.txt": source, "request.json": b"{}"})
         spec = world.spec("copy", Mount(given, "/in"), Mount(out, "/out", read_only=False))
-        assert session.start(replace(spec, role="evaluator")).wait(30).code == 0
+        assert session.start(replace(spec, role="evaluator")).wait(100).code == 0
         got = session.copy_out(out, tmp_path / "out", allowed=lambda n: True, max_bytes=MIB, max_files=2)
         with pytest.raises(ValueError, match="inside"):
             session.copy_in(given, {"../x": b""})
@@ -277,4 +279,4 @@ def test_reaping_leaves_the_living_alone(world: Any, attempt: str) -> None:
         out = session.output_volume("output", bytes=MIB, inodes=8)
         handle = session.start(world.spec("sleep", Mount(out, "/out", read_only=False)))
         assert attempt not in world.engine.reap(prefix=attempt)
-        assert handle.wait(30, lambda: True).killed == "cancel"
+        assert handle.wait(100, lambda: True).killed == "cancel"

@@ -395,7 +395,7 @@ def test_the_machines_own_network(engine: DockerEngine, scratch_image: ImageRef,
         spec = ContainerSpec("gateway", scratch_image, ("ls", "/sys/class/net"), LIMITS, network="host")
         handle = session.start(spec)
         facts = room_facts(engine, handle)
-        assert handle.wait(20).code == 0
+        assert handle.wait(100).code == 0
         links = handle.logs("stdout", 9999).decode().split()
     assert facts["HostConfig"]["NetworkMode"] == "host" and facts["HostConfig"]["CapDrop"] == ["ALL"]
     assert not engine.local or set(links) >= {"lo"}
@@ -414,7 +414,7 @@ def test_a_network_that_is_not_there_is_told(
 def test_the_relay_outlives_the_software(room: Room, seen: dict[str, Any]) -> None:
     """Near the end, because the room has no software afterwards."""
     room.ask("error(lambda: get('/sock/software.sock', '/end'))")
-    assert room.handles["software"].wait(20).code == 5
+    assert room.handles["software"].wait(100).code == 5
     assert not room.handles["relay"].ended()
     begun = time.monotonic()
     assert room.ask("get('/sock/software.sock')") in (

@@ -29,7 +29,7 @@ def test_stopping_politely(world: Any, attempt: str) -> None:
         ended = handle.stop()
         assert handle.ended()
         assert (ended.killed, ended.code) == ("stop", 7)
-        assert handle.wait(30) is ended is handle.stop()
+        assert handle.wait(100) is ended is handle.stop()
         assert handle.logs("stdout", 99) == b"begun\nending\n"
 
 
@@ -39,20 +39,20 @@ def test_stopping_what_will_not(world: Any, attempt: str) -> None:
         said(handle, b"begun")
         begun = time.monotonic()
         ended = handle.stop(grace=0.5)
-        assert 0.4 < time.monotonic() - begun < 8
+        assert 0.4 < time.monotonic() - begun < 40
     assert (ended.killed, ended.code) == ("stop", 137)
 
 
 def test_an_earlier_end_stays_what_it_was(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         handle = session.start(world.spec("fail", role="sidecar"))
-        end = time.monotonic() + 15
+        end = time.monotonic() + 60
         while not handle.ended():
             assert time.monotonic() < end
             time.sleep(0.02)
         ended = handle.stop()
         absent = session.start(world.spec("absent"))
-        absent.wait(10)
+        absent.wait(100)
         assert absent.ended() and absent.stop().start_error
     assert (ended.killed, ended.code) == (None, 3)
 
@@ -62,7 +62,7 @@ def test_whoever_waits_learns_that_it_was_stopped(world: Any, attempt: str) -> N
         handle = session.start(world.spec("polite", role="sidecar"))
         said(handle, b"begun")
         seen: list[Any] = []
-        waiter = threading.Thread(target=lambda: seen.append(handle.wait(20)))
+        waiter = threading.Thread(target=lambda: seen.append(handle.wait(100)))
         waiter.start()
         ended = handle.stop()
         waiter.join()
@@ -86,7 +86,7 @@ def test_files_reach_a_running_container_of_either_user(world: Any, attempt: str
             handle = session.start(world.spec("look", Mount(given, "/in"), role=role))
             assert not handle.ended()
             session.copy_in(given, {"note": f"for the {role}".encode()})
-            ended = handle.wait(20)
+            ended = handle.wait(100)
             assert ended.code == 0, handle.logs("stderr", 1000)
             assert handle.logs("stdout", 99) == f"for the {role}\n".encode()
 
@@ -99,7 +99,7 @@ def test_killing_ends_all_and_each_knows_why(world: Any, attempt: str) -> None:
         for handle in (relay, software, driver):
             said(handle, b"begun")
         assert world.engine.kill(attempt) is True
-        ends = [handle.wait(20) for handle in (relay, software, driver)]
+        ends = [handle.wait(100) for handle in (relay, software, driver)]
         assert world.engine.kill(attempt) is False
     assert [e.killed for e in ends] == ["cancel"] * 3
 
@@ -109,7 +109,7 @@ def test_a_sidecar_outlives_the_software_that_joined_it(world: Any, attempt: str
         relay = session.start(world.spec("polite", role="sidecar"))
         said(relay, b"begun")
         software = session.start(world.spec("fail", join=relay))
-        assert software.wait(20).code == 3
+        assert software.wait(100).code == 3
         assert not relay.ended()
         assert relay.stop().code == 7
 
@@ -146,6 +146,6 @@ def test_nobody_joins_what_has_ended(world: Any, attempt: str) -> None:
 
     with world.engine.session(attempt) as session:
         relay = session.start(world.spec("fail", role="sidecar"))
-        relay.wait(20)
+        relay.wait(100)
         with pytest.raises(PlatformError):
             session.start(replace(world.spec("polite"), join=relay))

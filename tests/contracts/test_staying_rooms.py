@@ -49,7 +49,7 @@ def script(mounts: Mounts, out: Path) -> int | Exit:
         mounts.stdout += (b"x" * 99 + b"\n") * 10_000
         mounts.say("the end")
     if word == "sleeps":
-        mounts.stopped.wait(20)
+        mounts.stopped.wait(100)
     if word in ("works", "for-ever"):
         return Exit(code=0, resources=Resources(1.0, 0.7 if word == "works" else 5.0))
     return 3 if word == "fails" else 0

@@ -149,4 +149,4 @@ def test_boards_are_those_of_one_machine(
     assert truths and not any(truth in one for truth in truths for one in brought)
     for process in (hosts.processes["h1"], judges.processes["j1"]):
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(100) == 0

@@ -52,7 +52,7 @@ def test_an_interrupt_is_heard_however_a_program_was_started(name: str, inherite
     try:
         assert process.stdout is not None and process.stdout.readline() == "at work\n"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=100)
         assert process.returncode == 130, said
         assert "Traceback" not in said
     finally:

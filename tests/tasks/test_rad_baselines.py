@@ -55,7 +55,7 @@ def index() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/arguments"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def start() -> Iterator[Callable[..., Asked]]:
     yield make
     for process in started:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 PYTHON = (sys.executable, str(BASELINES / "rad-elastic-python" / "elastic.py"))
@@ -186,4 +186,4 @@ def test_a_slow_client_keeps_nobody_waiting(index: str, start: Callable[..., Ask
         with socket.create_connection(("127.0.0.1", ask.port)) as slow:
             slow.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
             with ThreadPoolExecutor(1) as other:
-                assert other.submit(ask, user(SAID[0])).result(20)[0] == 200
+                assert other.submit(ask, user(SAID[0])).result(100)[0] == 200

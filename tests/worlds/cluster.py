@@ -208,7 +208,7 @@ class Cluster:
         """End a process of the world, with no word to anybody (or by another signal)."""
         self.processes[name].send_signal(number)
         if number != signal.SIGSTOP:
-            self.processes[name].wait(30)
+            self.processes[name].wait(100)
 
     def begun(self, at_least: int, seconds: float = 60) -> int:
         """Wait until so many softwares that wait have begun; returns how many have."""

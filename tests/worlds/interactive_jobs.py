@@ -123,12 +123,12 @@ Part = Callable[[Mounts], Any]
 def stays(mounts: Mounts) -> None:
     """A server of ours that says it is ready and runs until it is stopped."""
     mounts.say("ready")
-    mounts.stopped.wait(30)
+    mounts.stopped.wait(100)
 
 
 def waits(mounts: Mounts) -> None:
     """A software that serves until it is stopped."""
-    mounts.stopped.wait(30)
+    mounts.stopped.wait(100)
 
 
 def writes(report: Mapping[str, Any] | None = None, **fields: Any) -> Part:

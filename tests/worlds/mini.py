@@ -190,7 +190,7 @@ def call(
     *arguments: str,
     expect: int | None = 0,
     env: dict[str, str] | None = None,
-    timeout: float = 120,
+    timeout: float = 280,
 ) -> Said:
     """Run ``runner`` to its end; the exit code must be ``expect`` (None: any), and never is there a traceback."""
     done = subprocess.run(

@@ -31,9 +31,9 @@ class Running:
         """A client that reaches only this server."""
         if isinstance(self.where, Path):
             options["transport"] = httpx2.HTTPTransport(uds=str(self.where))
-            return httpx2.Client(base_url="http://server", trust_env=False, timeout=30, **options)
+            return httpx2.Client(base_url="http://server", trust_env=False, timeout=60, **options)
         return httpx2.Client(
-            base_url=f"http://127.0.0.1:{self.where}", trust_env=False, timeout=30, **options
+            base_url=f"http://127.0.0.1:{self.where}", trust_env=False, timeout=60, **options
         )
 
     @property
@@ -69,7 +69,7 @@ def serving(module: str, *arguments: object, env: Mapping[str, str] | None = Non
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        assert ready.wait(60), "it never became ready"
+        assert ready.wait(120), "it never became ready"
         assert process.poll() is None or not bound, running.printed
         socket = Path(words[words.index("--socket") + 1]) if "--socket" in words else None
         running.where = socket or (int(bound[0]) if bound else None)
@@ -78,11 +78,11 @@ def serving(module: str, *arguments: object, env: Mapping[str, str] | None = Non
     finally:
         process.terminate()
         try:
-            running.code = process.wait(20)
+            running.code = process.wait(100)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(20)
-        reader.join(10)
+            process.wait(100)
+        reader.join(60)
         assert process.stdout is not None
         process.stdout.close()
 

@@ -94,7 +94,7 @@ class Server:
         if self.process.poll() is None:
             os.kill(self.process.pid, signal.SIGTERM)
         try:
-            self.rest += self.process.communicate(timeout=20)[1]
+            self.rest += self.process.communicate(timeout=100)[1]
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.communicate()

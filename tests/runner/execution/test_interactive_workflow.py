@@ -192,7 +192,7 @@ def test_an_unknown_command_is_a_run_error(tmp_path: Path) -> None:
 )
 def test_a_server_that_dies_during_the_run_keeps_what_it_said(tmp_path: Path, end: Any, warning: str) -> None:
     def driver(mounts: Mounts) -> None:
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while not (mounts["/in"] / "software-ended").exists():
             assert time.monotonic() < deadline, "the driver was never told"
             time.sleep(0.01)
@@ -205,7 +205,7 @@ def test_a_server_that_dies_during_the_run_keeps_what_it_said(tmp_path: Path, en
 
 def test_a_worker_killed_for_memory_is_a_warning(tmp_path: Path) -> None:
     def software(mounts: Mounts) -> Exit:
-        mounts.stopped.wait(30)
+        mounts.stopped.wait(100)
         return Exit(code=143, oom_killed=True)
 
     done = verdict(tmp_path, software)
@@ -218,10 +218,20 @@ def test_a_worker_killed_for_memory_is_a_warning(tmp_path: Path) -> None:
 # -- servers that the software can reach ----------------------------------------------------------------------
 
 
-def after(seconds: float, code: int, words: str = "", **facts: Any) -> Any:
+DRIVING = threading.Event()  # the driver has begun
+
+
+@pytest.fixture(autouse=True)
+def _nobody_drives() -> None:
+    DRIVING.clear()
+
+
+def meanwhile(code: int, words: str = "", **facts: Any) -> Any:
+    """A part that ends once the driver has begun."""
+
     def part(mounts: Mounts) -> Exit:
         mounts.say("ready")
-        mounts.stopped.wait(seconds)
+        assert DRIVING.wait(100)
         mounts.complain(words)
         return Exit(code=code, **facts)
 
@@ -229,7 +239,8 @@ def after(seconds: float, code: int, words: str = "", **facts: Any) -> Any:
 
 
 def slow_driver(mounts: Mounts) -> None:
-    if not mounts.stopped.wait(5):
+    DRIVING.set()
+    if not mounts.stopped.wait(100):
         writes()(mounts)
 
 
@@ -237,16 +248,16 @@ def slow_driver(mounts: Mounts) -> None:
     ("parts", "detail"),
     [
         (
-            {"search": after(0.6, 137, oom_killed=True)},
+            {"search": meanwhile(137, oom_killed=True)},
             "the argument index ended while the run went on (out of memory)",
         ),
         (
-            {"search": after(0.6, 1, "Traceback\nValueError: \x1b[31mred")},
+            {"search": meanwhile(1, "Traceback\nValueError: \x1b[31mred")},
             r"the argument index ended while the run went on (exit code 1. ValueError: \x1b[31mred)",
         ),
-        ({"relay": after(0.6, 1, "relay: socat ended")}, "the relay ended while the run went on"),
+        ({"relay": meanwhile(1, "relay: socat ended")}, "the relay ended while the run went on"),
         (
-            {"watch": after(0.6, 3, "watch: no healthy answer for 30 s: it does not answer")},
+            {"watch": meanwhile(3, "watch: no healthy answer for 30 s: it does not answer")},
             "the argument index stopped answering: exit code 3. watch: no healthy answer for 30 s",
         ),
     ],
@@ -259,10 +270,10 @@ def test_a_broken_server_in_reach_is_disputed(tmp_path: Path, parts: Any, detail
 
 def test_a_dispute_comes_before_what_else_broke(tmp_path: Path) -> None:
     """The software takes the index with it when it goes, or the user dies beside it: still disputed."""
-    gone = after(0.6, 1)
+    gone = meanwhile(1)
     done = verdict(
         tmp_path,
-        lambda m: Exit(code=1) if not m.stopped.wait(0.6) else None,
+        meanwhile(1),
         search=gone,
         user=gone,
         driver=slow_driver,
@@ -277,7 +288,7 @@ def test_a_dispute_comes_before_what_else_broke(tmp_path: Path) -> None:
     ("parts", "words"),
     [
         (
-            {"user": after(0.6, 1, "boom"), "driver": slow_driver},
+            {"user": meanwhile(1, "boom"), "driver": slow_driver},
             "the simulated user ended while the run went on. exit code 1. boom",
         ),
         (
@@ -364,7 +375,7 @@ def test_a_server_that_ends_before_it_is_ready_is_noticed_at_once(
 
 
 def test_a_user_that_refuses_its_data_late_is_held_as_well(tmp_path: Path) -> None:
-    done = verdict(tmp_path, user=after(0.6, 2, "error: no arguments"), driver=slow_driver)
+    done = verdict(tmp_path, user=meanwhile(2, "error: no arguments"), driver=slow_driver)
     assert str(done.verdict.detail).startswith("E402: the simulated user cannot use what task.yaml gives it")
 
 
@@ -442,13 +453,13 @@ def test_what_the_gateway_refuses_is_the_organisers_to_correct(
 
 def test_a_broken_index_is_disputed_whatever_the_gateway_says(tmp_path: Path) -> None:
     """Else a software that breaks what it can reach would get another try when the organiser has paid."""
-    parts = {"gateway": refuses("budget_exceeded"), "search": after(0.6, 1), "driver": slow_driver}
+    parts = {"gateway": refuses("budget_exceeded"), "search": meanwhile(1), "driver": slow_driver}
     done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
     assert done.verdict.name == "disputed"
 
 
 def test_a_gateway_that_ends_is_our_failure(tmp_path: Path) -> None:
-    parts = {"gateway": after(0.6, 1, "boom"), "driver": slow_driver}
+    parts = {"gateway": meanwhile(1, "boom"), "driver": slow_driver}
     done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
     assert str(done.verdict.detail).startswith("the gateway ended while the run went on. exit code 1")
@@ -512,7 +523,7 @@ def test_cancelling_works_in_every_phase(tmp_path: Path, phase: str) -> None:
 
     def hangs(mounts: Mounts) -> None:
         asked.set()
-        mounts.stopped.wait(30)
+        mounts.stopped.wait(100)
 
     parts = {"search": {"watch": hangs}, "relay": {"relay": hangs}, "driver": {"driver": hangs}}.get(
         phase, {}
@@ -523,7 +534,7 @@ def test_cancelling_works_in_every_phase(tmp_path: Path, phase: str) -> None:
     started = time.monotonic()
     done = execute(job, jobs.engine(**parts), tmp_path / "staging", asked.is_set)
     assert done.verdict.name == "cancelled"
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize("phase", ["search", "driver"])
@@ -532,13 +543,13 @@ def test_a_kill_from_another_process_is_a_cancellation(tmp_path: Path, phase: st
 
     def hangs(mounts: Mounts) -> None:
         asked.set()
-        mounts.stopped.wait(30)
+        mounts.stopped.wait(100)
 
     engine = jobs.engine(**{"watch" if phase == "search" else "driver": hangs})
     requested = threading.Event()
 
     def kill() -> None:
-        asked.wait(10)
+        asked.wait(60)
         requested.set()  # as runner cancel does: the request first
         engine.kill("a-1")
 

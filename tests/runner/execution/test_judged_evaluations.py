@@ -89,7 +89,7 @@ class Room:
         (mounts["/log"] / "calls.jsonl").write_text("".join(json.dumps(c) + "\n" for c in self.calls))
         (mounts["/log"] / "replies.jsonl").write_text(self.replies)
         mounts.say("ready")
-        mounts.stopped.wait(20)
+        mounts.stopped.wait(100)
         return 0
 
     def attempt(self, files: dict[str, str] | None = None, workflow: str = "batch") -> Attempt:

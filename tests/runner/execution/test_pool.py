@@ -297,10 +297,10 @@ def test_stopping_leaves_nothing_half_done(world: World) -> None:
 
     def sleeps(mounts: Mounts, out: Path) -> None:
         begun.set()
-        mounts.stopped.wait(20)
+        mounts.stopped.wait(100)
 
     slow, waiting = world.hand_in("alpha", "slow", sleeps), world.hand_in("beta")
-    stopper = threading.Thread(target=lambda: begun.wait(10) and world.control.stop.set())
+    stopper = threading.Thread(target=lambda: begun.wait(60) and world.control.stop.set())
     stopper.start()
     with pytest.raises(KeyboardInterrupt):
         world.work(jobs=1)
@@ -315,10 +315,10 @@ def test_one_run_can_be_cancelled(world: World) -> None:
 
     def sleeps(mounts: Mounts, out: Path) -> None:
         begun.set()
-        mounts.stopped.wait(20)
+        mounts.stopped.wait(100)
 
     slow, other = world.hand_in("alpha", "slow", sleeps), world.hand_in("beta")
-    canceller = threading.Thread(target=lambda: begun.wait(10) and world.control.request(slow))
+    canceller = threading.Thread(target=lambda: begun.wait(60) and world.control.request(slow))
     canceller.start()
     world.work(jobs=1)
     canceller.join()

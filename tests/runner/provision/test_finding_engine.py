@@ -119,10 +119,10 @@ def test_tools_of_a_set_up_that_ends_are_ended() -> None:
     with ThreadPoolExecutor() as pool:
         slow = ["sh", "-c", "echo begun; exec sleep 60"]
         waiting = pool.submit(provision.run_tool, slow, timeout=60, on_line=lambda _: begun.set())
-        assert begun.wait(30)
+        assert begun.wait(100)
         provision.end_tools()
         with pytest.raises(PlatformError, match="sh failed"):
-            waiting.result(timeout=30)
+            waiting.result(timeout=100)
 
 
 def test_the_words_of_the_setup_command(capsys: pytest.CaptureFixture[str]) -> None:

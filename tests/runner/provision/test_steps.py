@@ -66,7 +66,7 @@ def test_what_is_under_way_is_named_after_a_while_of_silence() -> None:
 
     steps = Steps(say, quiet=0.1)
     with steps.step("one"), steps.step("two"):
-        assert reminded.wait(30)
+        assert reminded.wait(100)
     assert re.fullmatch(r"one: \d+ s; two: \d+ s", said[2])
     assert Steps.of(steps) is steps
 

@@ -264,7 +264,7 @@ def test_sweep_spares_the_living_and_takes_the_dead(tmp_path: Path) -> None:
         assert archive.sweep() == []
         assert archive.live() == {RUN: 1}
         process.kill()
-        process.wait(10)
+        process.wait(60)
         assert archive.live() == {}
         assert archive.sweep() == [RUN]
     assert archive.begin(TASK, RUN).number == 1

@@ -127,7 +127,7 @@ def test_what_is_finished_is_kept_when_it_is_stopped(room: Room) -> None:
             assert driver.stdout.readline() == "debate 1: 2 answers, 0 of them failed (1/2)\n"
             time.sleep(0.3)
             driver.send_signal(signal.SIGTERM)
-            _, complained = driver.communicate(timeout=20)
+            _, complained = driver.communicate(timeout=100)
         finally:
             servers.kill()
     assert driver.returncode == 0

@@ -199,7 +199,7 @@ def test_a_host_that_joins_late_and_one_that_is_drained(world: World, hosts: Clu
 
     carried_out(world, hosts, fault)
     assert ended_once(world, runs) == {"h1", "h3"}
-    assert hosts.processes["h1"].wait(30) == 0
+    assert hosts.processes["h1"].wait(100) == 0
 
 
 def test_what_was_delivered_to_a_coordinator_that_was_killed_is_not_executed_again(

@@ -188,6 +188,22 @@ def cut(
                 rest, topic, checked = rest[last:], None, 0
 
 
+def parts(data: bytes, lines: Sequence[int], size: int) -> Iterator[Lines]:
+    """The whole lines of a block in parts of about ``size`` bytes, each of which but the last ends where the topic changes."""
+    begin = first = 0
+    wanted = size
+    while len(data) - begin > wanted:
+        some = data[begin : data.rfind(b"\n", begin, begin + wanted) + 1]
+        end, _ = _last_change(some, len(some), 0, None) if some else (0, None)
+        if end:
+            count = some.count(b"\n", 0, end)
+            yield some[:end], lines[first : first + count]
+            begin, first, wanted = begin + end, first + count, size
+        else:
+            wanted *= 2  # all of one topic, or of one line
+    yield data[begin:], lines[first:]
+
+
 def _last_change(data: bytes, end: int, floor: int, known: bytes | None) -> tuple[int, bytes | None]:
     """Where the last run of lines of one topic begins in ``data[:end]``, and that topic.
 

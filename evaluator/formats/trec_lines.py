@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import isfinite, nan
-from operator import itemgetter
 from typing import Protocol
 
 from evaluator.findings import Log, show
-from evaluator.formats.blocks import BOM, MAX_LINE, Block, Notes, WholeLines
+from evaluator.formats.blocks import BOM, MAX_LINE, SMALL_CHUNK, Block, Notes, WholeLines, parts
 from evaluator.formats.ranked import Examined, Rules, Scan
 from evaluator.formats.trec_topics import RANK, TopicReader, any_number
 
@@ -19,6 +18,7 @@ MAX_TAGS = 100  # different tags that are told apart
 MAX_BROKEN = 200_000  # lines that are broken before the rest is not read any more
 BROKEN_LINES = ("F005", "F007", "F009", "F010", "F013", "F014", "F025")
 CONTROLS = bytes(c for c in range(32) if c not in (9, 10, 13))
+_NEVER = CONTROLS + b"\r"  # in a line without its end
 _BLANK_RUN = b" " * 4096
 _SCORE_CHARS = b"0123456789.eE+-"
 SCORE = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -109,9 +109,10 @@ class RunReader(TopicReader):
         return True
 
     def slow(self, data: bytes, lines: Sequence[int]) -> None:
-        """Read one block without numpy."""
-        if not self.take_columns(data, lines):
-            self._by_line(data, lines)
+        """Read one block without numpy, in parts whose fields fit into the processor's cache."""
+        for part, numbers in parts(data, lines, SMALL_CHUNK):
+            if not self.take_columns(part, numbers):
+                self._by_line(part, numbers)
 
     def take_columns(self, data: bytes, lines: Sequence[int]) -> bool:
         """Read a block whose every line is legal. Returns False, having done nothing, if it is not sure."""
@@ -125,7 +126,7 @@ class RunReader(TopicReader):
             data = data.replace(b"\r\n", b"\n")
         if len(data.translate(None, CONTROLS)) != len(data) or _BLANK_RUN in data:
             return False
-        if not data.isascii() and not _is_utf8(data):
+        if not _is_utf8(data):
             return False
         words = data.split()
         if len(words) != 6 * n or n == 0:
@@ -143,17 +144,8 @@ class RunReader(TopicReader):
             return False
         if words[1::6].count(b"Q0") != n or max(map(len, docs)) > 1000:
             return False
-        digits = b"".join(ranks)
-        if not digits.isdigit() or max(map(len, ranks)) > 18:
-            return False
-        numbers = b"".join(scores)
-        if numbers.translate(None, _SCORE_CHARS) or max(map(len, scores)) > 1000:
-            return False
-        try:
-            values = list(map(float, scores))
-        except ValueError:
-            return False
-        if not (isfinite(max(values)) and isfinite(min(values))):
+        values = _scores(scores)
+        if values is None or not _are_ranks(ranks):
             return False
         groups = [(topic, len(list(same))) for topic, same in groupby(words[0::6])]
         if max(len(topic) for topic, _ in groups) > 1000:
@@ -195,47 +187,89 @@ class RunReader(TopicReader):
 
     def _by_line(self, data: bytes, lines: Sequence[int]) -> None:
         """Read a block line by line, report every broken line, and go on with the others."""
-        log = self.log
-        legal: list[tuple[int, tuple[bytes, bytes, bytes, float, int]]] = []  # with the number of its group
+        raw = data.split(b"\n")[: len(lines)]
+        if b"\r" in data:
+            windows = next((i for i, line in enumerate(raw) if line.endswith(b"\r")), None)
+            raw = [line.removesuffix(b"\r") for line in raw]
+        else:
+            windows = None
+        long = max(map(len, raw)) > MAX_LINE
+        rows = [[] if long and len(line) > MAX_LINE else line.split() for line in raw]
         present: list[bytes] = []  # topics of all lines, also of broken ones, to see ungrouped files
-        windows: int | None = None
-        for raw, number in zip(data.split(b"\n"), lines, strict=False):
-            line = raw
-            if line.endswith(b"\r"):
-                windows = number if windows is None else windows
-                line = line[:-1]
-            if len(line) > MAX_LINE:
-                log.add("F009", number, f"the line is longer than {MAX_LINE:,} bytes")
-                self.left_out += 1
-                continue
-            words = line.split()
-            if words and (not present or present[-1] != words[0]):
-                present.append(words[0])
-            row = self._line(line, words, number)
-            if row is not None:
-                legal.append((len(present), row))
-            else:
-                self.left_out += 1
+        starts: list[int] = []  # of each group of lines
+        last = None
+        for i, words in enumerate(rows):
+            if words and words[0] != last:
+                last = words[0]
+                present.append(last)
+                starts.append(i)
+        kept: list[tuple[bytes | float, ...] | list[bytes]] = [*rows]
+        for i in self._odd(data, raw, rows):
+            kept[i] = self._reported(raw[i], rows[i], lines[i])
         self.check_groups(present)
         if windows is not None:
-            self.windows(windows)
-        for _, rows in groupby(legal, key=itemgetter(0)):
-            topics, docs, ranks, scores, numbers = zip(*(row for _, row in rows), strict=True)
-            self.take(topics[0], list(docs), list(ranks), list(scores), numbers)
+            self.windows(lines[windows])
+        for begin, end in pairwise([*starts, len(rows)]):
+            some, numbers = kept[begin:end], lines[begin:end]
+            if not all(some):
+                numbers = [number for number, row in zip(numbers, some, strict=True) if row]
+                some = [row for row in some if row]
+            if some:
+                topics, _, docs, ranks, scores, _ = zip(*some, strict=True)
+                self.take(topics[0], list(docs), list(ranks), list(map(float, scores)), numbers)
 
-    def _line(
-        self, line: bytes, words: list[bytes], number: int
-    ) -> tuple[bytes, bytes, bytes, float, int] | None:
-        """Check one line; returns topic, document, rank, score and number, or None if it is left out.
+    def _odd(self, data: bytes, raw: list[bytes], rows: list[list[bytes]]) -> list[int]:
+        """Which lines of a block have to be looked at by themselves: all with anything wrong, and the first with a tag.
+
+        ``raw`` are its lines without their ends, ``rows`` their fields.
+        """
+        odd = {i for i, words in enumerate(rows) if len(words) != 6}
+        tag = self.tag
+        if tag is None:
+            first, tag = next(((i, words[5]) for i, words in enumerate(rows) if len(words) > 5), (0, b""))
+            odd.add(first)
+        usual = [i for i in range(len(rows)) if i not in odd]
+        odd.update(i for i in usual if rows[i][1] != b"Q0" or rows[i][5] != tag)
+        ranks, scores = [rows[i][3] for i in usual], [rows[i][4] for i in usual]
+        if not _are_ranks(ranks):
+            odd.update(i for i, rank in zip(usual, ranks, strict=True) if RANK.fullmatch(rank) is None)
+        if _scores(scores) is None:
+            wrong = (
+                i
+                for i, score in zip(usual, scores, strict=True)
+                if SCORE.fullmatch(score) is None or not isfinite(float(score))
+            )
+            odd.update(wrong)
+        if len(data.translate(None, _NEVER)) != len(data):
+            odd.update(i for i, line in enumerate(raw) if len(line.translate(None, _NEVER)) != len(line))
+        if not _is_utf8(data):
+            odd.update(i for i, line in enumerate(raw) if not _is_utf8(line))
+        return sorted(odd)
+
+    def _reported(self, line: bytes, words: list[bytes], number: int) -> tuple[bytes | float, ...]:
+        """Check one line, and report what is wrong with it: its fields as they count, none if it is left out."""
+        if len(line) > MAX_LINE:
+            self.log.add("F009", number, f"the line is longer than {MAX_LINE:,} bytes")
+            row = None
+        else:
+            row = self._line(line, words, number)
+        if row is None:
+            self.left_out += 1
+            return ()
+        topic, doc, rank, score = row
+        return topic, b"Q0", doc, rank, score, b""
+
+    def _line(self, line: bytes, words: list[bytes], number: int) -> tuple[bytes, bytes, bytes, float] | None:
+        """Check one line; returns topic, document, rank and score, or None if it is left out.
 
         A line counts if its fields can be told apart and its score has a place in an order, whatever was found. Of a run
         that is not scored those without a number are read, too, with NaN.
         """
         log = self.log
-        if len(line.translate(None, CONTROLS + b"\r")) != len(line):
+        if len(line.translate(None, _NEVER)) != len(line):
             bad = next(c for c in line if c in CONTROLS or c == 13)
             log.add("F007", number, f"the line holds the character U+{bad:04X}")
-        if not line.isascii() and not _is_utf8(line):
+        if not _is_utf8(line):
             log.add("F005", number, f"the line is not UTF-8: {show(line)}")
         if not words:
             log.add("F025", number, "the line is empty")
@@ -264,10 +298,28 @@ class RunReader(TopicReader):
             value = any_number(score)
             if value is None and log.severity["F014"] == "error":
                 self.unscored, value = True, nan  # what else is wrong with the line is said, too
-        return None if value is None else (topic, doc, rank, value, number)
+        return None if value is None else (topic, doc, rank, value)
+
+
+def _are_ranks(ranks: list[bytes]) -> bool:
+    """Whether all are written as ranks usually are, in digits only."""
+    return b"".join(ranks).isdigit() and max(map(len, ranks)) <= 18
+
+
+def _scores(texts: list[bytes]) -> list[float] | None:
+    """The numbers, if all are finite decimals."""
+    if b"".join(texts).translate(None, _SCORE_CHARS) or max(map(len, texts), default=0) > 1000:
+        return None
+    try:
+        values = list(map(float, texts))
+    except ValueError:
+        return None
+    return values if isfinite(max(values, default=0)) and isfinite(min(values, default=0)) else None
 
 
 def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         render_pointer,
         show,
     )
+    from schemas.fitting import fits
     from schemas.reading import JSON_BYTES, YAML_BYTES, load_json, load_yaml
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "canonical",
     "closest",
     "digest",
+    "fits",
     "flat",
     "harmless",
     "kinds",
@@ -61,16 +63,19 @@ __all__ = [
 ]
 
 
-_READING = ("JSON_BYTES", "YAML_BYTES", "load_json", "load_yaml")
-_CHECKING = ("kinds", "of_kind", "schema", "usable", "validate")
+_MODULES = {
+    "fits": "fitting",
+    **dict.fromkeys(("JSON_BYTES", "YAML_BYTES", "load_json", "load_yaml"), "reading"),
+    **dict.fromkeys(("kinds", "of_kind", "schema", "usable", "validate"), "checking"),
+}
 
 
 def __getattr__(name: str) -> Any:
     """What a module here defines, imported when it is first asked for: the evaluator of a small run needs none of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "reading" if name in _READING else "checking" if name in _CHECKING else "documents"
-    found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+    module = import_module(f"{__name__}.{_MODULES.get(name, 'documents')}")
+    found = globals()[name] = getattr(module, name)
     return found
 
 

@@ -88,6 +88,9 @@ def load_yaml(source: Path | str | bytes, name: str | None = None, *, foreign: b
     doc = Document(_name(source, name))
     try:
         text = _source(source, YAML_BYTES)
+        quick = _quickly(text, doc.name, foreign)
+        if quick is not None:
+            return quick
         _Builder(doc, foreign).build(text)
     except _Refused as refused:
         doc.data = None
@@ -95,6 +98,20 @@ def load_yaml(source: Path | str | bytes, name: str | None = None, *, foreign: b
         doc.problems.append(Problem(where, refused.what, refused.fix, "", refused.line))
     doc.problems = capped(doc.problems, doc.name)
     return doc
+
+
+def _quickly(text: str, name: str, foreign: bool) -> Document | None:
+    """What libyaml reads, in a tenth of the time; None where something is wrong with it, or nothing in it: what, PyYAML's own reader says."""
+    import yaml
+
+    if not yaml.__with_libyaml__ or _READ_OTHERWISE.search(text):
+        return None
+    doc = Document(name)
+    try:
+        _Builder(doc, foreign).build(text, yaml.CSafeLoader)
+    except _Refused:
+        return None
+    return None if doc.problems or doc.data is None else doc
 
 
 def load_json(
@@ -189,6 +206,8 @@ _WORDS: dict[str, bool | None] = {
 # Control characters but tab and line feed, half surrogates, and characters that turn the direction of text:
 # nothing a person writes into a definition, and all of them can deceive a reader.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# libyaml takes tabs, question marks in brackets and |# where PyYAML's own reader refuses them, and ends lines elsewhere.
+_READ_OTHERWISE = re.compile("[?\t\r\x85\u2028\u2029\ufeff]|[|>][-+0-9]*#")
 _SYNTAX_FIXES = (
     ("\\t", "indent with spaces, not with tabs"),
     ("mapping values are not allowed", 'put text that holds ": " in quotes, and check the indentation'),
@@ -240,12 +259,12 @@ class _Builder:
                 keys.append(frame.key)
         return render_pointer(keys)
 
-    def build(self, text: str) -> None:
-        """Read ``text`` into the document. Raises _Refused where reading cannot go on."""
+    def build(self, text: str, loader: Any = None) -> None:
+        """Read ``text`` into the document, by default with PyYAML's own reader. Raises _Refused where reading cannot go on."""
         import yaml
 
         try:
-            for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            for event in yaml.parse(text, Loader=loader or yaml.SafeLoader):
                 self.take(event, yaml)
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else None
@@ -324,7 +343,7 @@ class _Builder:
         if unseen:
             self.problem(line, f"has text with the character {escape(unseen[0])}", "remove it")
             return _UNSEEN.sub("?", text)
-        if event.style is not None or event.tag is not None:
+        if event.style or event.tag is not None:  # plain: None, and empty of libyaml
             return text
         if text in _WORDS:
             return _WORDS[text]

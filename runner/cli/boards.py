@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runner.execution.coordinator import Coordinator
-    from runner.execution.plan import Selection
     from runner.execution.workspace import Workspace
-    from runner.model.run import Run
+    from runner.model.run import Run, Selection
     from runner.records.store.connect import Store
     from runner.views.leaderboard.rows import LeaderboardTable
 

@@ -12,8 +12,8 @@ from runner.cli import context
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
-    from runner.execution.plan import Selection
     from runner.model.config import Config
+    from runner.model.run import Selection
 
 
 def _completion(names: Callable[[Config], Iterable[str]]) -> Callable[[str], list[str]]:
@@ -245,7 +245,7 @@ RowOption = Annotated[
 
 def selection(everything: bool, *names: str | None) -> Selection:
     """The selection that ``--all`` and names of task, team, dataset, submission and run say. Raises E101 when they say nothing."""
-    from runner.execution.plan import Selection
+    from runner.model.run import Selection
 
     named = Selection(*names)
     if not everything and named == Selection():

@@ -23,7 +23,7 @@ from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
 from runner.execution.machine import Machine
-from runner.execution.plan import Plan, Planned, Selection, named, plan, plan_evaluations
+from runner.execution.plan import Plan, Planned, named, plan, plan_evaluations
 from runner.execution.pool import Control, Pool, RunProgress, Undone
 from runner.execution.replies import replies_of
 from runner.execution.schedule import Forecast, forecast, lane_of, needs_of
@@ -32,7 +32,7 @@ from runner.execution.workspace import Workspace
 from runner.model.clock import Clock, SystemClock
 from runner.model.config import Config
 from runner.model.errors import RunnerError
-from runner.model.run import Run
+from runner.model.run import Run, Selection
 from runner.model.task import Dataset, Task
 from runner.records.commit import commit, commit_orphans
 from runner.records.commit import coordinator as only_coordinator

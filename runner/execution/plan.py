@@ -10,7 +10,7 @@ from typing import Any, Literal
 from runner.execution.job import Job
 from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError, no_such
-from runner.model.run import Run, run_named
+from runner.model.run import Run, Selection, run_named
 from runner.model.task import Dataset, Task
 from runner.tasks.files import missing_sources, why_stage_missing
 
@@ -104,28 +104,6 @@ class Plan:
             for p in self.again
         )
         return Plan(tuple(p for p in self.work if not p.changed), self.skipped + kept)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which runs a command is about; None means any."""
-
-    task: str | None = None
-    team: str | None = None
-    dataset: str | None = None
-    submission: str | None = None
-    run: str | None = None
-
-    def takes(self, run: Run) -> bool:
-        """Whether ``run`` is meant."""
-        pairs = (
-            (self.task, run.submission.task),
-            (self.team, run.submission.team),
-            (self.dataset, run.dataset),
-            (self.submission, run.submission.id),
-            (self.run, run.id),
-        )
-        return all(wanted is None or wanted == actual for wanted, actual in pairs)
 
 
 def named(workspace: Workspace, wanted: Selection) -> Selection:

@@ -166,6 +166,28 @@ def submission_id(team: str, software: str, digest: str) -> str:
 MOST_MATCHES = 10
 
 
+@dataclass(frozen=True)
+class Selection:
+    """Which runs a command is about; None means any."""
+
+    task: str | None = None
+    team: str | None = None
+    dataset: str | None = None
+    submission: str | None = None
+    run: str | None = None
+
+    def takes(self, run: Run) -> bool:
+        """Whether ``run`` is meant."""
+        pairs = (
+            (self.task, run.submission.task),
+            (self.team, run.submission.team),
+            (self.dataset, run.dataset),
+            (self.submission, run.submission.id),
+            (self.run, run.id),
+        )
+        return all(wanted is None or wanted == actual for wanted, actual in pairs)
+
+
 def run_named(ids: Collection[str], text: str, noun: str = "run") -> str:
     """The one of ``ids`` that is ``text`` or begins with it; ``#n`` stays.
 

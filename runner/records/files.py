@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, Protocol
 
 import schemas
 from runner.model.errors import PlatformError, disk_error
-from runner.records.fits import fits
 from schemas import jsonl
 from schemas.files import file_sha256 as sha256_of
 
@@ -85,7 +84,7 @@ def read_json(path: Path, schema: str | None) -> dict[str, Any]:
         raise damaged(f"{path} is not JSON") from None
     if not isinstance(data, dict):
         raise damaged(f"{path} is not a JSON object")
-    if schema is not None and not fits(data, schema):
+    if schema is not None and not schemas.fits(data, schema):
         problems = schemas.validate(data, schema)
         if problems:
             raise damaged(f"{path}: {problems[0].what}")

@@ -28,9 +28,9 @@ MOST_TERMS = 64 * 1024  # bytes of the file that teams accept
 Raw = Mapping[str, Any]
 
 
-def check_definition(config: Config, folder: Path, problems: Problems) -> None:
-    """Note everything that is wrong with the definition of the task in ``folder``; its data files are not opened."""
-    data = schemas.usable(problems.doc, "task")
+def check_definition(config: Config, folder: Path, data: Raw, problems: Problems) -> None:
+    """Note everything that is wrong with the definition of the task in ``folder``, as far as its ``data`` are usable; its data
+    files are not opened."""
     if data.get("id", folder.name) != folder.name:
         what = f'id is "{data["id"]}", but the folder is "{schemas.show(folder.name)}"'
         problems.add(("id",), what, "give both the same name")
@@ -132,6 +132,8 @@ def _once(problems: Problems, where: str, named: Iterable[tuple[Pointer, str]], 
 def _check_kind(data: Raw, problems: Problems) -> None:
     """The kind's own schema for ``options``; a kind of nobody's needs an evaluator image."""
     kind, known = data.get("kind"), schemas.kinds()
+    if kind in known and schemas.fits(data.get("options", {}), f"kinds/{kind}"):
+        return
     if kind in known:
         options = schemas.Document(problems.doc.name, {"options": {}, **data}, lines=problems.doc.lines)
         problems.take(schemas.validate(options, f"kinds/{kind}", at=("options",)))

@@ -84,8 +84,9 @@ def load_task_file(config: Config, folder: Path) -> Task:
     """The task in ``folder``, which may lie anywhere (tests have their own). Raises as :func:`load_task`."""
     problems = read_definition(config, folder)
     if isinstance(problems.doc.data, dict):
-        check_definition(config, folder, problems)
-        check_option_files(folder, schemas.usable(problems.doc, "task"), problems)
+        data = problems.doc.data if not problems.found else schemas.usable(problems.doc, "task")
+        check_definition(config, folder, data, problems)
+        check_option_files(folder, data, problems)
     problems.refuse(f"the task {schemas.show(folder.name)} cannot be used")
     return _build(config, folder, problems.doc.data)
 
@@ -98,7 +99,8 @@ def read_definition(config: Config, folder: Path) -> Problems:
         name = f"{folder.name}/task.yaml"
     doc = schemas.load_yaml(folder / "task.yaml", name)
     problems = Problems(doc, "E405" if doc.data is None and doc.problems else "E401")
-    problems.take(schemas.validate(doc, "task"))
+    if doc.problems or not schemas.fits(doc.data, "task"):
+        problems.take(schemas.validate(doc, "task"))
     return problems
 
 

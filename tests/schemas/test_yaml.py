@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -208,3 +210,26 @@ def test_any_input_gives_data_or_problems(text: str | bytes, name: str) -> None:
     assert words.isprintable()
     if doc.data is not None and not doc.problems:
         schemas.canonical(doc.data)
+
+
+PIECES = ("\n", "\n\n", " ", "  ", "\t", ":", ": ", "- ", "#", " #", "'", '"', "\\", "|\n", ">-\n", "{", "}", "[", "]", ",", "?", "&a ", "*a", "!t ", "%",
+          "---\n", "...\n", "\ufeff", "\x85", "\u2028", "\r", "\xa0", "~", "<<: ", "\\x41", "\\/", "0x", "é", "\U0001f600", "@", "`")  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted(Path("tasks").glob("*/task.yaml")), ids=str)
+def test_both_readers_of_yaml_find_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, rng = path.read_text("utf-8"), random.Random(str(path))
+    accepted = 0
+    for _ in range(60):
+        start = rng.randrange(len(whole))
+        text = whole[start : start + rng.choice((40, 200, 400))]
+        for _ in range(rng.randrange(4)):
+            at = rng.randrange(len(text) + 1)
+            text = text[:at] + rng.choice(PIECES) + text[at + rng.randrange(2) :]
+        found = schemas.load_yaml(text, "f.yaml")
+        with monkeypatch.context() as patch:
+            patch.setattr(yaml, "__with_libyaml__", False)
+            other = schemas.load_yaml(text, "f.yaml")
+        assert (found.data, found.lines, found.problems) == (other.data, other.lines, other.problems), text
+        accepted += not found.problems
+    assert accepted

@@ -66,7 +66,8 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     from runner import provision
     from runner.cli.plans import show_plan
     from runner.execution.coordinator import EvaluationRequest
-    from runner.execution.plan import Plan, Selection
+    from runner.execution.plan import Plan
+    from runner.model.run import Selection
 
     if wrong := sorted(set(only) - set(SHOWN)):
         raise typer.BadParameter(f"the demo has no {', '.join(wrong)}; it has {', '.join(SHOWN)}")

@@ -48,8 +48,8 @@ def runs(
     """List runs with what became of them."""
     from typing import get_args
 
-    from runner.execution.plan import Selection
     from runner.model.outcome import Name
+    from runner.model.run import Selection
     from runner.views.listing import listed_runs
 
     if outcome not in (None, *get_args(Name)):

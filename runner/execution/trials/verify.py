@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 from runner.execution.cluster.one_host import check_host
 from runner.execution.job import Job
 from runner.execution.machine import Machine
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
 from runner.execution.trials.software import check
 from runner.execution.workspace import Workspace
 from runner.model.comparing.topics import TIE
 from runner.model.errors import PlatformError, RunnerError
-from runner.model.run import Run
+from runner.model.run import Run, Selection
 from runner.model.task import Dataset, Scenario, Task
 from runner.records.store.connect import Store
 from runner.records.store.run_detail import RunDetail

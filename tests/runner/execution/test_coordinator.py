@@ -17,10 +17,11 @@ import pytest
 from runner.execution.attempt import execute
 from runner.execution.coordinator import Coordinator, EvaluationRequest, coordinating
 from runner.execution.machine import Machine
-from runner.execution.plan import Plan, Selection
+from runner.execution.plan import Plan
 from runner.execution.pool import RunProgress
 from runner.model.clock import Clock, FixedClock
 from runner.model.errors import RunnerError
+from runner.model.run import Selection
 from runner.records.store.queries import published
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.mini import Project

@@ -13,8 +13,9 @@ import pytest
 from runner.cli import context
 from runner.engines.fake import Mounts
 from runner.execution.machine import Machine
-from runner.execution.plan import Planned, Selection, plan
+from runner.execution.plan import Planned, plan
 from runner.execution.schedule import Forecast, forecast, lane_of
+from runner.model.run import Selection
 from runner.records.store.results import Took, took
 from tests.runner.execution.test_pool import EVALUATOR, World, good
 from tests.worlds.mini import TASK, Project, call_here

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
+from runner.model.run import Selection
 from runner.model.verdict import Facts, Verdict, decide
 from runner.records.store.charges import quota
 from runner.records.store.queries import find_run

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from runner.execution.plan import Planned, Selection, Skipped, plan
+from runner.execution.plan import Planned, Skipped, plan
 from runner.execution.schedule import needs_of
 from runner.execution.workspace import owner_of
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
+from runner.model.run import Selection
 from runner.submissions.register import withdraw
 from tests.runner.execution.test_pool import World
 from tests.worlds.mini import TASK, Project

@@ -15,12 +15,13 @@ import pytest
 from runner.engines.fake import FAKE, FakeEngine, Mounts
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
-from runner.execution.plan import Plan, Selection, plan
+from runner.execution.plan import Plan, plan
 from runner.execution.pool import Control, Pool, RunProgress
 from runner.execution.workspace import Workspace
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import GIB, MIB
+from runner.model.run import Selection
 from runner.model.task import Task
 from runner.records.commit import commit_orphans
 from runner.records.store.connect import Store, open_store

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from runner.execution import stage as stages
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
 from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
+from runner.model.run import Selection
 from runner.model.task import Stage, Task
 from runner.submissions.bundle import Bundle
 from runner.tasks.check_data import check_task, task_problems

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
 from runner.execution.schedule import needs_of
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB, Limits
+from runner.model.run import Selection
 from runner.records.store.connect import open_store, rebuild
 from runner.records.store.queries import find_run, submissions
 from runner.records.store.run_detail import detail

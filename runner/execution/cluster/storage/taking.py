@@ -18,7 +18,6 @@ from runner.model.task import Task
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.contents import Content
 from runner.records.files import file_sha256, read_json
-from runner.records.fits import fits
 from runner.records.staging import Staging
 from schemas.details import read
 
@@ -164,7 +163,7 @@ def _files(
 
 def _problem(record: object, staging: Staging, job: Job) -> str:
     """What is wrong with a record (run.json) and the files in ``staging``; empty when nothing is."""
-    if not isinstance(record, dict) or (not fits(record, "run") and schemas.validate(record, "run")):
+    if not isinstance(record, dict) or (not schemas.fits(record, "run") and schemas.validate(record, "run")):
         return "its run.json is none"
     wanted = {"run_id": job.run_id, "attempt": staging.number, "lock_digest": job.lock_digest}
     if any(record[key] != value for key, value in wanted.items()):

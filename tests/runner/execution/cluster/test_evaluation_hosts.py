@@ -25,10 +25,11 @@ from runner.execution.evaluation import RunFiles
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
 from runner.execution.machine import Machine
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
 from runner.execution.pool import Control
 from runner.execution.schedule import Schedule, lane_of
 from runner.model.errors import PlatformError
+from runner.model.run import Selection
 from runner.records.archive import Evaluation
 from runner.records.files import walk
 from tests.runner.execution.cluster.storage.test_taking_in import Change

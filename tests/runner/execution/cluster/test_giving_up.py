@@ -19,9 +19,10 @@ from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.sweeping import OLD, sweep
 from runner.execution.executors.base import Host, Lost
 from runner.execution.executors.local import LocalExecutor
-from runner.execution.plan import Planned, Selection, plan
+from runner.execution.plan import Planned, plan
 from runner.execution.pool import Control
 from runner.model.errors import PlatformError
+from runner.model.run import Selection
 from runner.records.archive import Attempt
 from runner.records.contents import Content
 from runner.records.files import walk

@@ -34,10 +34,11 @@ from runner.execution.cluster.storage.stores import Stores
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.machine import Machine
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
 from runner.execution.pool import Control, Pool
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB
+from runner.model.run import Selection
 from runner.records.files import walk
 from tests.e2e.test_server import until
 from tests.runner.execution.test_coordinator import Notes

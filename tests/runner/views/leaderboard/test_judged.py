@@ -15,9 +15,9 @@ import pytest
 
 import schemas
 from runner.exchange.look import BOARD
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
 from runner.execution.workspace import Workspace
-from runner.model.run import Run, run_id
+from runner.model.run import Run, Selection, run_id
 from runner.model.task import Ranking
 from runner.records.store.connect import open_store
 from runner.records.store.results import pending_measures

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from runner.exchange.inbox import Request, answered
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
 from runner.model.clock import FixedClock, stamp
 from runner.model.config import Person
 from runner.model.errors import PlatformError
+from runner.model.run import Selection
 from runner.records.review import decide, restart
 from runner.records.store.queries import submission
 from runner.work.news import Told

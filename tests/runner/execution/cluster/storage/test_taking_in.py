@@ -19,8 +19,9 @@ from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.job import Job
-from runner.execution.plan import Selection, plan
+from runner.execution.plan import plan
 from runner.model.errors import PlatformError
+from runner.model.run import Selection
 from runner.records.archive import Attempt
 from runner.records.contents import Content
 from runner.records.files import walk

@@ -26,7 +26,8 @@ from runner.model.errors import PLATFORM, RunnerError
 from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation
 from runner.records.commit import commit
-from runner.records.store.queries import find_run, may_be_called_off, pauses
+from runner.records.store.queries import pauses
+from runner.records.store.runs_at_once import find_runs, may_be_called_off
 
 
 @dataclass
@@ -86,6 +87,7 @@ class RunProgress:
 
 
 LOOK = 1.0  # seconds between two looks at hosts that come and go
+TOGETHER = 64  # steps that are begun, or committed, at once
 SHOWN = 5  # hosts that are named where none will do
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
@@ -141,38 +143,59 @@ class Pool:
         at: dict[str, Host] = {}  # run id -> where a step of it is being done
         while True:
             paused = self._paused()
-            while (found := schedule.next(executor.hosts(), paused, executor.takes)) is not None:
-                planned, host = found
-                if self._called_off(planned):
-                    schedule.settled(planned.run.id)
-                    continue
-                schedule.started(planned, host)
-                at[planned.run.id] = host
-                self.on_progress(RunProgress("started", planned.run, planned.step))
-                executor.begin(planned, host)
+            while self._begin(schedule, paused, at):
+                pass
             if not at and not executor.expects(schedule.waiting()):
                 self._give_up(schedule.waiting(), paused)
                 return self.done
             # Hosts come and go: where they can, they are looked at again now and then.
-            ended = executor.ended(None if executor.fixed else LOOK)
-            if ended is None:
+            ended = self._ended(None if executor.fixed else LOOK)
+            for planned, _ in ended:
+                schedule.ended(planned, at.pop(planned.run.id))
+            now = self._commit(ended)
+            for planned, result in ended:
+                after = self._settle(planned, result, now[planned.run.id])
+                if isinstance(after, Planned):
+                    schedule.continue_with(after)
+                else:
+                    self._done(planned, after)
+                    schedule.settled(planned.run.id)
+
+    def _begin(self, schedule: Schedule, paused: Callable[[Planned], str], at: dict[str, Host]) -> bool:
+        """Begin steps that may start now, some at once; returns whether more may."""
+        found: list[tuple[Planned, Host]] = []
+        hosts, takes = self.executor.hosts(), self.executor.takes
+        while len(found) < TOGETHER and (one := schedule.next(hosts, paused, takes)) is not None:
+            schedule.started(*one)
+            found.append(one)
+        off = self._called_off([planned for planned, _ in found])
+        for planned, host in found:
+            if planned.run.id in off:
+                schedule.given_up(planned, host)
+                self._done(planned, off[planned.run.id])
                 continue
-            planned, result = ended
-            schedule.ended(planned, at.pop(planned.run.id))
-            after = self._settle(planned, result)
-            if isinstance(after, Planned):
-                schedule.continue_with(after)
-            else:
-                self._done(planned, after)
-                schedule.settled(planned.run.id)
+            at[planned.run.id] = host
+            self.on_progress(RunProgress("started", planned.run, planned.step))
+            self.executor.begin(planned, host)
+        return bool(found)
+
+    def _ended(self, timeout: float | None) -> list[tuple[Planned, Result]]:
+        """The steps that ended by now, some at once; where none did, the first that does within ``timeout`` seconds."""
+        found = [one for one in (self.executor.ended(timeout),) if one is not None]
+        while found and len(found) < TOGETHER and (more := self.executor.ended(0)) is not None:
+            found.append(more)
+        return found
+
+    def _commit(self, ended: Sequence[tuple[Planned, Result]]) -> dict[str, Run]:
+        """Commit together what came of steps; returns their runs by id, as they stand then."""
+        store = self.workspace.store
+        commit(store, *(result for _, result in ended if isinstance(result, Attempt | Evaluation)))
+        return find_runs(store, [planned.run.id for planned, _ in ended], self.workspace.tasks.values())
 
     def _paused(self) -> Callable[[Planned], str]:
         """Why a step is not begun because its task or dataset was paused meanwhile; empty where it may be."""
         now = pauses(self.workspace.store)
         return lambda planned: self.workspace.why_paused(planned.run, now) if planned.pausable else ""
-
-    def _current(self, planned: Planned) -> Run:
-        return find_run(self.workspace.store, planned.run.id, self.workspace.tasks.values())
 
     def _done(self, planned: Planned, run: Run) -> None:
         self.done[run.id] = run
@@ -212,46 +235,44 @@ class Pool:
         self.failed[planned.run.id] = Undone(why, exit_code)
         self.on_progress(RunProgress("blocked", planned.run, planned.step, why))
 
-    def _called_off(self, planned: Planned) -> bool:
-        """Whether somebody cancelled or withdrew the run since it was planned; it is done then.
+    def _called_off(self, steps: Sequence[Planned]) -> dict[str, Run]:
+        """The runs that somebody cancelled or withdrew since they were planned, by id: they are done.
 
-        A request to stop it is forgotten before that is looked up, and made after the event of the
+        A request to stop one is forgotten before that is looked up, and made after the event of the
         cancellation: whichever comes first, one of the two is seen.
         """
-        if planned.step == "execute":
-            self.control.forget(planned.run.id)
-        if not may_be_called_off(self.workspace.store, planned.run):
-            return False
-        run = self._current(planned)
-        name = run.outcome.name
-        if name == planned.run.outcome.name or name not in ("cancelled", "withdrawn"):
-            return False
-        self._done(planned, run)
-        return True
+        for planned in steps:
+            if planned.step == "execute":
+                self.control.forget(planned.run.id)
+        store, before = self.workspace.store, {planned.run.id: planned.run for planned in steps}
+        now = find_runs(store, may_be_called_off(store, [*before.values()]), self.workspace.tasks.values())
+        return {
+            id: run
+            for id, run in now.items()
+            if run.outcome.name != before[id].outcome.name and run.outcome.name in ("cancelled", "withdrawn")
+        }
 
-    def _settle(self, planned: Planned, result: Result) -> Planned | Run:
-        """Commit what came of a step; returns what the run needs next, or the run as it stands where it needs nothing."""
+    def _settle(self, planned: Planned, result: Result, run: Run) -> Planned | Run:
+        """What a ``run`` that stands so after a step needs next, or the run where it needs nothing."""
         if isinstance(result, Lost):
             self._lost[planned.run.id] += 1
             if self._lost[planned.run.id] < LOSSES:
                 return planned
             why = f"{result}; that happened {LOSSES} times. Look at the hosts, then start it again"
             self._blocked(planned, why)
-            return self._current(planned)
+            return run
         if isinstance(result, RunnerError):
             fix = f" Fix: {result.fix}" if result.fix else ""
             self._blocked(planned, f"{result.what}. {result.why}".strip() + fix, result.exit_code)
             if result.code in ("E301", "E302"):
                 raise result
-            return self._current(planned)
+            return run
         if isinstance(result, Exception):
             # A defect of ours that one run brought to light must not stop the others.
             self._blocked(planned, f"E308: {type(result).__name__}: {schemas.show(result, 300)}")
-            return self._current(planned)
+            return run
         if isinstance(result, BaseException):
             raise result
-        commit(self.workspace.store, result)
-        run = self._current(planned)
         self.on_progress(RunProgress("ended", run, planned.step))
         if run.outcome.todo == "run":
             return replace(planned, run=run, step="execute", why=run.outcome.reason)

@@ -103,9 +103,10 @@ class Schedule:
         one that has most left. None while nothing can start.
         """
         ready = []
-        for lane, steps in self._lanes.items():
+        idle = [(one, one.turn()) for one in hosts if one.slots > 0]
+        for lane, steps in self._lanes.items() if idle else ():
             # Where one step of a lane may be done, all may.
-            free = [one for one in hosts if one.turn() in (None, lane.visibility) and one.fits(lane.limits)]
+            free = [one for one, turn in idle if turn in (None, lane.visibility) and one.fits(lane.limits)]
             free = [one for one in free if takes(one, steps[0][1])]
             if not free or (entry := self._first_ready(steps, held, free, hosts)) is None:
                 continue
@@ -141,6 +142,13 @@ class Schedule:
         self._count(planned, host, 1)
         if planned.step == "execute":
             self._served[planned.run.submission.team] += 1
+
+    def given_up(self, planned: Planned, host: Host) -> None:
+        """A step that was counted as running is not begun, and nothing waits for its run any more."""
+        self._count(planned, host, -1)
+        if planned.step == "execute":
+            self._served[planned.run.submission.team] -= 1
+        self.settled(planned.run.id)
 
     def ended(self, planned: Planned, host: Host) -> None:
         """Give back what a running step has used."""

@@ -25,20 +25,24 @@ REGISTERING = 600.0  # seconds: large images are taken in meanwhile
 IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
 
-def commit(store: Store, sealed: Attempt | Evaluation) -> None:
-    """Record a sealed attempt or evaluation: event first, then the store. Once for each, ever.
+def commit(store: Store, *sealed: Attempt | Evaluation) -> None:
+    """Record sealed attempts and evaluations: events first, then the store. Once for each, ever; together those of one call.
 
     An evaluation that says something else than the one that counts is only proposed: :func:`accept` makes it count.
+    No two of a call may be of the same attempt.
     """
+    if sealed:
+        store.commit_all([_event(store, one) for one in sealed], actor=COORDINATOR)
+
+
+def _event(store: Store, sealed: Attempt | Evaluation) -> tuple[str, dict[str, Any]]:
+    """Type and data of the event by which something is committed."""
     task, run, attempt, evaluation = sealed.key
     data = {"task": task, "run": run, "attempt": attempt, "manifest": sealed.manifest_digest()}
     if evaluation is None:
-        store.commit("attempt-committed", data, actor=COORDINATOR)
-    else:
-        proposed = {"proposed": True} if isinstance(sealed, Evaluation) and _displaces(store, sealed) else {}
-        store.commit(
-            "evaluation-committed", {**data, "evaluation": evaluation, **proposed}, actor=COORDINATOR
-        )
+        return "attempt-committed", data
+    proposed = {"proposed": True} if isinstance(sealed, Evaluation) and _displaces(store, sealed) else {}
+    return "evaluation-committed", {**data, "evaluation": evaluation, **proposed}
 
 
 def accept(store: Store, runs: Iterable[Run], reason: str, *, actor: str = "organiser") -> None:
@@ -56,7 +60,7 @@ def accept(store: Store, runs: Iterable[Run], reason: str, *, actor: str = "orga
 
 def _displaces(store: Store, new: Evaluation) -> bool:
     """Whether an evaluation gave another result than the one of its attempt that counts, or the same by other definitions."""
-    if new.record(check=False)["status"] == "error":
+    if new.number == 1 or new.record(check=False)["status"] == "error":
         return False
     number = counting(store, new.run_id, new.attempt)
     if number is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,14 +160,19 @@ class EventLog:
             ValueError: For an unknown type, data that is no JSON, or more than :data:`MAX_LINE` bytes of it.
             PlatformError: E306, when the log cannot be written; E307, when its end is damaged.
         """
-        if type not in TYPES:
-            raise ValueError(f"unknown event type {type!r}")
+        return self.append_all([(type, data)], actor=actor)[0]
+
+    def append_all(self, said: Sequence[tuple[str, Mapping[str, Any]]], *, actor: str) -> list[Event]:
+        """As :meth:`append` of each in turn (type and data), with one write: on the disk are all of them, or after a crash those before one."""
+        for type, _ in said:
+            if type not in TYPES:
+                raise ValueError(f"unknown event type {type!r}")
         from filelock import FileLock, Timeout
 
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
-                return self._append(type, data, actor)
+                return self._append(said, actor)
         except Timeout as error:
             raise PlatformError(
                 "the event log is locked",
@@ -178,7 +183,7 @@ class EventLog:
         except OSError as error:
             raise disk_error("the event log cannot be written", error, self.path) from error
 
-    def _append(self, type: str, data: Mapping[str, Any], actor: str) -> Event:
+    def _append(self, said: Sequence[tuple[str, Mapping[str, Any]]], actor: str) -> list[Event]:
         descriptor = os.open(
             self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
         )
@@ -186,31 +191,39 @@ class EventLog:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise self._damaged(1, "the log is not a regular file")
             size = self._repair(descriptor)
-            last = self._last(descriptor, size)
-            body: dict[str, Any] = {
-                "seq": (last.seq if last else 0) + 1,
-                "time": stamp(self._clock.now()),
-                "type": type,
-                "actor": actor,
-                "data": {**data, **({"request": self.request} if self.request else {})},
-                "prev": last.hash if last else "",
-            }
-            if self.person is not None and actor != COORDINATOR:
-                body["person"] = vars(self.person)
-            event = Event(**{**body, "person": self.person if "person" in body else None}, hash=_hash(body))
-            line = schemas.canonical(event.as_dict()) + b"\n"
-            if len(line) > MAX_LINE:
-                raise ValueError(f"an event may have {MAX_LINE} bytes, this one has {len(line)}")
-            written = os.write(descriptor, line)
-            if written != len(line):
+            last, events, lines = self._last(descriptor, size), list[Event](), b""
+            for type, data in said:
+                event = self._next(last, type, data, actor)
+                line = schemas.canonical(event.as_dict()) + b"\n"
+                if len(line) > MAX_LINE:
+                    raise ValueError(f"an event may have {MAX_LINE} bytes, this one has {len(line)}")
+                events.append(event)
+                lines += line
+                last = event
+            written = os.write(descriptor, lines)
+            if written != len(lines):
                 os.ftruncate(descriptor, size)
                 raise OSError(28, "No space left on device")
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        if event.seq == 1:
+        if size == 0:
             sync_folder(self.path.parent)
-        return event
+        return events
+
+    def _next(self, last: Event | None, type: str, data: Mapping[str, Any], actor: str) -> Event:
+        """The event after ``last``."""
+        body: dict[str, Any] = {
+            "seq": (last.seq if last else 0) + 1,
+            "time": stamp(self._clock.now()),
+            "type": type,
+            "actor": actor,
+            "data": {**data, **({"request": self.request} if self.request else {})},
+            "prev": last.hash if last else "",
+        }
+        if self.person is not None and actor != COORDINATOR:
+            body["person"] = vars(self.person)
+        return Event(**{**body, "person": self.person if "person" in body else None}, hash=_hash(body))
 
     def _repair(self, descriptor: int) -> int:
         """Cut off an incomplete last line (a crash in the middle of an append); returns the log's size."""

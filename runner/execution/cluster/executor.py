@@ -36,6 +36,7 @@ from runner.records.archive import Attempt, Evaluation
 WAIT = 60.0  # seconds without any host of the cluster after which runs that need one are given up
 SENDING = 4  # attempts that are prepared or taken in at once
 ENDING = 60.0  # seconds for which hosts are waited for when everything ends
+LOOK = 0.5  # seconds between two looks at what was cancelled, or takes too long: each is at all that is being done
 SETTLING = 5.0  # seconds after a host came or went in which others may
 # What is the matter with a host, not with what it was to do: its engine, or its images.
 SICK = frozenset({"E301", "E302", "E304", "E311"})
@@ -93,6 +94,7 @@ class ClusterExecutor:
         self._stopped: set[tuple[str, bool]] = set()  # what hosts were told to end, and whether to drop it
         self._sending = ThreadPoolExecutor(SENDING, thread_name_prefix="sending")
         self._taking = ThreadPoolExecutor(SENDING, thread_name_prefix="taking")
+        self._looked = 0.0  # for what was cancelled, by the steady clock
         self._closed = False
         self._lock = threading.Lock()
 
@@ -147,7 +149,9 @@ class ClusterExecutor:
 
     def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
         """See :class:`Executor`."""
-        self._stop_cancelled()
+        if (now := time.monotonic()) >= self._looked + LOOK:
+            self._looked = now
+            self._stop_cancelled()
         return self.rest.ended(timeout)
 
     def _order(self, planned: Planned, host: Host) -> None:

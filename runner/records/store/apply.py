@@ -55,7 +55,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import DataError, IntegrityError
 
 from runner.model.dates import DateError, parse
@@ -68,7 +68,7 @@ from runner.records.snapshot import read_snapshot
 from runner.records.split import KEY_BYTES
 from runner.records.store import tables as t
 from runner.records.store.evaluated import count_evaluations, insert_evaluated, insert_failed
-from runner.records.store.rows import check_manifest, contradiction, insert
+from runner.records.store.rows import check_manifest, contradiction, insert, inserting, remove
 
 
 def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
@@ -168,19 +168,13 @@ def _limits(connection: Connection, event: Event, _: RunArchive) -> None:
 
 
 def _paused(connection: Connection, event: Event, _: RunArchive) -> None:
-    _unpause(connection, event)
+    remove(connection, t.pauses, event, "task", "dataset")
     insert(connection, t.pauses, event, "task", "dataset", reason=str(event.data.get("reason") or ""))
 
 
 def _resumed(connection: Connection, event: Event, _: RunArchive) -> None:
-    if not _unpause(connection, event):
+    if not remove(connection, t.pauses, event, "task", "dataset"):
         raise contradiction(event, "it resumes what was not paused")
-
-
-def _unpause(connection: Connection, event: Event) -> bool:
-    c, d = t.pauses.c, event.data
-    gone = connection.execute(t.pauses.delete().where(c.task == d["task"], c.dataset == d["dataset"]))
-    return gone.rowcount == 1
 
 
 def _published(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -226,24 +220,18 @@ _UNREADABLE = (*_WRONG, AttributeError, PlatformError)
 
 
 def _ensure_run(connection: Connection, run: str, row: dict[str, Any]) -> None:
-    if connection.execute(select(t.runs.c.id).where(t.runs.c.id == run)).first() is None:
-        connection.execute(t.runs.insert().values(id=run, **row))
+    if connection.execute(_RUN, {"run": run}).first() is None:
+        connection.execute(inserting(t.runs), {"id": run, **row})
 
 
 def _released(connection: Connection, event: Event, _: RunArchive) -> None:
-    _take_back(connection, event)
+    remove(connection, t.releases, event, "run", "attempt")
     insert(connection, t.releases, event, "run", "attempt")
 
 
 def _closed(connection: Connection, event: Event, _: RunArchive) -> None:
-    if not _take_back(connection, event):
+    if not remove(connection, t.releases, event, "run", "attempt"):
         raise contradiction(event, "it closes an attempt that was never released")
-
-
-def _take_back(connection: Connection, event: Event) -> bool:
-    c, d = t.releases.c, event.data
-    gone = connection.execute(t.releases.delete().where(c.run == d["run"], c.attempt == d["attempt"]))
-    return gone.rowcount == 1
 
 
 def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
@@ -318,17 +306,16 @@ def _labels(_: Connection, event: Event, __: RunArchive) -> None:
 
 def _verified(connection: Connection, event: Event, _: RunArchive) -> None:
     """What executing an attempt again gave; the latest counts. That some topics are the same says nothing of the others."""
-    c, d = t.verifications.c, event.data
+    d = event.data
     if "sample" in d and d["same"] is True:
         return
-    connection.execute(t.verifications.delete().where(c.run == d["run"], c.attempt == d["attempt"]))
+    remove(connection, t.verifications, event, "run", "attempt")
     insert(connection, t.verifications, event, "run", "attempt", same=d["same"] is True)
 
 
 def _reviewed(connection: Connection, event: Event, _: RunArchive) -> None:
-    c, d = t.reviews.c, event.data
-    connection.execute(t.reviews.delete().where(c.run == d["run"], c.attempt == d["attempt"]))
-    if d["state"] != "open":
+    remove(connection, t.reviews, event, "run", "attempt")
+    if event.data["state"] != "open":
         insert(connection, t.reviews, event, "run", "attempt", "state", "reason", "to")
 
 
@@ -346,14 +333,13 @@ def _commented(connection: Connection, event: Event, _: RunArchive) -> None:
 
 
 def _policy(connection: Connection, event: Event, _: RunArchive) -> None:
-    c, d = t.policies.c, event.data
-    connection.execute(t.policies.delete().where(c.task == d["task"]))
-    insert(connection, t.policies, event, "task", policy=json.dumps(d["policy"], sort_keys=True))
+    remove(connection, t.policies, event, "task")
+    insert(connection, t.policies, event, "task", policy=json.dumps(event.data["policy"], sort_keys=True))
 
 
 def _exported(connection: Connection, event: Event, _: RunArchive) -> None:
-    person = event.person.name if event.person else ""
-    keys = {**{k: event.data[k] for k in ("task", "what", "name", "format", "audience")}, "person": person}
+    keys = {k: event.data[k] for k in ("task", "what", "name", "format", "audience")}
+    keys["person"] = event.person.name if event.person else ""
     connection.execute(t.exports.delete().where(*(t.exports.c[k] == value for k, value in keys.items())))
     insert(connection, t.exports, event, "sha256", **keys)
 
@@ -364,6 +350,7 @@ def _loss(_: Connection, event: Event, __: RunArchive) -> None:
         raise KeyError("what was lost")
 
 
+_RUN = select(t.runs.c.id).where(t.runs.c.id == bindparam("run"))
 _NO_ROWS = ("request-", "proposal-", "account-", "token-", "link-")
 _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "submission-registered": _registered,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,11 +65,15 @@ class Store:
             PlatformError: E307, when log and store contradict each other (nothing is appended to a log that was cut), or the
                 archive does not hold what the event names; E306, when log or database cannot be written.
         """
+        return self.commit_all([(type, data)], actor=actor)[0]
+
+    def commit_all(self, said: Sequence[tuple[str, Mapping[str, Any]]], *, actor: str) -> list[Event]:
+        """As :meth:`commit` of each in turn (type and data), in one transaction, with one write to the log."""
         with self.write() as connection:
             position = self._checked(connection)
-            event = self.log.append(type, data, actor=actor)
+            events = self.log.append_all(said, actor=actor)
             self._follow(connection, position)
-        return event
+        return events
 
     def apply(self, event: Event) -> None:
         """Bring the store up to ``event``, which is in the log already. Applying twice changes nothing.
@@ -93,8 +97,8 @@ class Store:
         """How far the store is, whose log was looked at. Raises E307 as :meth:`check`; E306, when another has taken over."""
         if self._fence is not None:
             database.of(connection).check(connection, *self._fence)
-        position = database.position_of(connection)
-        self.check(position, database.prefix_of(connection))
+        position, prefix = database.where_it_stands(connection)
+        self.check(position, prefix)
         return position
 
     def _follow(self, connection: Connection, start: Position) -> Position:

@@ -147,8 +147,7 @@ def _unusable(why: str, fix: str) -> PlatformError:
 
 def position_of(connection: Connection) -> Position:
     """How far the log was when the store was filled last."""
-    value = _remembered(connection, "position")
-    return Position(**json.loads(value)) if value else Position()
+    return where_it_stands(connection)[0]
 
 
 def rules_of(connection: Connection) -> str | None:
@@ -163,12 +162,20 @@ def prefix_of(connection: Connection) -> str | None:
     return _remembered(connection, "prefix")
 
 
+def where_it_stands(connection: Connection) -> tuple[Position, str | None]:
+    """What :func:`position_of` and :func:`prefix_of` give, by one query."""
+    known = _all_remembered(connection)
+    text = known.get("position")
+    return Position(**json.loads(text)) if text else Position(), known.get("prefix")
+
+
 def _remembered(connection: Connection, key: str) -> str | None:
-    from sqlalchemy import select
+    return _all_remembered(connection).get(key)
 
-    from runner.records.store.tables import meta
 
-    return connection.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+def _all_remembered(connection: Connection) -> dict[str, str]:
+    found = connection.exec_driver_sql("SELECT key, value FROM meta")
+    return {row[0]: row[1] for row in found}
 
 
 def remember(connection: Connection, position: Position, prefix: str) -> None:

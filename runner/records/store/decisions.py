@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +30,11 @@ def exported(store: Store, **what: str) -> str | None:
         ).scalar()
 
 
-def reviews_in(connection: Connection, run: str | None = None) -> dict[tuple[str, int], Review]:
-    """What the organiser decided about attempts (run, number), where anything was; of all runs, or of one."""
+def reviews_in(connection: Connection, runs: Collection[str] | None = None) -> dict[tuple[str, int], Review]:
+    """What the organiser decided about attempts (run, number), where anything was; of all runs, or of some."""
     query = select(t.reviews).order_by(*t.reviews.primary_key)
-    if run is not None:
-        query = query.where(t.reviews.c.run == run)
+    if runs is not None:
+        query = query.where(t.reviews.c.run.in_(runs))
     return {
         (row.run, row.attempt): Review(row.state, row.reason, row.to) for row in connection.execute(query)
     }

@@ -20,6 +20,7 @@ from runner.records.archive import Evaluation
 from runner.records.events import Event
 from runner.records.files import read_json
 from runner.records.store import tables as t
+from runner.records.store.rows import inserting
 from schemas.details import read as read_detail
 
 _BATCH = 2000
@@ -46,7 +47,7 @@ def insert_evaluated(
         raise ValueError("status")
     key = {"run": evaluation.run_id, "attempt": evaluation.attempt, "evaluation": evaluation.number}
     row = _evaluation_row(event, record, result, _pins(evaluation, record))
-    connection.execute(t.evaluations.insert().values(row))
+    connection.execute(inserting(t.evaluations), row)
     measured = sorted(result["measures"].items())
     pending, codes = result.get("pending") or {}, result["findings"].get("codes", {})
     for table, rows in (
@@ -57,7 +58,7 @@ def insert_evaluated(
         (t.topic_scores, (_score_row(line) for line in evaluation.scores() if not line.get("facets"))),
     ):
         while batch := [{**key, **row} for row in islice(rows, _BATCH)]:
-            connection.execute(table.insert(), batch)
+            connection.execute(inserting(table), batch)
 
 
 def count_evaluations(connection: Connection, accepted: Iterable[Sequence[Any]]) -> bool:
@@ -71,7 +72,7 @@ def count_evaluations(connection: Connection, accepted: Iterable[Sequence[Any]])
 
 def insert_failed(connection: Connection, event: Event, record: dict[str, Any]) -> None:
     """Write the row of an evaluation without a result; ``record`` is its ``evaluation.json``, of status ``error``."""
-    connection.execute(t.evaluations.insert().values(_evaluation_row(event, record, {}, None)))
+    connection.execute(inserting(t.evaluations), _evaluation_row(event, record, {}, None))
 
 
 def _evaluation_row(

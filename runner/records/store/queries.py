@@ -104,10 +104,16 @@ def display_names_in(
     return {(row.team, row.software): row.display_name for row in connection.execute(query)}
 
 
-def _where(query: Select[Any], table: Any, equal: Mapping[str, str | None]) -> Select[Any]:
-    for name, value in equal.items():
+Scope = Mapping[
+    str, str | Collection[str] | None
+]  # what columns have to be: a value, or one of some; None: anything
+
+
+def _where(query: Select[Any], table: Any, scope: Scope) -> Select[Any]:
+    for name, value in scope.items():
         if value is not None:
-            query = query.where(table.c[name] == value)
+            column = table.c[name]
+            query = query.where(column == value if isinstance(value, str) else column.in_(value))
     return query
 
 
@@ -141,13 +147,13 @@ def runs_in(
     task: str | None = None,
     team: str | None = None,
     submission: str | None = None,
-    run: str | None = None,
+    ids: Collection[str] | None = None,
     running: Collection[str] = (),
 ) -> list[Run]:
-    """:func:`runs` in a connection that reads other things, too."""
+    """:func:`runs` in a connection that reads other things, too; with ``ids`` those of these ids alone."""
     among: tuple[str, ...] | None = None if submission is None else (submission,)
-    if run is not None:  # its id begins with that of its submission, and nothing else is read
-        among = tuple(run[:place] for place, letter in enumerate(run) if letter == ".")
+    if ids is not None:  # an id begins with that of its submission, and nothing else is read
+        among = tuple({id[:place] for id in ids for place, letter in enumerate(id) if letter == "."})
     known = {s.id: s for s in _submissions(connection, task=task, team=team, among=among)}
     wanted: dict[str, tuple[Submission, str, str]] = {}
     by_task = {one.id: one for one in tasks}
@@ -157,17 +163,17 @@ def runs_in(
                 wanted[run_id(s.id, cell.dataset, cell.scenario)] = (s, cell.dataset, cell.scenario)
     cancelled: dict[str, int | None] = {}
     restarted: dict[str, int | None] = {}
-    scope = {"task": task, "submission": submission, "id": run}
+    scope = {"task": task, "submission": submission, "id": ids}
     for row in connection.execute(_where(select(t.runs), t.runs, scope).order_by(t.runs.c.id)).mappings():
         if row["submission"] in known:
             wanted[row["id"]] = (known[row["submission"]], row["dataset"], row["scenario"])
             cancelled[row["id"]], restarted[row["id"]] = row["cancelled_seq"], row["restarted_seq"]
-    if run is not None:
-        wanted = {id: value for id, value in wanted.items() if id == run}
+    if ids is not None:
+        wanted = {id: value for id, value in wanted.items() if id in ids}
     attempts = rows_of(connection, t.attempts, scope)
     evaluations = rows_of(connection, t.evaluations, scope)
-    opened, same = released_in(connection, run), _verified_in(connection, run)
-    reviews = reviews_in(connection, run)
+    opened, same = released_in(connection, ids), _verified_in(connection, ids)
+    reviews = reviews_in(connection, ids)
     since = _Changed(by_task)
     found = []
     for id, parts in wanted.items():
@@ -183,9 +189,7 @@ def runs_in(
     )
 
 
-def rows_of(
-    connection: Connection, table: Any, scope: Mapping[str, str | None]
-) -> defaultdict[str, list[Mapping[str, Any]]]:
+def rows_of(connection: Connection, table: Any, scope: Scope) -> defaultdict[str, list[Mapping[str, Any]]]:
     """Rows of attempts or evaluations by run, oldest first."""
     query = _where(select(table).join(t.runs, t.runs.c.id == table.c.run), t.runs, scope).order_by(
         table.c.seq
@@ -294,32 +298,22 @@ def find_run_in(
     connection: Connection, id: str, tasks: Iterable[Task] = (), *, running: Collection[str] = ()
 ) -> Run:
     """As :func:`find_run`, in the caller's transaction."""
-    found = runs_in(connection, tasks, run=id, running=running)
+    found = runs_in(connection, tasks, ids=(id,), running=running)
     if not found:
         raise no_run(id)
     return found[0]
 
 
-def may_be_called_off(store: Store, run: Run) -> bool:
-    """Whether a run was ever cancelled, or its submission is withdrawn now: a quick look before :func:`find_run`."""
-    s, r = t.submissions.c, t.runs.c
-    rows = t.submissions.outerjoin(t.runs, r.id == run.id)
-    query = select(s.withdrawn, r.cancelled_seq).select_from(rows).where(s.id == run.submission.id)
-    with store.read() as connection:
-        found = connection.execute(query).one_or_none()
-    return found is None or any(value is not None for value in found)
-
-
-def released_in(connection: Connection, run: str | None = None) -> set[tuple[str, int]]:
-    """The attempts (run, number) that the organiser has opened to their teams, all or those of a run."""
-    query = _where(select(t.releases.c.run, t.releases.c.attempt), t.releases, {"run": run})
+def released_in(connection: Connection, runs: Collection[str] | None = None) -> set[tuple[str, int]]:
+    """The attempts (run, number) that the organiser has opened to their teams, all or those of some runs."""
+    query = _where(select(t.releases.c.run, t.releases.c.attempt), t.releases, {"run": runs})
     return {(row.run, row.attempt) for row in connection.execute(query)}
 
 
-def _verified_in(connection: Connection, run: str | None) -> set[tuple[str, int]]:
-    """The attempts (run, number) that were the same when they were executed again, all or those of a run."""
+def _verified_in(connection: Connection, runs: Collection[str] | None) -> set[tuple[str, int]]:
+    """The attempts (run, number) that were the same when they were executed again, all or those of some runs."""
     c = t.verifications.c
-    query = _where(select(c.run, c.attempt).where(c.same), t.verifications, {"run": run})
+    query = _where(select(c.run, c.attempt).where(c.same), t.verifications, {"run": runs})
     return {(row.run, row.attempt) for row in connection.execute(query)}
 
 
@@ -372,9 +366,11 @@ def frozen_rounds(store: Store, task: str) -> dict[str, FrozenRound]:
 
 def pauses(store: Store) -> dict[tuple[str, str], str]:
     """What is paused, by task and dataset (empty: the whole task), with the reason."""
-    query = select(t.pauses).order_by(*t.pauses.primary_key)
     with store.read() as connection:
-        return {(row.task, row.dataset): row.reason for row in connection.execute(query)}
+        return {(row.task, row.dataset): row.reason for row in connection.execute(_PAUSES)}
+
+
+_PAUSES = select(t.pauses).order_by(*t.pauses.primary_key)
 
 
 def team_limits(store: Store) -> dict[tuple[str, str], dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Insert, Table
 
 from runner.model.errors import PlatformError
 from runner.records.events import Event
@@ -13,7 +14,19 @@ from runner.records.events import Event
 def insert(connection: Connection, table: Table, event: Event, *copied: str, **values: Any) -> None:
     """Write a row: ``copied`` columns are as in the event's data, and ``seq`` is its number."""
     row = {name: event.data[name] for name in copied} | values
-    connection.execute(table.insert().values(**row, seq=event.seq))
+    connection.execute(inserting(table), row | {"seq": event.seq})
+
+
+def remove(connection: Connection, table: Table, event: Event, *columns: str) -> bool:
+    """Remove the row that has in ``columns`` what the event's data have; returns whether it was there."""
+    here = (table.c[name] == event.data[name] for name in columns)
+    return connection.execute(table.delete().where(*here)).rowcount == 1
+
+
+@cache
+def inserting(table: Table) -> Insert:
+    """The statement that writes rows of a table, made once: what it is executed with are the rows."""
+    return table.insert()
 
 
 def check_manifest(event: Event, digest: str) -> None:

@@ -138,7 +138,7 @@ def detail(
             decimals=_decimals(run, tasks, {**measures, **topics}),
             findings=findings_in(connection, key),
             pending=pending_in(connection, key),
-            released=(wanted, chosen) in released_in(connection, wanted),
+            released=(wanted, chosen) in released_in(connection, (wanted,)),
             excerpts=tuple(one for one in excerpts_in(connection, wanted) if one.attempt == chosen),
             key=key_in(connection, run.submission.task),
         )

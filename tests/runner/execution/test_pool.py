@@ -332,6 +332,17 @@ def test_one_run_can_be_cancelled(world: World) -> None:
     assert world.outcome(slow).name == "scored"
 
 
+def test_what_was_withdrawn_since_it_was_planned_is_not_begun_and_holds_no_slot(world: World) -> None:
+    runs = [world.hand_in("alpha", name) for name in ("one", "two", "three")]
+    todo = plan(world.desk(), Selection())
+    for run in runs[:2]:
+        facts = {"submission": run.removesuffix(".test"), "reason": "wrong"}
+        world.store.commit("submission-withdrawn", facts, actor="alpha")
+    world.work(todo, jobs=2)
+    assert [world.outcome(run).name for run in runs] == ["withdrawn", "withdrawn", "scored"]
+    assert world.executed() == ["alpha.three"] and world.done.keys() == set(runs)
+
+
 def test_a_pause_lets_what_runs_end_and_begins_nothing_more_until_it_is_resumed(world: World) -> None:
     place = {"task": "mini", "dataset": "", "reason": "a topic is wrong"}
 

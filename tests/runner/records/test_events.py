@@ -57,6 +57,17 @@ def test_what_cannot_be_written_leaves_the_log_as_it_was(tmp_path: Path, bad: di
         log.append("no-such-type", {}, actor="organiser")
 
 
+def test_several_events_are_written_together_or_not_at_all(tmp_path: Path) -> None:
+    log, good = log_with(tmp_path / "events.jsonl", 1), {"task": "t", "team": "a", "submissions": 1}
+    written = log.append_all([("quota-extended", good)] * 3, actor="organiser")
+    assert [*log][1:] == written and [one.seq for one in written] == [2, 3, 4]
+    before = log.path.read_bytes()
+    for bad in (("no-such-type", good), ("quota-extended", {"x": "a" * 300_000})):
+        with pytest.raises(ValueError, match=r"unknown event type|an event may have"):
+            log.append_all([("quota-extended", good), bad], actor="organiser")
+    assert log.path.read_bytes() == before
+
+
 @pytest.mark.parametrize("cut", [1, 5, 100])
 def test_a_torn_last_line_is_no_event_and_is_cut_off_by_the_next_append(tmp_path: Path, cut: int) -> None:
     log = log_with(tmp_path / "events.jsonl", 3)

@@ -1,0 +1,97 @@
+"""What the pool asks of many runs at once, and several things that are committed together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from runner.model.errors import RunnerError
+from runner.records.commit import commit, commit_orphans
+from runner.records.store.queries import find_run
+from runner.records.store.runs_at_once import find_runs, may_be_called_off
+from tests.worlds import records
+from tests.worlds.records import World
+
+pytestmark = pytest.mark.usefixtures("either")
+
+
+def statements(world: World, do: Callable[[], Any]) -> int:
+    """How many statements the database was sent meanwhile."""
+    sent: list[str] = []
+
+    def heard(_: object, __: object, statement: str, *___: object) -> None:
+        sent.append(statement)
+
+    sa.event.listen(world.store.engine, "before_cursor_execute", heard)
+    try:
+        do()
+    finally:
+        sa.event.remove(world.store.engine, "before_cursor_execute", heard)
+    return len(sent)
+
+
+def attempts(world: World, number: int) -> Sequence[Any]:
+    """Sealed attempts of as many softwares, none of them committed."""
+    return [
+        world.attempt(world.register("alpha" if n % 2 else "beta", f"s{n}"), commit=False)
+        for n in range(number)
+    ]
+
+
+def test_many_runs_are_found_by_as_few_questions_as_one(tmp_path: Path) -> None:
+    world, tasks = World.make(tmp_path), [records.task()]
+    sealed = attempts(world, 12)
+    commit(world.store, *sealed)
+    ids = [one.run_id for one in sealed]
+    assert find_runs(world.store, ids, tasks) == {id: find_run(world.store, id, tasks) for id in ids}
+    one, many = (statements(world, lambda: find_runs(world.store, ids[:n], tasks)) for n in (1, 12))
+    assert one == many
+    with pytest.raises(RunnerError, match=r"no run nobody\.x"):
+        find_runs(world.store, [*ids, "nobody.x.0.test"], tasks)
+    world.store.close()
+
+
+def test_what_ended_together_is_committed_by_one_transaction(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    sealed = attempts(world, 12)
+    before = world.store.log.end()
+    # Beside what is written of each (whether its run is known, the run, the attempt): looking at the log and remembering it, once.
+    own = statements(world, lambda: commit(world.store, sealed[0])) - 3
+    assert statements(world, lambda: commit(world.store, *sealed[1:])) == 11 * 3 + own
+    assert [event.data["run"] for event, _ in world.store.log.after(before)] == [one.run_id for one in sealed]
+    assert commit_orphans(world.store) == 0
+    world.store.close()
+
+
+def test_what_is_refused_of_several_is_taken_over_with_the_others_once_it_is_right(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    good, bad = attempts(world, 2)
+    record = bad.path / "run.json"
+    text = record.read_bytes()
+    record.chmod(0o644)
+    record.write_bytes(b"no JSON")
+    with pytest.raises(RunnerError, match="damaged"):
+        commit(world.store, good, bad)
+    record.write_bytes(text)
+    assert world.store.catch_up() == world.store.log.end()
+    assert commit_orphans(world.store) == 0
+    for one in (good, bad):
+        assert find_run(world.store, one.run_id).outcome.attempt == 1
+    world.store.close()
+
+
+def test_who_may_be_called_off_is_who_was_cancelled_or_withdrawn(tmp_path: Path) -> None:
+    world, tasks = World.make(tmp_path), [records.task()]
+    ids = [one.run_id for one in attempts(world, 3)]
+    runs = [find_run(world.store, id, tasks) for id in ids]
+    assert may_be_called_off(world.store, runs) == set()
+    world.commit("submission-withdrawn", submission=runs[0].submission.id, reason="wrong")
+    place = {"task": records.TASK, "dataset": "test", "scenario": "default"}
+    world.commit("run-cancelled", run=ids[1], submission=runs[1].submission.id, **place)
+    assert may_be_called_off(world.store, runs) == {ids[0], ids[1]}
+    assert may_be_called_off(world.store, runs[2:]) == set()
+    world.store.close()

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.search [--small] [--dtype float16]`` generates arguments, prepares them, starts the server, and
 prints a Markdown table: time until ready, memory, queries a second over HTTP beside the same queries put to tantivy
-directly in threads of one process. It ends with 1 when a bar is missed: ready in 30 s, 6 GiB, 200 BM25 queries/s.
+directly in threads of one process. It ends with 1 when a bar is missed: ready in 30 s, 6 GiB, and half of what two processors are to answer
+by the server's processor time: 400 BM25 queries and 40 exact ``knn`` searches a second, 24 of these in one ``_msearch``.
 Everything lies in a temporary folder (2 GB as float16, 4 GB as float32 at full size) and is removed.
 """
 
@@ -28,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-BAR_READY, BAR_GIB, BAR_QUERIES = 30.0, 6.0, 200.0
+BAR_READY, BAR_GIB = 30.0, 6.0
+GOAL_QUERIES, GOAL_NEAREST = 400.0, 40.0  # a second, by the time of two processors
 VECTORS = ("attacks_embedding_stella", "supports_embedding_stella", "text_embedding_stella")
 WORDS = 60_000
 CLIENTS, CONNECTIONS = 2, 4
@@ -171,6 +173,19 @@ def seconds(path: str, body: Any, times: int, pid: int) -> tuple[list[float], fl
     return found, (processor(pid) - used) / times
 
 
+def several(path: str, bodies: list[Any], pid: int) -> float:
+    """Processor seconds of the server for some searches in one request, without their vectors."""
+    lines = [line for body in bodies for line in ({}, {**body, "_source": {"excludes": [*VECTORS]}})]
+    used, connection = processor(pid), _OnPath(path)
+    content = "".join(json.dumps(line) + "\n" for line in lines)
+    connection.request(
+        "POST", "/arguments/claimrev/_msearch", content, {"Content-Type": "application/x-ndjson"}
+    )
+    answer = json.loads(connection.getresponse().read())
+    assert [one["status"] for one in answer["responses"]] == [200] * len(bodies), answer
+    return processor(pid) - used
+
+
 def measure(folder: Path, dimensions: int, rounds: int, count: int) -> Iterator[tuple[str, str, bool]]:
     """Rows of the table: what, how much, and whether it keeps to its bar."""
     path = str(folder / "s.sock")
@@ -194,9 +209,12 @@ def measure(folder: Path, dimensions: int, rounds: int, count: int) -> Iterator[
         yield "memory when ready, own", f"{memory(server.pid)['RssAnon']:.0f} MiB", True
         texts = sentences(4, 25)
         queries = [next(texts) for _ in range(count)]
+        used = processor(server.pid)
         found = [(over_http(path, queries), directly(folder, queries)) for _ in range(rounds)]
+        rate = 2 * rounds * len(queries) / (processor(server.pid) - used)
         best = max(http for http, _ in found)
-        yield "BM25 over HTTP, 25 words, queries/s", f"{best:.0f}", best >= BAR_QUERIES
+        yield "BM25 over HTTP, 25 words, queries/s, clients beside it", f"{best:.0f}", True
+        yield "the same, by two processors' time of the server", f"{rate:.0f}", rate >= GOAL_QUERIES / 2
         yield "the same, tantivy alone in two threads", f"{max(raw for _, raw in found):.0f}", True
         yield "HTTP / alone (median of rounds)", f"{statistics.median(h / r for h, r in found):.2f}", True
         rng = random.Random(5)
@@ -207,6 +225,18 @@ def measure(folder: Path, dimensions: int, rounds: int, count: int) -> Iterator[
             rest, used = seconds(path, {"knn": knn}, 8, server.pid)
             value = f"{first:.2f} s, {statistics.median(rest):.3f} s ({used:.3f} s of processor)"
             yield f"exact knn, {field}: first, then", value, True
+        batch = [
+            {"knn": {**knn, "field": field, "query_vector": [rng.gauss(0, 1) for _ in range(dimensions)]}}
+            for field in VECTORS
+            for _ in range(8)
+        ]
+        used = min(several(path, batch, server.pid) for _ in range(rounds)) / len(batch)
+        value = f"{2 / used:.0f} ({used:.3f} s of processor each)"
+        yield (
+            "exact knn, 24 in one _msearch, searches/s by two processors' time",
+            value,
+            2 / used >= GOAL_NEAREST / 2,
+        )
         longest = " ".join(f"w{rank}" for rank in range(1000))
         body = {"query": {"match": {"text": longest}}, "size": 10_000}
         yield (

@@ -17,7 +17,7 @@ from sidecars.search.prepared import Collection
 from sidecars.search.queries import Queries
 from sidecars.search.reading import flag, options, read_json
 from sidecars.search.requests import HARMLESS, Search, read_search
-from sidecars.search.searching import MAX_NUMBERS, count, fetch, search
+from sidecars.search.searching import MAX_NUMBERS, Estimates, count, estimates, fetch, search
 from sidecars.search.served import ServedLog
 
 VERSION = "8.18.0"  # of the interface that this is a part of
@@ -132,9 +132,9 @@ class Api:
     def _search(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
         return 200, self._found(read_search(_body(call), address, self._collection))
 
-    def _found(self, wanted: Search) -> dict[str, Any]:
+    def _found(self, wanted: Search, known: Estimates | None = None) -> dict[str, Any]:
         began = time.monotonic()
-        hits = search(self._collection, self._index, wanted)
+        hits = search(self._collection, self._index, wanted, known)
         self._log.add(wanted.kind, 200, [hit["_id"] for hit in hits["hits"]])
         took = int((time.monotonic() - began) * 1000)
         return {"took": took, "timed_out": False, "_shards": _SHARDS, "hits": hits}
@@ -149,11 +149,19 @@ class Api:
             raise illegal("[_msearch] needs pairs of lines: a header and a search")
         if len(lines) > 2 * MAX_SEARCHES:
             raise illegal(f"[_msearch] may have {MAX_SEARCHES} searches")
+        wanted = [
+            self._read(header, body, address) for header, body in zip(lines[::2], lines[1::2], strict=True)
+        ]
         responses, numbers = [], 0
-        for header, body in zip(lines[::2], lines[1::2], strict=True):
+        known: Estimates = {}
+        for place, one in enumerate(wanted):
             try:
-                self._named(read_json(header))
-                found = self._found(read_search(read_json(body), address, self._collection))
+                if isinstance(one, SearchError):
+                    raise one
+                if any(part.filter is None and id(part) not in known for part in one.knn):
+                    rest = (search for search in wanted[place:] if isinstance(search, Search))
+                    known = estimates(self._collection, rest)
+                found = self._found(one, known)
                 responses.append({**found, "status": 200})
                 numbers += _numbers(found, self._collection)
             except SearchError as error:
@@ -162,6 +170,14 @@ class Api:
             if numbers > MAX_NUMBERS:
                 raise illegal("[_msearch]: the answers are too large together; leave the vectors out")
         return 200, {"took": int((time.monotonic() - began) * 1000), "responses": responses}
+
+    def _read(self, header: bytes, body: bytes, address: dict[str, str]) -> Search | SearchError:
+        """A search of an ``_msearch``, or why it is none."""
+        try:
+            self._named(read_json(header))
+            return read_search(read_json(body), address, self._collection)
+        except SearchError as error:
+            return error
 
     def _named(self, header: Any) -> None:
         known = {"index", "preference", "search_type", "ignore_unavailable"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,22 +15,51 @@ from sidecars.search.fields import Source
 from sidecars.search.prepared import Collection
 from sidecars.search.requests import WINDOW, Nearest, Search
 from sidecars.search.text import both
+from sidecars.search.vectors import Floats
 
 MAX_NUMBERS = 2_000_000  # of vectors, in one answer: 650 arguments with three vectors of 1,024 dimensions
 MAX_RESPONSE = 64 << 20  # bytes of documents in one answer
 
+TOGETHER = (
+    16  # vectors whose neighbours are looked for at once; the estimates of each take 4 bytes an argument
+)
+
 Scored = list[tuple[int, float]]
+Estimates = Mapping[int, Floats]  # by the id() of a part of a search
 
 
-def search(collection: Collection, index: str, wanted: Search) -> dict[str, Any]:
+def estimates(collection: Collection, searches: Iterable[Search]) -> Estimates:
+    """Estimates for the neighbours that the first of some searches want, as many as are worth their memory: each matrix is read once.
+
+    Not for those with a filter, which reads other rows.
+    """
+    parts: dict[str, list[Nearest]] = {}
+    count = 0
+    for one in searches:
+        for part in one.knn:
+            if part.filter is None:
+                parts.setdefault(part.field, []).append(part)
+                count += 1
+        if count >= TOGETHER:
+            break
+    found: dict[int, Floats] = {}
+    for field, some in parts.items():
+        lines = collection.matrices[field].estimates([part.vector for part in some])
+        found |= zip(map(id, some), lines, strict=True)
+    return found
+
+
+def search(
+    collection: Collection, index: str, wanted: Search, known: Estimates | None = None
+) -> dict[str, Any]:
     """``hits`` of the answer: total, max_score, and the hits with the parts of ``_source`` that are wanted.
 
-    Raises SearchError when the answer would be too large.
+    ``known``: what :func:`estimates` says of it. Raises SearchError when the answer would be too large.
     """
     if wanted.by_place:
         found, total, best = _in_order(collection, wanted)
     else:
-        found, total = _scored(collection, wanted)
+        found, total = _scored(collection, wanted, known or {})
         best = found[0][1] if found and wanted.size else None
         found = found[wanted.start : wanted.start + wanted.size]
     hits: dict[str, Any] = {}
@@ -95,7 +124,7 @@ def _in_order(collection: Collection, wanted: Search) -> tuple[Scored, int, None
     return [(place, 0.0) for place in everything[first : first + wanted.size]], len(everything), None
 
 
-def _scored(collection: Collection, wanted: Search) -> tuple[Scored, int]:
+def _scored(collection: Collection, wanted: Search, known: Estimates) -> tuple[Scored, int]:
     """At least the hits up to the end of the wanted window, best first, ties in the order of the index; the total."""
     window = wanted.start + wanted.size
     limit = WINDOW if wanted.min_score is not None else window
@@ -105,7 +134,7 @@ def _scored(collection: Collection, wanted: Search) -> tuple[Scored, int]:
     else:
         near: dict[int, float] = {}
         for part in wanted.knn:
-            for place, score in _nearest(collection, part):
+            for place, score in _nearest(collection, part, known):
                 near[place] = near.get(place, 0.0) + score
         found, total = list(near.items()), len(near)
         if wanted.query is not None:
@@ -119,13 +148,13 @@ def _scored(collection: Collection, wanted: Search) -> tuple[Scored, int]:
     return found, total
 
 
-def _nearest(collection: Collection, part: Nearest) -> Scored:
+def _nearest(collection: Collection, part: Nearest, known: Estimates) -> Scored:
     """The neighbours with Elasticsearch's score for the cosine, (1 + cosine) / 2."""
     among = None
     if part.filter is not None:
         among = np.array(collection.text.matching(part.filter), dtype=np.int64)
     matrix = collection.matrices[part.field]
-    found = matrix.nearest(part.vector, part.k, among, part.at_least)
+    found = matrix.nearest(part.vector, part.k, among, part.at_least, known.get(id(part)))
     return [(place, part.boost * (1.0 + cosine) / 2.0) for place, cosine in found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,43 +63,53 @@ class Matrix:
         return cls(rows, inverse if inverse is not None else inverse_lengths(rows))
 
     def nearest(
-        self, query: Floats, k: int, among: Places | None = None, at_least: float = -1.0
+        self,
+        query: Floats,
+        k: int,
+        among: Places | None = None,
+        at_least: float = -1.0,
+        estimates: Floats | None = None,
     ) -> list[tuple[int, float]]:
         """The ``k`` rows with the largest cosine, best first, equal ones in their order: (row, cosine).
 
         ``query`` is not zero. Only rows of ``among`` (rising) are looked at, if given, and only cosines of at least
         ``at_least`` are returned. Selected with the machine's fast multiplication, whose last digits depend on where
-        a row lies; then the best are computed anew, so that equal vectors have equal cosines.
+        a row lies; then the best are computed anew, so that equal vectors have equal cosines. ``estimates``: what
+        :meth:`estimates` says of the query, where it was asked about several.
         """
-        query = query / np.float32(np.sqrt(np.dot(query.astype(np.float64), query)))
-        cosines = self._estimates(query, among)
+        cosines = self.estimates([query], among)[0] if estimates is None else estimates
         bound = max(at_least, -1.0)
         if k < len(cosines):
             bound = max(bound, float(np.partition(cosines, len(cosines) - k)[len(cosines) - k]))
         places = np.flatnonzero(cosines >= bound - _MARGIN)
         rows = places if among is None else among[places]
-        exact = self._exact(query, rows)
+        exact = self._exact(_unit(query), rows)
         if at_least > -1.0:
             rows, exact = rows[exact >= at_least], exact[exact >= at_least]
         best = np.argsort(-exact, kind="stable")[:k]
         return [(int(rows[place]), float(exact[place])) for place in best]
 
-    def _estimates(self, query: Floats, among: Places | None) -> Floats:
-        """The cosine of ``query`` and each of the rows in single precision; -2 where there is no vector."""
+    def estimates(self, queries: Sequence[Floats], among: Places | None = None) -> Floats:
+        """The cosines of each query and the rows in single precision, a line a query; -2 where there is no vector.
+
+        Several queries read and widen the rows once.
+        """
         count = len(self._rows) if among is None else len(among)
         inverse = self._inverse if among is None else self._inverse[among]
         half = self._rows.dtype == np.float16
-        if half:
-            query = query * np.float32(2.0**112)
-        found = np.zeros(count, dtype=np.float32)
+        wanted = np.stack([_unit(query) for query in queries], axis=1) * np.float32(2.0**112 if half else 1)
+        # numpy multiplies with one vector much faster than with a matrix of one column.
+        wanted = wanted[:, 0] if len(queries) == 1 else wanted
+        found = np.zeros((count, *wanted.shape[1:]), dtype=np.float32)
         buffer = np.empty((min(BLOCK, count), self.dimensions), dtype=np.int32)
         for start in range(0, count, BLOCK):
             end = min(start + BLOCK, count)
             block = self._rows[start:end] if among is None else self._rows[among[start:end]]
             with np.errstate(invalid="ignore", over="ignore"):
-                np.dot(widened(block, buffer) if half else block, query, out=found[start:end])
+                np.dot(widened(block, buffer) if half else block, wanted, out=found[start:end])
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.where(inverse > 0, found * inverse, np.float32(-2)).astype(np.float32, copy=False)
+            lines = np.atleast_2d(found.T)
+            return np.where(inverse > 0, lines * inverse, np.float32(-2)).astype(np.float32, copy=False)
 
     def _exact(self, query: Floats, rows: Places) -> npt.NDArray[np.float64]:
         """The cosines of ``query`` and these rows in double precision, every row computed in the same way."""
@@ -121,6 +132,11 @@ class Matrix:
     def rows_with_vectors(self) -> Places:
         """The places of the rows that have a vector."""
         return np.flatnonzero(self._inverse > 0)
+
+
+def _unit(query: Floats) -> Floats:
+    """The vector with length 1."""
+    return query / np.float32(np.sqrt(np.dot(query.astype(np.float64), query)))
 
 
 def widened(block: npt.NDArray[Any], buffer: npt.NDArray[np.int32]) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import random
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -88,6 +89,32 @@ def test_several_searches_at_once(es: Any) -> None:
     assert [r["status"] for r in responses] == [200, 400, 404]
     assert responses[0]["hits"]["hits"][0]["_id"] == "10104.4"
     assert responses[1]["error"]["type"] == "parsing_exception"
+
+
+def test_neighbours_of_several_searches_at_once_are_those_of_each_alone(es: Any) -> None:
+    dice = random.Random(7)
+    bodies: list[dict[str, Any]] = [
+        {
+            "knn": [
+                {
+                    "field": field,
+                    "query_vector": [dice.gauss(0, 1) for _ in range(4)],
+                    "k": dice.randrange(1, 7),
+                }
+                for field in dice.choices(("attacks_embedding_stella", "text_embedding_stella"), k=1 + n % 3)
+            ],
+            "_source": False,
+        }
+        for n in range(24)
+    ]
+    bodies[3]["knn"][0]["filter"] = {"match": {"text": "night"}}
+    bodies[5] = {"query": {"fuzzy": {}}}
+    bodies[7]["query"] = {"match": {"text": "trams"}}
+    searches = [line for body in bodies for line in ({}, body)]
+    responses = es.msearch(index=INDEX, searches=searches)["responses"]
+    assert responses.pop(5)["status"] == 400
+    del bodies[5]
+    assert [one["hits"] for one in responses] == [es.search(index=INDEX, **body)["hits"] for body in bodies]
 
 
 def test_refusals_are_the_errors_that_clients_know(es: Any) -> None:

@@ -242,3 +242,16 @@ def test_every_number_of_half_precision_is_widened_exactly() -> None:
     numbers = numbers[np.isfinite(numbers)].reshape(1, -1)
     found = vectors.widened(numbers, np.empty(numbers.shape, dtype=np.int32))
     assert np.array_equal(found.astype(np.float64) * 2.0**112, numbers.astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_the_nearest_to_several_vectors_are_those_to_each_bit_for_bit(dtype: str) -> None:
+    dice = np.random.default_rng(3)
+    rows = dice.standard_normal((1500, 64)).astype(dtype)
+    rows[700:710] = rows[20]  # equal ones, in several blocks
+    rows[5] = 0
+    of, queries = matrix(rows, dtype), [*dice.standard_normal((9, 64), dtype="f4"), rows[20].astype("f4")]
+    together = of.estimates(queries)
+    for query, line in zip(queries, together, strict=True):
+        assert of.nearest(query, 15, estimates=line) == of.nearest(query, 15)
+    assert together.shape == (10, 1500) and (together[:, 5] == -2).all()

@@ -132,7 +132,8 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Remove what nothing needs any more: leftovers of killed processes, data volumes of old inputs, contents of no run."""
+    """Remove what nothing needs any more: leftovers of killed processes, data volumes of old inputs, contents of no run, and
+    in the artefact stores of clusters what nobody brought for 30 days."""
     from runner.tasks.files import inputs_digest, missing_sources, truths_digest, view_addresses, view_digests
     from runner.tasks.views import sweep
 
@@ -156,12 +157,13 @@ def gc(
     swept = engine.reap(dry_run=dry_run)
     volumes = engine.gc(keep_digests=keep, dry_run=dry_run)
     folders = _old_folders(where, dry_run) + sweep(where.home / "views", views, dry_run=dry_run)
-    contents = _old_contents(where, dry_run)
+    contents, brought = _old_contents(where, dry_run), _old_artefacts(where, dry_run)
     if as_json:
-        output.as_json({"attempts": swept, "volumes": volumes, "folders": folders, "contents": contents})
+        found = {"attempts": swept, "volumes": volumes, "folders": folders}
+        output.as_json({**found, "contents": contents, "artefacts": brought})
     else:
         found = {"leftover attempts": swept, "data volumes": volumes, "scratch folders": folders}
-        _said(dry_run, {**found, "contents": contents})
+        _said(dry_run, {**found, "contents": contents, "contents of artefact stores": brought})
 
 
 def _said(dry_run: bool, found: Mapping[str, Sequence[str]]) -> None:
@@ -184,6 +186,17 @@ def _old_contents(where: Config, dry_run: bool) -> list[str]:
     archive = RunArchive(where.archive)
     wanted = {content.sha256 for content in needed(archive, where.registered)}
     return archive.contents.sweep(wanted, dry_run=dry_run)
+
+
+def _old_artefacts(where: Config, dry_run: bool) -> list[str]:
+    """Contents of the artefact stores of clusters, where there are any, that nobody brought for so long that nobody orders them any more.
+
+    Without ``dry_run`` they are removed. Raises E101, E313.
+    """
+    from runner.execution.cluster.places import places
+
+    stores = [store for place in places(where) for store in place.stores(where.store_credentials).all()]
+    return [name for store in stores for name in store.sweep_contents(dry_run=dry_run)]
 
 
 def _old_folders(where: Config, dry_run: bool) -> list[str]:

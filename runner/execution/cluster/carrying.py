@@ -113,7 +113,7 @@ class Hands:
                 name=name,
                 rooms=self.rooms,
             )
-        return {"asked": order.asked, "ended": ended_evaluation(done)}
+        return {"asked": order.asked, "attempt": order.attempt, "ended": ended_evaluation(done)}
 
     def _image(self, image: OrderedImage, name: str) -> ImageRef:
         """The image in this host's engine, where it is kept under ``name`` if it was brought here. Raises E204, E205, E304, E313."""

@@ -66,7 +66,7 @@ class Archives:
 
     def ordered(self, id_: str, here: Callable[[], ImageRef]) -> OrderedImage:
         """The image of that identity, which ``here`` has this machine's engine have; its archive is in the store then. Raises E306, E313."""
-        if (known := self._known.get(id_)) is None:
+        if (known := self._known.get(id_)) is None or not self._store.stays(known):
             with scratch_folder(self._folder) as folder:
                 self._engine.save(here(), folder / "image.tar")
                 known = self._known[id_] = self._store.put(folder / "image.tar")

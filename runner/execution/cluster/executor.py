@@ -119,7 +119,7 @@ class ClusterExecutor:
         """Remove from the store what nobody waits for; what cannot be removed now is the next time."""
         for store in self.duty.stores.all():
             with suppress(PlatformError):
-                sweep(store, self.duty.home, self.workspace.store.archive, SystemClock().now())
+                sweep(store, self.duty.key, self.workspace.store.archive, SystemClock().now())
 
     def hosts(self) -> Sequence[Host]:
         """Those of the cluster that are there, and the others."""

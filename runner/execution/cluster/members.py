@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable
@@ -28,7 +29,7 @@ def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE
     A host that says nothing for ``gone`` seconds is lost. Whoever has a certificate of the cluster can run programs in a scheduler, so all
     files and processes of this machine are closed to it.
     """
-    own = Path(tempfile.mkdtemp(prefix="scheduler-"))
+    own = _passing_folder()
     wall(own, str(certificates) if certificates else None, say)
     os.chdir(own)
     import dask
@@ -52,6 +53,24 @@ def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE
             await over.wait()
 
     asyncio.run(_until_stopped(serve))
+
+
+def _passing_folder() -> Path:
+    """A new folder, which is removed when this process has ended, whatever ended it: by another one, since this one may do less by then."""
+    own = Path(tempfile.mkdtemp(prefix="scheduler-"))
+    held, kept = os.pipe()
+    if os.fork():
+        os.close(held)
+        return own  # the other end stays open as long as this process is there
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        os.close(kept)
+        while os.read(held, 4096):
+            pass
+        shutil.rmtree(own, ignore_errors=True)
+    finally:
+        os._exit(0)
 
 
 def work(station: host.Station, address: str, certificates: Path | None, say: Say) -> None:

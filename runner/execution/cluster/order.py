@@ -7,6 +7,7 @@ Orders are pickled: they go from the coordinator to its hosts, which do what it 
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from runner.model.task import Dataset, Task
 from runner.records.contents import Content
 from runner.tasks.files import missing_sources
 
+BROUGHT = 86400.0  # seconds for which data that were brought to a store are not looked for there again
 NOWHERE = Path("/nonexistent")
 Tree = tuple[tuple[str, Content], ...]  # the files of a volume, by their names in it
 Role = Literal["software", "evaluations"]  # what the hosts of a cluster are for
@@ -101,17 +103,19 @@ def load(data: bytes) -> Order | EvaluationOrder:
 
 
 class Bringing:
-    """Takes the data of jobs to the artefact store, once for each digest; in the place of an engine, see :func:`data_mounts`."""
+    """Takes the data of jobs to the artefact store, once a day for each digest, so that they stay there; in the place of an engine, see :func:`data_mounts`."""
 
     def __init__(self, artefacts: Artefacts) -> None:
         self._artefacts = artefacts
         self._brought: dict[str, Tree] = {}
+        self._since: dict[str, float] = {}
 
     def data_volume(self, digest: str, fill: Fill) -> Volume:
         """Bring the files of a volume."""
-        if digest not in self._brought:
+        now = time.monotonic()
+        if now - self._since.get(digest, -BROUGHT) >= BROUGHT:
             files = ((str(name), self._artefacts.put(path)) for name, path in fill())
-            self._brought[digest] = tuple(files)
+            self._brought[digest], self._since[digest] = tuple(files), now
         return Volume(digest)
 
     def data(self, *jobs: Job | None) -> dict[str, Tree]:

@@ -12,16 +12,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
+from runner.model.clock import SystemClock
 from runner.model.config import without_secrets
 from runner.model.errors import PlatformError
 from runner.records.contents import Content
@@ -29,7 +31,9 @@ from runner.records.files import MAX_JSON, file_sha256, on_disk
 
 MANIFEST = "manifest.json"
 _PIECE = 1 << 20
+KEPT = timedelta(days=30)  # for which a content stays at least, counted from when it was last brought
 PAUSES = (1, 2, 4, 8, 15, 30, 30)  # seconds between tries, where the store is away for a while
+_CONTENT = re.compile(r"[0-9a-f]{64}(\.[0-9a-f]{8})?")
 T = TypeVar("T")
 
 
@@ -80,27 +84,47 @@ class Artefacts:
             self._fs = Folder(self._root) if isinstance(found, LocalFileSystem) else found
 
     def put(self, path: Path) -> Content:
-        """Bring a file; one that is there already is not sent again. Returns its digest and size."""
+        """Bring a file; one that is there already, and :meth:`stays`, is not sent again. Returns its digest and size."""
         content = Content(file_sha256(path), path.stat().st_size)
-        if not self.has(content):
+        if not self.stays(content):
             self._write(path, self._place(content.sha256))
         return content
 
     def put_bytes(self, data: bytes) -> Content:
         """Bring some bytes. Returns their digest and size."""
         content = Content(hashlib.sha256(data).hexdigest(), len(data))
-        if not self.has(content):
+        if not self.stays(content):
             with self._writing(self._place(content.sha256)) as stream:
                 stream.write(data)
         return content
 
-    def has(self, content: Content) -> bool:
-        """Whether a content is there, as far as its size tells."""
+    def stays(self, content: Content) -> bool:
+        """Whether a content is there, as far as its size tells, and is not swept for half of :data:`KEPT`."""
+        place = self._place(content.sha256)
         with self._answering():
             try:
-                return bool(self._fs.info(self._place(content.sha256))["size"] == content.size)
+                if self._fs.info(place)["size"] != content.size:
+                    return False
             except FileNotFoundError:
                 return False
+            since = self._modified(place)
+        return since is None or SystemClock().now() - since < KEPT / 2
+
+    def sweep_contents(self, *, dry_run: bool = False) -> list[str]:
+        """Remove contents, and halves of some, that nobody brought for :data:`KEPT`: who orders something has them stay. Returns their
+        names, sorted; with ``dry_run`` nothing is removed.
+        """
+        with self._answering():
+            self._fs.invalidate_cache()
+            found = self._fs.find(f"{self._root}/contents")
+            now, old = SystemClock().now(), list[str]()
+            for place in sorted(map(str, found)):
+                name, since = place.rpartition("/")[2], self._modified(place)
+                if since is not None and now - since > KEPT and _CONTENT.fullmatch(name):
+                    old.append(name)
+                    if not dry_run:
+                        self._fs.rm(place)
+        return old
 
     def fetch(self, content: Content, target: Path) -> None:
         """Write a content to the new file ``target``. Raises E313 also where it is missing or another one."""
@@ -142,11 +166,9 @@ class Artefacts:
     def changed(self, name: str) -> datetime | None:
         """When something was delivered under a name the last time, by the store's clock; None where it does not say."""
         with self._answering():
-            files = self._fs.find(f"{self._root}/attempts/{name}")
-            try:
-                return max((self._fs.modified(path) for path in files), default=None)
-            except (NotImplementedError, FileNotFoundError):
-                return None
+            place = f"{self._root}/attempts/{name}"
+            found = [self._modified(path) for path in self._fs.find(place) or [place]]
+        return max((one for one in found if one is not None), default=None)
 
     def manifest(self, name: str, key: bytes) -> dict[str, Any]:
         """What a host says that it delivered, who had the ``key``: unchecked but for being a JSON object of bounded size. Raises E313."""
@@ -175,6 +197,14 @@ class Artefacts:
             folder = f"{self._root}/attempts/{name}"
             if self._fs.exists(folder):
                 self._fs.rm(folder, recursive=True)
+
+    def _modified(self, place: str) -> datetime | None:
+        """When something was written or a folder changed, by the store's clock; None where it does not say, or is gone."""
+        try:
+            found: datetime = self._fs.modified(place)
+        except (NotImplementedError, FileNotFoundError, IsADirectoryError):
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

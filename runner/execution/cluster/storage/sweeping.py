@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+from runner.execution.cluster.keys import home_of, key_for
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
@@ -16,19 +17,24 @@ _ID = "([a-z0-9][a-z0-9._-]*)"
 _DELIVERY = re.compile(f"([0-9a-f]{{16}})/([ae])~{_ID}~{_ID}~([0-9]{{1,6}})~[0-9a-f]{{8}}")
 
 
-def sweep(artefacts: Artefacts, home: str, archive: RunArchive, now: datetime) -> list[str]:
-    """Remove deliveries, whole or half, of the steps of ``home`` that ``archive`` has, and of anybody's steps that are :data:`OLD`.
+def sweep(artefacts: Artefacts, key: bytes, archive: RunArchive, now: datetime) -> list[str]:
+    """Remove deliveries, whole or half, that nobody takes: of steps that ``archive`` has, whose secret is ``key``, evaluations of attempts
+    after which there was another one, and of anybody's steps that are :data:`OLD`.
 
-    A step that is under way is neither. What cannot be removed stays. Returns the names of the others. Raises E313.
+    A step that is under way is none of them. What cannot be removed stays. Returns the names of the others. Raises E313.
     """
-    gone = []
+    gone, home = [], home_of(key)
     for name in artefacts.attempts():
         if (found := _DELIVERY.fullmatch(name)) is None:
             continue
         whose, sort, task, run, number = found.groups()
-        sealed = whose == home and _is_sealed(archive, sort, task, run, int(number))
         with suppress(PlatformError):
-            if sealed or _is_old(artefacts, name, now):
+            ours = whose == home
+            if (
+                (ours and _is_sealed(archive, sort, task, run, int(number)))
+                or _is_old(artefacts, name, now)
+                or (ours and sort == "e" and _is_of_before(artefacts, key, archive, name, task, run))
+            ):
                 artefacts.forget(name)
                 gone.append(name)
     return gone
@@ -40,6 +46,15 @@ def _is_sealed(archive: RunArchive, sort: str, task: str, run: str, number: int)
         return archive.has_attempt(task, run, number)
     attempts = archive.attempts(task, run)
     return bool(attempts) and any(one.number == number for one in attempts[-1].evaluations())
+
+
+def _is_of_before(
+    artefacts: Artefacts, key: bytes, archive: RunArchive, name: str, task: str, run: str
+) -> bool:
+    """Whether an evaluation that was delivered whole is of another attempt than the last one: nobody takes it any more."""
+    attempts = archive.attempts(task, run)
+    of = artefacts.manifest(name, key_for(key, name)).get("attempt")
+    return bool(attempts) and isinstance(of, int) and of != attempts[-1].number
 
 
 def _is_old(artefacts: Artefacts, name: str, now: datetime) -> bool:

@@ -111,6 +111,7 @@ def test_a_scheduler_that_is_killed_while_hosts_evaluate(
     def fault() -> None:
         judges.begun(3)
         judges.kill("scheduler")
+        until(lambda: not list((judges.folder / "tmp").glob("scheduler-*")))
         judges.start_scheduler()
         judges.begun(6)
         judges.go()

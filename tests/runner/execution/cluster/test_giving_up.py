@@ -137,12 +137,16 @@ def test_what_nobody_waits_for_is_swept_and_nothing_else(world: World, tmp_path:
     half.mkdir(parents=True)
     (half / "lock.json").touch()  # somebody else's, who is at it
     (strange := half.parent / "strange").mkdir()
-    home, now = waited_for.partition("/")[0], datetime.now(UTC)
+    key, home, now = key_of(archive), waited_for.partition("/")[0], datetime.now(UTC)
     judged, judging = (f"{home}/e~mini~{planned.run.id}~{n}~0000abcd" for n in (1, 2))
     for name in (judged, judging):
-        store.deliver(name, {}, {}, b"key")
-    assert sorted(sweep(store, home, archive, now)) == [late, judged]
-    assert {waited_for, judging} < set(store.attempts()) and half.is_dir()
-    gone = sweep(store, home, archive, now + OLD + timedelta(hours=1))
-    assert set(gone) == {waited_for, judging, f"{half.parent.name}/{half.name}"}
+        store.deliver(name, {}, {"attempt": 1}, key_for(key, name))
+    of_before = f"{home}/e~mini~{planned.run.id}~3~0000abcd"
+    store.deliver(of_before, {}, {"attempt": 0}, key_for(key, of_before))
+    forged = f"{home}/e~mini~{planned.run.id}~4~0000abcd"
+    store.deliver(forged, {}, {"attempt": 0}, b"somebody else's")
+    assert sorted(sweep(store, key, archive, now)) == [late, judged, of_before]
+    assert {waited_for, judging, forged} < set(store.attempts()) and half.is_dir()
+    gone = sweep(store, key, archive, now + OLD + timedelta(hours=1))
+    assert set(gone) == {waited_for, judging, forged, f"{half.parent.name}/{half.name}"}
     assert not half.exists() and strange.is_dir()

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 
 import pytest
 
-from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.cli import context
+from runner.engines.fake import FakeEngine
+from runner.execution.cluster import order as at_order
+from runner.execution.cluster.duties import Archives
+from runner.execution.cluster.keys import home_of
+from runner.execution.cluster.order import BROUGHT, Bringing
+from runner.execution.cluster.storage.artefacts import KEPT, Artefacts
 from runner.execution.cluster.storage.sweeping import OLD, sweep
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from runner.records.contents import Content
+from tests.worlds.mini import Project, call_here
 
-HOME, NAME = "0123456789abcdef", "a~mini~alpha.one.00000000.test~1~00000000"
+KEY = b"key of a coordinator"
+HOME, NAME = home_of(KEY), "a~mini~alpha.one.00000000.test~1~00000000"
 LATER = datetime.now(UTC) + OLD + timedelta(hours=1)
 
 
@@ -46,7 +58,8 @@ def test_no_link_in_a_store_leads_to_what_is_removed(
     store: Artefacts, own: Path, tmp_path: Path, place: str, levels: int
 ) -> None:
     link(own, tmp_path / "store" / place, levels)
-    assert sweep(store, HOME, RunArchive(tmp_path / "archive"), LATER) == [] and own.is_file()
+    gone = sweep(store, KEY, RunArchive(tmp_path / "archive"), LATER)
+    assert gone == ([] if levels else [f"{HOME}/{NAME}"]) and own.is_file(), "at most the link itself goes"
     assert store.delivered(HOME) == []
     store.forget(f"{HOME}/{NAME}")  # a link itself may be removed
     assert own.is_file()
@@ -58,7 +71,7 @@ def test_what_is_no_delivery_is_left_alone(store: Artefacts, tmp_path: Path) -> 
     for name in [*names, f"{HOME}/{NAME}"]:
         (folder := tmp_path / "store" / "attempts" / name).mkdir(parents=True)
         (folder / "lock.json").touch()
-    assert sweep(store, HOME, RunArchive(tmp_path / "archive"), LATER) == [f"{HOME}/{NAME}"]
+    assert sweep(store, KEY, RunArchive(tmp_path / "archive"), LATER) == [f"{HOME}/{NAME}"]
     assert store.attempts() == sorted(names)
 
 
@@ -75,7 +88,7 @@ def test_what_cannot_be_removed_keeps_nothing_else(
     monkeypatch.setattr(store, "forget", some)
     for name in names:
         store.deliver(name, {}, {}, b"key")
-    assert sweep(store, HOME, RunArchive(tmp_path / "archive"), LATER) == names[1:]
+    assert sweep(store, KEY, RunArchive(tmp_path / "archive"), LATER) == names[1:]
 
 
 def test_no_link_in_a_store_leads_to_what_is_read(store: Artefacts, own: Path, tmp_path: Path) -> None:
@@ -121,3 +134,82 @@ def test_the_folder_of_a_store_may_be_a_link_of_its_owner(tmp_path: Path) -> Non
     assert store.delivered(HOME) == [NAME] and store.changed(f"{HOME}/{NAME}") is not None
     store.forget(f"{HOME}/{NAME}")
     assert store.attempts() == []
+
+
+def test_a_delivery_that_never_had_a_file_is_swept_once_it_is_old(store: Artefacts, tmp_path: Path) -> None:
+    (tmp_path / "store" / "attempts" / HOME / NAME / "logs").mkdir(parents=True)
+    archive = RunArchive(tmp_path / "archive")
+    assert sweep(store, KEY, archive, datetime.now(UTC)) == []  # a host is about to write to it
+    assert sweep(store, KEY, archive, LATER) == [f"{HOME}/{NAME}"] and store.attempts() == []
+
+
+def aged(path: Path, age: timedelta) -> None:
+    """Have a file be so old."""
+    then = datetime.now(UTC).timestamp() - age.total_seconds()
+    os.utime(path, (then, then))
+
+
+def test_contents_that_nobody_brings_any_more_go_and_what_is_brought_stays(
+    store: Artefacts, tmp_path: Path
+) -> None:
+    day, kept = timedelta(days=1), {}
+    for data, age in ((b"old", KEPT + day), (b"used", KEPT - day), (b"new", KEPT / 2 - day)):
+        digest = store.put_bytes(data).sha256
+        kept[data] = tmp_path / "store" / "contents" / digest[:2] / digest
+        aged(kept[data], age)
+    half, strange = (kept[b"old"].with_name(name) for name in (kept[b"old"].name + ".0123abcd", "strange"))
+    for path in (half, strange):
+        path.touch()
+        aged(path, KEPT + day)
+    times = {data: path.stat().st_mtime for data, path in kept.items()}
+    for data in (b"used", b"new"):
+        store.put_bytes(data)
+    again = {data for data, path in kept.items() if path.stat().st_mtime != times[data]}
+    assert again == {b"used"}, "what is brought now and then is not sent each time"
+    gone = [kept[b"old"].name, half.name]
+    assert store.sweep_contents(dry_run=True) == gone and half.exists()
+    assert store.sweep_contents() == gone and store.sweep_contents() == []
+    assert {path.name for path in (tmp_path / "store").rglob("*") if path.is_file()} == {
+        "strange",
+        kept[b"used"].name,
+        kept[b"new"].name,
+    }
+
+
+def test_a_coordinator_that_lasts_brings_what_is_gone_again(
+    store: Artefacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file := tmp_path / "queries.jsonl").write_text("{}")
+    fill = [(PurePosixPath(file.name), file)]
+    bringing, engine = Bringing(store), FakeEngine({"team/one": lambda *_: None})
+    archives, image = Archives(engine, store, tmp_path), engine.resolve("team/one")
+
+    def brought() -> int:
+        bringing.data_volume("0" * 64, lambda: fill)
+        assert archives.ordered(image.id, lambda: image).archive is not None
+        return sum(path.is_file() for path in (tmp_path / "store").rglob("*"))
+
+    assert brought() == 2
+    shutil.rmtree(tmp_path / "store" / "contents")
+    assert brought() == 1, "data are not looked for with every order"
+    later = time.monotonic() + BROUGHT
+    monkeypatch.setattr(at_order, "time", SimpleNamespace(monotonic=lambda: later))
+    assert brought() == 2
+
+
+def test_gc_removes_what_nobody_brings_to_the_stores_of_clusters(
+    store: Artefacts,
+    project: Project,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    old, new = (store.put_bytes(data) for data in (b"old", b"new"))
+    aged(tmp_path / "store" / "contents" / old.sha256[:2] / old.sha256, KEPT + timedelta(days=1))
+    config = replace(project.config, cluster="tcp://127.0.0.1:9", artefacts=store.address)
+    monkeypatch.setattr(context, "config", lambda *_: config)
+    monkeypatch.setattr(context, "engine", lambda *_: FakeEngine({}))
+    assert call_here(project, ["gc", "--dry-run", "--json"], capsys).json["artefacts"] == [old.sha256]
+    said = call_here(project, ["gc"], capsys)
+    assert "1 contents of artefact stores" in said.err and said.code == 0
+    assert not store.stays(old) and store.stays(new)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from runner.model.verdict import TABLE, Blame
+from runner.model.verdict import TABLE, Blame, next_with_log
 from schemas.details import Detail
 
 Name = Literal["pending", "running", "scored", "invalid", "failed", "held", "cancelled", "withdrawn"]
@@ -241,7 +241,7 @@ def _settled(attempt: AttemptFacts) -> Outcome:
             "costs_quota": costs,
             "own_failure": costs,
             "first_cases": costs and attempt.first_cases,
-            "with_log": row.with_log,
+            "with_log": next_with_log(attempt.verdict, attempt.detail),
         }
         return _of("failed", row.says, reason, row.next, attempt, listed=True, **more)
     if not attempt.evaluations:

@@ -97,6 +97,17 @@ TABLE: dict[str, VerdictKind] = {
     "ok": VerdictKind("none", "The software ended well and left a run file.", ""),
 }
 
+_NOT_STARTED = (
+    "There is no log: correct what is started, as the reason says, and see with runner try that it starts."
+)
+
+
+def next_with_log(verdict: str, detail: Detail | None) -> str:
+    """What to do next for those who may read the log, where that is something else: what was never started has none."""
+    if detail is not None and detail.kind == "not-started":
+        return _NOT_STARTED
+    return TABLE[verdict].with_log
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runner.model.names import ABOUT, DISPLAYED, MAX_ADDRESS, MAX_DISPLAY
-from runner.model.verdict import TABLE, read_verdict
+from runner.model.verdict import TABLE, next_with_log, read_verdict
 from runner.views import coarse
 from runner.views.audience import (
     PUBLIC,
@@ -300,7 +300,9 @@ def _verdict(record: Mapping[str, Any], may: Permissions) -> dict[str, Any] | No
         "says": row.says,
         "detail": escape("".join(map(str, detail))),
         "blame": row.blame,
-        "next": (may.platform and row.organiser) or (may.free_text and row.with_log) or row.next,
+        "next": (may.platform and row.organiser)
+        or (may.free_text and next_with_log(verdict.name, verdict.detail))
+        or row.next,
         "warnings": [escape(one) for one in visible(verdict.warnings, free_text=may.free_text)],
     }
 

@@ -181,6 +181,7 @@ def _events(events: Iterable[Event], tasks: Mapping[str, Task]) -> Iterable[dict
             continue
         about = {"task": one.task, "team": one.team}
         said = {"seq": one.event.seq, "time": one.event.time, "who": one.who, "says": one.says}
+        said["action"] = one.event.type
         yield {**said, **{key: value for key, value in about.items() if value}}
 
 

@@ -19,6 +19,11 @@ PART = 15  # rows of a list at a time
 PARTS = {"teams": 100, "runs": 25}  # of those that are looked through
 LISTS = ("held", "review", "registrations", "queue", "teams", "runs", "events")
 FILTERS = ("task", "team", "state", "name")
+SOUGHT = (
+    "who",
+    "action",
+    "about",
+)  # of what people did: a part of a person's name, what it was, and of which task
 
 
 class Console(Routes):
@@ -36,7 +41,9 @@ class Console(Routes):
         chosen = {name: given.get(name, "")[:80] for name in FILTERS}
         of_runs = self.object(call, "runs", "runs")
         runs = call.view.data(of_runs)[::-1] if of_runs else []
+        sought = {name: given.get(name, "")[:80] for name in SOUGHT}
         rows = _rows(shown or {}, runs, chosen)
+        rows["events"], events = _sought(rows["events"], sought), rows["events"]
         listed = self.object(call, "tasks", "tasks")
         asked = [
             one | {"answer": answer}
@@ -60,6 +67,8 @@ class Console(Routes):
             organiser=organiser,
             field=FORM,
             chosen=chosen,
+            sought=sought,
+            actions=sorted({one["action"] for one in events if "action" in one}),
             tasks=[one["id"] for one in call.view.data(listed)] if listed else [],
             counts=_counts(rows, shown or {}),
             known_states=sorted({row["outcome"]["name"] for row in runs}),
@@ -95,6 +104,17 @@ def _rows(
     }
 
 
+def _sought(events: Sequence[Mapping[str, Any]], sought: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """What people did, as far as it was looked for."""
+    return [
+        one
+        for one in events
+        if sought["who"].casefold() in one["who"].casefold()
+        and sought["action"] in ("", one.get("action"))
+        and sought["about"] in ("", one.get("task"))
+    ]
+
+
 def _counts(rows: Mapping[str, Sequence[Any]], shown: Mapping[str, Any]) -> list[tuple[str, int, str, str]]:
     """What there is, in words, how often, where it stands on the page, and how it is meant: what needs somebody first."""
     return [
@@ -117,7 +137,9 @@ def _part(rows: Sequence[Any], name: str, given: Mapping[str, str]) -> dict[str,
     last = min(first + size - 1, len(rows))
 
     def at(number: int) -> str:
-        kept = {key: value for key, value in given.items() if key in (*FILTERS, *LISTS) and key != name}
+        kept = {
+            key: value for key, value in given.items() if key in (*FILTERS, *SOUGHT, *LISTS) and key != name
+        }
         return f"/console?{urlencode({**kept, name: number})}#{name}"
 
     return {

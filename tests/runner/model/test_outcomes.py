@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -81,6 +82,13 @@ def test_teams_are_told_of_no_command_that_only_organisers_can_give(attempts: li
         assert outcome.next_for(organiser=True, log=True) or outcome.name in ("scored", "withdrawn")
     for row in TABLE.values():
         assert not OF_ORGANISERS.search(row.next + row.with_log)
+
+
+def test_who_reads_logs_is_sent_to_none_where_nothing_was_started() -> None:
+    never = replace(attempt("run-error"), detail=Detail("not-started", error="No command specified"))
+    for one, lines in ((attempt("run-error"), True), (never, False)):
+        said = derive([one]).next_for(organiser=False, log=True)
+        assert ("log lines" in said) is lines and "runner try" in said
 
 
 def test_what_failed_by_the_teams_own_fault_is_known_also_of_what_it_withdrew() -> None:
@@ -232,6 +240,6 @@ def test_it_is_given_back_where_the_organiser_says_so() -> None:
 
 
 def test_says_is_a_fixed_sentence_without_the_participants_words() -> None:
-    evil = AttemptFacts(1, "no-output", "EVIL is not usable: a link", 1)
+    evil = AttemptFacts(1, "no-output", Detail("text", text="EVIL is not usable: a link"), 1)
     assert "EVIL" not in derive([evil]).says
     assert "EVIL" in derive([evil]).reason

@@ -226,3 +226,31 @@ def test_teams_that_wait_come_in_parts_and_each_is_refused_apart(front: Front) -
         assert rest.count("Propose to let it in") == 5 and "a-0000000000000019" in rest
         assert text.count("<summary>Refuse it</summary>") == 15 and HOSTILE not in text
         assert client.get("/console", params={"task": "other"}).text.count("Propose to let it in") == 0
+
+
+def test_what_people_did_is_found_by_person_action_and_task(front: Front) -> None:
+    events = [{"seq": n, "time": "2031-05-01T12:00:00Z", "who": f"account a-{n % 3}{HOSTILE}", "says": f"event {n}.",
+               "action": ("run-reviewed", "link-made")[n % 2], "task": ("mini", "other")[n % 5 == 0]} for n in range(60)]  # fmt: skip
+    to = Publisher(front.exchange / "published")
+    of = to.object("console", "console", "Console", shown() | {"events": events})
+    to.publish({"organiser": [of, to.object("tasks", "tasks", "Tasks", [{"id": "mini"}, {"id": "other"}])]})
+    with front.browser("organiser") as client:
+
+        def did(**asked: str) -> tuple[list[int], str]:
+            text = client.get("/console", params=asked).text
+            assert HOSTILE not in text
+            part = text.partition('<h2 id="events">')[2]
+            return [int(n) for n in re.findall(r"event (\d+)\.", part)], part
+
+        assert did()[0] == [*range(15)]
+        assert did(who="A-1")[0] == [*range(1, 46, 3)]
+        assert did(who="a-1", action="link-made")[0] == [*range(1, 60, 6)]
+        assert did(action="run-reviewed", about="other")[0] == [*range(0, 60, 10)]
+        found, part = did(who="a-2", events="16")
+        assert found == [*range(47, 60, 3)] and "16 to 20 of 20" in part and "who=a-2" in part
+        for bad in (HOSTILE * 2, "x" * 5000):
+            found, part = did(who=bad)
+            assert found == [] and "Nobody did that" in part and len(part) < 9000
+        assert did(action=HOSTILE)[0] == did(about=HOSTILE)[0] == []
+        part = did(team="t01", who="a-2")[1]
+        assert 'name="team" value="t01"' in part and '<option value="link-made">link made</option>' in part

@@ -87,6 +87,7 @@ def test_it_says_what_needs_somebody_and_what_to_do(world: World) -> None:
     assert [one["says"] for one in shown["events"][:2]] == [
         f"{bad} was reviewed: flagged", f"{run} was reviewed: approved",
     ]  # fmt: skip
+    assert {(one["action"], one["task"]) for one in shown["events"][:2]} == {("run-reviewed", "mini")}
 
 
 def test_a_held_run_says_why_and_which_command_helps(project: Project) -> None:

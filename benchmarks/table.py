@@ -25,7 +25,7 @@ from typing import NamedTuple
 from benchmarks.generate import SIZES, names
 from benchmarks.trec import OURS, Cost, commands, cost
 
-RUNS = 20  # files in one call
+RUNS = 100  # files in one call
 SHAPES = (
     "lines in random order",
     "ungrouped topics",

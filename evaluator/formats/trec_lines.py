@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from itertools import groupby, pairwise
+from itertools import compress, groupby, pairwise
 from math import isfinite, nan
 from typing import Protocol
 
@@ -115,8 +115,10 @@ class RunReader(TopicReader):
                 self._by_line(part, numbers)
 
     def take_columns(self, data: bytes, lines: Sequence[int]) -> bool:
-        """Read a block whose every line is legal. Returns False, having done nothing, if it is not sure."""
-        n = len(lines)
+        """Read a block whose every line has six fields, and report what is wrong with them.
+
+        Returns False, having done nothing, if it is not sure.
+        """
         windows, number = -1, 0
         if b"\r" in data:
             windows = data.index(b"\r")
@@ -124,42 +126,45 @@ class RunReader(TopicReader):
                 return False
             number = data.count(b"\n", 0, windows)
             data = data.replace(b"\r\n", b"\n")
-        if len(data.translate(None, CONTROLS)) != len(data) or _BLANK_RUN in data:
+        words = _six_a_line(data, len(lines))
+        if not words:
             return False
-        if not _is_utf8(data):
-            return False
-        words = data.split()
-        if len(words) != 6 * n or n == 0:
-            return False
-        tag = words[5]
-        # Every line ends in the tag, and the tag is nowhere but in the sixth column: so each line has six.
-        ends = data.count(b" " + tag + b"\n")
-        if ends != n and ends + data.count(b"\t" + tag + b"\n") != n:
-            if not all(len(line.split(None, 6)) == 6 for line in data.splitlines()):
-                return False
-        elif words.count(tag) != n and not all(len(line.split(None, 6)) == 6 for line in data.splitlines()):
-            return False
-        tags, docs, scores, ranks = words[5::6], words[2::6], words[4::6], words[3::6]
-        if tags.count(tag) != n or (self.tag is not None and tag != self.tag) or len(tag) > 1000:
-            return False
-        if words[1::6].count(b"Q0") != n or max(map(len, docs)) > 1000:
-            return False
+        docs, ranks, scores = words[2::6], words[3::6], words[4::6]
         values = _scores(scores)
-        if values is None or not _are_ranks(ranks):
-            return False
+        odd = _odd(words[1::6], ranks, [] if values else scores, words[5::6], self.tag or words[5])
         groups = [(topic, len(list(same))) for topic, same in groupby(words[0::6])]
-        if max(len(topic) for topic, _ in groups) > 1000:
+        sure = values and not odd
+        longest = max(map(len, docs if sure else words))
+        if max(longest, len(words[5]), *(len(topic) for topic, _ in groups)) > 1000:
             return False
         self.check_groups([topic for topic, _ in groups])
         if self.tag is None:
-            self.first_tag(tag, lines[0])
+            self.first_tag(words[5], lines[0])
+        kept = [True] * len(lines) if odd else []
+        values = values or [nan if i in odd else float(score) for i, score in enumerate(scores)]
+        for i in sorted(odd):
+            row = words[6 * i : 6 * i + 6]
+            found = self._reported(b" ".join(row), row, lines[i])
+            if found is None:
+                kept[i] = False
+            else:
+                values[i] = found[3]
         if windows >= 0:
             self.windows(lines[number])
         start = 0
         for topic, count in groups:
-            end = start + count
-            self.take(topic, docs[start:end], ranks[start:end], values[start:end], lines[start:end])
-            start = end
+            here = slice(start, start + count)
+            start += count
+            some = kept[here]
+            if all(some):
+                self.take(topic, docs[here], ranks[here], values[here], lines[here])
+            elif any(some):
+                docs_left, ranks_left = list(compress(docs[here], some)), list(compress(ranks[here], some))
+                scores_left, lines_left = (
+                    list(compress(values[here], some)),
+                    list(compress(lines[here], some)),
+                )
+                self.take(topic, docs_left, ranks_left, scores_left, lines_left)
         return True
 
     def check_groups(self, topics: list[bytes]) -> None:
@@ -203,22 +208,23 @@ class RunReader(TopicReader):
                 last = words[0]
                 present.append(last)
                 starts.append(i)
-        kept: list[tuple[bytes | float, ...] | list[bytes]] = [*rows]
-        for i in self._odd(data, raw, rows):
+        kept: list[tuple[bytes, bytes, bytes, bytes | float] | None]
+        kept = [(w[0], w[2], w[3], w[4]) if len(w) == 6 else None for w in rows]
+        for i in self._odd_lines(data, raw, rows):
             kept[i] = self._reported(raw[i], rows[i], lines[i])
         self.check_groups(present)
         if windows is not None:
             self.windows(lines[windows])
         for begin, end in pairwise([*starts, len(rows)]):
-            some, numbers = kept[begin:end], lines[begin:end]
-            if not all(some):
-                numbers = [number for number, row in zip(numbers, some, strict=True) if row]
-                some = [row for row in some if row]
+            some = [row for row in kept[begin:end] if row]
             if some:
-                topics, _, docs, ranks, scores, _ = zip(*some, strict=True)
+                numbers = [
+                    number for number, row in zip(lines[begin:end], kept[begin:end], strict=True) if row
+                ]
+                topics, docs, ranks, scores = zip(*some, strict=True)
                 self.take(topics[0], list(docs), list(ranks), list(map(float, scores)), numbers)
 
-    def _odd(self, data: bytes, raw: list[bytes], rows: list[list[bytes]]) -> list[int]:
+    def _odd_lines(self, data: bytes, raw: list[bytes], rows: list[list[bytes]]) -> list[int]:
         """Which lines of a block have to be looked at by themselves: all with anything wrong, and the first with a tag.
 
         ``raw`` are its lines without their ends, ``rows`` their fields.
@@ -229,35 +235,25 @@ class RunReader(TopicReader):
             first, tag = next(((i, words[5]) for i, words in enumerate(rows) if len(words) > 5), (0, b""))
             odd.add(first)
         usual = [i for i in range(len(rows)) if i not in odd]
-        odd.update(i for i in usual if rows[i][1] != b"Q0" or rows[i][5] != tag)
-        ranks, scores = [rows[i][3] for i in usual], [rows[i][4] for i in usual]
-        if not _are_ranks(ranks):
-            odd.update(i for i, rank in zip(usual, ranks, strict=True) if RANK.fullmatch(rank) is None)
-        if _scores(scores) is None:
-            wrong = (
-                i
-                for i, score in zip(usual, scores, strict=True)
-                if SCORE.fullmatch(score) is None or not isfinite(float(score))
-            )
-            odd.update(wrong)
+        q0s, ranks, scores, tags = ([rows[i][k] for i in usual] for k in (1, 3, 4, 5))
+        odd.update(usual[i] for i in _odd(q0s, ranks, [] if _scores(scores) else scores, tags, tag))
         if len(data.translate(None, _NEVER)) != len(data):
             odd.update(i for i, line in enumerate(raw) if len(line.translate(None, _NEVER)) != len(line))
         if not _is_utf8(data):
             odd.update(i for i, line in enumerate(raw) if not _is_utf8(line))
         return sorted(odd)
 
-    def _reported(self, line: bytes, words: list[bytes], number: int) -> tuple[bytes | float, ...]:
-        """Check one line, and report what is wrong with it: its fields as they count, none if it is left out."""
+    def _reported(
+        self, line: bytes, words: list[bytes], number: int
+    ) -> tuple[bytes, bytes, bytes, float] | None:
+        """Check one line, and report what is wrong with it: what :meth:`_line` returns."""
         if len(line) > MAX_LINE:
             self.log.add("F009", number, f"the line is longer than {MAX_LINE:,} bytes")
             row = None
         else:
             row = self._line(line, words, number)
-        if row is None:
-            self.left_out += 1
-            return ()
-        topic, doc, rank, score = row
-        return topic, b"Q0", doc, rank, score, b""
+        self.left_out += row is None
+        return row
 
     def _line(self, line: bytes, words: list[bytes], number: int) -> tuple[bytes, bytes, bytes, float] | None:
         """Check one line; returns topic, document, rank and score, or None if it is left out.
@@ -299,6 +295,39 @@ class RunReader(TopicReader):
             if value is None and log.severity["F014"] == "error":
                 self.unscored, value = True, nan  # what else is wrong with the line is said, too
         return None if value is None else (topic, doc, rank, value)
+
+
+def _six_a_line(data: bytes, n: int) -> list[bytes]:
+    """The fields of ``n`` lines, if they are six on each for sure and hold no strange bytes; else none."""
+    if len(data.translate(None, CONTROLS)) != len(data) or _BLANK_RUN in data or not _is_utf8(data):
+        return []
+    words = data.split()
+    if len(words) != 6 * n or n == 0:
+        return []
+    tag = words[5]
+    # Every line ends in the tag, and the tag is nowhere but in the sixth column: so each line has six.
+    ends = data.count(b" " + tag + b"\n")
+    if ends != n:
+        ends += data.count(b"\t" + tag + b"\n")
+    sure = ends == n and words.count(tag) == n and words[5::6].count(tag) == n
+    return words if sure or all(len(line.split(None, 6)) == 6 for line in data.splitlines()) else []
+
+
+def _odd(
+    q0s: list[bytes], ranks: list[bytes], scores: list[bytes], tags: list[bytes], tag: bytes
+) -> set[int]:
+    """The places of lines that have something unusual in these columns, or another tag than ``tag``."""
+    odd: set[int] = set()
+    if q0s.count(b"Q0") != len(q0s):
+        odd.update(i for i, q0 in enumerate(q0s) if q0 != b"Q0")
+    if tags.count(tag) != len(tags):
+        odd.update(i for i, other in enumerate(tags) if other != tag)
+    if not _are_ranks(ranks):
+        odd.update(i for i, rank in enumerate(ranks) if RANK.fullmatch(rank) is None)
+    for i, score in enumerate(scores):
+        if SCORE.fullmatch(score) is None or not isfinite(float(score)):
+            odd.add(i)
+    return odd
 
 
 def _are_ranks(ranks: list[bytes]) -> bool:

@@ -68,6 +68,8 @@ def _even(text: bytes, buffer: Array, size: int, n: int) -> Fields | None:
     if blank not in (b" ", b"\t") or not 0 < len(tag) <= _SHORT:  # before it is looked for: padding is short
         return None
     if not all_are(text, ends[0], blank + b"Q0" + blank) or not all_are(text, ends[4], blank + tag + b"\n"):
+        if (buffer[ends[5]] == 10).all() and not all_are(text, ends[0] + 1, b"Q0"):
+            raise Unusual  # whatever is between the fields
         return None
     if (buffer[ends[2]] != blank[0]).any() or (buffer[ends[3]] != blank[0]).any():
         return None

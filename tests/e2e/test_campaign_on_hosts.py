@@ -36,7 +36,6 @@ def hosts(
 ) -> Iterator[Cluster]:
     """Two hosts; the second has an engine of its own with our image and nothing else (only root can start one)."""
     world = Cluster(tmp_path / "cluster")
-    world.gone_after = 60
     with ExitStack() as open_:
         open_.callback(world.close)
         world.start_scheduler()
@@ -64,7 +63,6 @@ def _give(engine: DockerEngine, second: str, image: ImageRef, folder: Path) -> N
 def judges(live: Project, evaluator_image: ImageRef, tmp_path: Path) -> Iterator[Cluster]:
     """A host that evaluates, of another cluster."""
     world = Cluster(tmp_path / "judges", "evaluations")
-    world.gone_after = 60
     try:
         world.start_scheduler()
         world.start_worker("j1", live.docker_host)

@@ -138,7 +138,7 @@ class Cluster:
         for made in (folder, folder / "store", folder / "tmp"):
             made.mkdir()
         self.artefacts = f"file://{folder / 'store'}"
-        self.gone_after = 5  # seconds after which a host that says nothing is lost; more where none is to be
+        self.gone_after = 60  # seconds after which a host that says nothing is lost; fewer where one is to be
         self.blinded = ""  # the address of the store for hidden data, where there is one
         make(folder / "tls", ["127.0.0.1"])
         self.certificates = folder / "tls" / "127.0.0.1"
@@ -265,9 +265,10 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, *hosts: str, role: str = "software") -> Iterator[Cluster]:
-    """A scheduler and hosts of those names, for that, until the context ends."""
+def cluster(folder: Path, *hosts: str, role: str = "software", gone_after: int = 60) -> Iterator[Cluster]:
+    """A scheduler and hosts of those names, for that, until the context ends; ``gone_after`` as many seconds a host is lost."""
     world = Cluster(folder, role)
+    world.gone_after = gone_after
     try:
         world.start_scheduler()
         for name in hosts:

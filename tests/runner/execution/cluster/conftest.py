@@ -15,14 +15,14 @@ from tests.worlds.mini import Project
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster that a test may break."""
-    with cluster(tmp_path / "cluster", "h1", "h2") as world:
+    with cluster(tmp_path / "cluster", "h1", "h2", gone_after=5) as world:
         yield world
 
 
 @pytest.fixture
 def judges(tmp_path: Path) -> Iterator[Cluster]:
     """Hosts that evaluate, which a test may break."""
-    with cluster(tmp_path / "judges", "j1", "j2", role="evaluations") as made:
+    with cluster(tmp_path / "judges", "j1", "j2", role="evaluations", gone_after=5) as made:
         yield made
 
 

@@ -17,6 +17,7 @@ from runner.execution.cluster.storage import artefacts as at_store
 from runner.records.files import file_sha256
 from tests.e2e.test_server import until
 from tests.runner.execution.cluster.test_evaluation_hosts import carried_out, scored_once
+from tests.runner.execution.cluster.test_hosts import at_both
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.runner.execution.test_verify_run import scoring
 from tests.worlds.cluster import Cluster, Hurried
@@ -150,7 +151,9 @@ def test_what_was_damaged_in_the_cache_of_a_host_is_fetched_again(
         assert damaged
         judges.start_host(name)  # with an engine that has no volume
     runs += handed_in(3, 4, 6, 7)  # with run files that are there, damaged
-    carried_out(world, judges)
+    judges.forget()
+    judges.hold()
+    carried_out(world, judges, None, lambda: at_both(judges))
     assert scored_once(world, runs) == {"j1", "j2"} and nothing_left(judges)
     truths = {file_sha256(path) for path in world.project.truths.rglob("*") if path.is_file()}
     kept = [path for path in judges.folder.glob("*/cache/*") if path.name in truths]

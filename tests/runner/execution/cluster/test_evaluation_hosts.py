@@ -33,6 +33,7 @@ from runner.model.run import Selection
 from runner.records.archive import Evaluation
 from runner.records.files import walk
 from tests.runner.execution.cluster.storage.test_taking_in import Change
+from tests.runner.execution.cluster.test_hosts import at_both
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.cluster import PRUNED, Cluster, cluster
@@ -87,9 +88,10 @@ def contents(world: Cluster) -> list[bytes]:
 def test_software_and_evaluations_by_hosts_that_have_nothing_in_common(
     world: World, judges: Cluster, tmp_path: Path
 ) -> None:
-    runs = [world.hand_in(f"team{n}") for n in range(4)]
+    runs = [world.hand_in(f"team{n}", "slow") for n in range(4)]
+    judges.hold()
     with cluster(tmp_path / "hosts", "h1", "h2") as hosts:
-        carried_out(world, judges, hosts)
+        carried_out(world, judges, hosts, lambda: (at_both(hosts), at_both(judges)))
         assert scored_once(world, runs) == {"j1", "j2"}
         placed = {world.store.archive.attempt("mini", run, 1).record()["placed"]["host"] for run in runs}
         assert placed == {"h1", "h2"}

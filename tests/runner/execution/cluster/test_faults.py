@@ -13,7 +13,7 @@ from runner.execution.cluster.clocks import CoordinatorsTime
 from runner.execution.coordinator import EvaluationRequest
 from runner.model.clock import STAMP, SystemClock, stamp
 from tests.e2e.test_server import until
-from tests.runner.execution.cluster.test_hosts import carried_out, coordinated, ended_once, machine
+from tests.runner.execution.cluster.test_hosts import at_both, carried_out, coordinated, ended_once, machine
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import KEEP, Cluster, cluster
@@ -71,8 +71,8 @@ def test_a_host_without_room_is_given_no_more_that_does_not_fit_and_says_so(
         assert shown["h2"]["room"] > 4096 and shown["h2"]["full"] == ""
         assert "what fits: " in call_here(world.project, ["cluster", "show"], capsys).out
         disk.free()
-        again = [world.hand_in(f"team{n}") for n in range(4, 8)]
-        carried_out(world, hosts)
+        again = [world.hand_in(f"team{n}", "slow") for n in range(4, 8)]
+        carried_out(world, hosts, lambda: at_both(hosts))
         assert ended_once(world, again) == {"h1", "h2"} and not hosts.left()
         hosts.close()  # before its disk goes
 
@@ -82,9 +82,9 @@ def test_clocks_of_hosts_that_are_off_date_nothing(world: World, tmp_path: Path)
     with cluster(tmp_path / "cluster") as hosts:
         hosts.start_host("h1", year)
         hosts.start_host("h2", -year)
-        runs = [world.hand_in(f"team{n}") for n in range(4)]
+        runs = [world.hand_in(f"team{n}", "slow") for n in range(4)]
         before = datetime.now(UTC) - timedelta(seconds=6)
-        carried_out(world, hosts)
+        carried_out(world, hosts, lambda: at_both(hosts))
         after = datetime.now(UTC) + timedelta(seconds=6)
         assert ended_once(world, runs) == {"h1", "h2"}
     for run in runs:

@@ -74,6 +74,12 @@ def carried_out(world: World, hosts: Cluster, meanwhile: Callable[[], object] = 
     return result
 
 
+def at_both(hosts: Cluster) -> None:
+    """Let softwares go on once two hosts are at work: the first that is known could do short ones alone."""
+    hosts.begun(4)
+    hosts.go()
+
+
 def ended_once(world: World, runs: list[str]) -> set[str]:
     """Each run has one attempt, which was scored; returns the hosts. Nothing is left in the store of artefacts or begun."""
     archive = world.store.archive
@@ -85,8 +91,8 @@ def ended_once(world: World, runs: list[str]) -> set[str]:
 
 
 def test_softwares_are_executed_by_hosts_and_scored_here(world: World, sound: Cluster) -> None:
-    runs = [world.hand_in(f"team{n}") for n in range(6)]
-    result = carried_out(world, sound)
+    runs = [world.hand_in(f"team{n}", "slow") for n in range(6)]
+    result = carried_out(world, sound, lambda: at_both(sound))
     assert sorted(result.done) == sorted(runs) and ended_once(world, runs) == {"h1", "h2"}
     assert not list((sound.folder / "store" / "attempts").glob("*/*")), "what was delivered was taken in"
     lock = world.store.archive.attempt("mini", runs[0], 1).lock()

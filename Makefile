@@ -33,6 +33,7 @@ BENCHMARKS := \
 	task_data \
 	volume \
 	startup \
+	mixed \
 	platform \
 	significance \
 	uploads \

@@ -3,8 +3,9 @@
 ``python -m benchmarks.planning [--sizes 150 1000 10000] [--rounds 3]`` fills one data directory a size with the scripted
 engine (every software is a script, the archive, event log and store are real), then times the second ``evaluate --all``
 as whole processes, the sizes in turn: open the store, look for what a killed process left, plan, print the leaderboard.
-It ends with 1 when 150, 1,000 or 10,000 runs take more than 0.7, 2 or 10 CPU seconds (the median; wall times of a busy machine
-say little), or when a run among the most costs more than twice what a run among the fewest does.
+Then it does so with ``runner store verify`` and ``runner store rebuild``. It ends with 1 when 150, 1,000 or 10,000 runs take ``evaluate --all`` more
+than 0.7, 2 or 10 CPU seconds (the median; wall times of a busy machine say little), or when a run among the most costs any of the three
+more than twice what a run among the fewest does.
 """
 
 from __future__ import annotations
@@ -194,8 +195,36 @@ def child(root: Path) -> dict[str, float]:
     return {**found, "total": time.perf_counter() - begun}
 
 
+def store_commands(root: Path) -> dict[str, float]:
+    """CPU seconds of ``runner store verify`` and ``rebuild`` on a project, each a process of its own, beside those of ``runner --help``."""
+    folders = {"RUNNER_ROOT": str(root), "RUNNER_HOME": str(configuration(root).home)}
+    seconds = {}
+    for words in (["--help"], ["store", "verify"], ["store", "rebuild"]):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [str(Path(sys.executable).with_name("runner")), *words]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, **folders})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds[words[-1]] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds
+
+
+def show_store(rounds: Sequence[Mapping[int, Mapping[str, float]]], sizes: Sequence[int]) -> bool:
+    """Print what verifying and making the store anew take, as Markdown; whether a run among the most costs too much."""
+    print("\n| archived runs | verify: CPU s | ms a run | rebuild: CPU s | ms a run |")
+    print("|---|---|---|---|---|")
+    costs: dict[str, list[float]] = {"verify": [], "rebuild": []}
+    for size in sizes:
+        cells = []
+        for name, each in costs.items():
+            seconds = statistics.median(r[size][name] for r in rounds)
+            each.append((seconds - min(r[size]["--help"] for r in rounds)) / size)
+            cells.append(f"{seconds:.2f} | {each[-1] * 1000:.2f}")
+        print(f"| {size:,} | {' | '.join(cells)} |")
+    return any(each[-1] > BAR_RATIO * each[0] for each in costs.values())
+
+
 def main() -> int:
-    """Print one table, as Markdown; returns the exit code."""
+    """Print two tables, as Markdown; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.planning")
     parser.add_argument("--sizes", type=int, nargs="+", default=[*BARS])
     parser.add_argument("--rounds", type=int, default=3)
@@ -214,6 +243,7 @@ def main() -> int:
             if first[size]["done"] != size:
                 raise SystemExit(f"{first[size]['done']:g} of {size} runs were done")
         rounds = [{size: child(root) for size, root in roots.items()} for _ in range(args.rounds)]
+        stores = [{size: store_commands(root) for size, root in roots.items()} for _ in range(args.rounds)]
         for root in roots.values():  # the archive is sealed read-only
             for place, _, _ in os.walk(root):
                 Path(place).chmod(0o755)
@@ -231,7 +261,7 @@ def main() -> int:
         each = f"{costs[size] * 1000:.2f} | {costs[size] / costs[sizes[0]]:.2f}"
         print(f"| {size:,} | {first[size]['total']:.1f} | {phases} | {m['peak']:.0f} | {each} |")
     slow = any(m["cpu"] > BARS.get(size, m["cpu"]) for size, m in middle.items())
-    if slow or costs[sizes[-1]] > BAR_RATIO * costs[sizes[0]]:
+    if show_store(stores, sizes) or slow or costs[sizes[-1]] > BAR_RATIO * costs[sizes[0]]:
         print("slower than the bar", file=sys.stderr)
         return 1
     return 0

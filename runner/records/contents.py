@@ -24,14 +24,12 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from runner.model.errors import PlatformError, disk_error
+from runner.records.archive_lock import locked
 from runner.records.files import damaged, file_sha256, shown
 from schemas.files import sync_folder
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 FOLDER = ".contents"
 # Measured on TREC runs and debates: level 4 comes within 3 to 6 % of the size of level 6 at twice its speed.
@@ -129,7 +127,7 @@ class ContentStore:
         gone = []
         for path in (path for digest, path in self.contents() if digest not in needed):
             # Under the lock, so that nobody finds one that is needed again between the look and the end.
-            with self._lock(), suppress(FileNotFoundError):
+            with locked(self._tmp), suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > KEPT:
                     gone.append(path.name)
                     if not dry_run:
@@ -141,7 +139,7 @@ class ContentStore:
         gone: list[str] = []
         if not any(self._tmp.glob(f"*{_PART}")):
             return gone
-        with self._lock():
+        with locked(self._tmp):
             for part in self._tmp.glob(f"*{_PART}"):
                 with suppress(BlockingIOError, FileNotFoundError), part.open("rb") as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -150,15 +148,9 @@ class ContentStore:
                         part.unlink()
         return gone
 
-    def _lock(self) -> BaseFileLock:
-        from filelock import FileLock
-
-        self._tmp.mkdir(parents=True, exist_ok=True)
-        return FileLock(self._tmp / ".lock", timeout=60)
-
     def _touched(self, sha256: str) -> Path | None:
         """The file of a content; it counts as new then, so that it is not removed before it is named anywhere."""
-        with self._lock():
+        with locked(self._tmp):
             path = self.find(sha256)
             if path is not None:
                 os.utime(path)
@@ -171,7 +163,7 @@ class ContentStore:
         with self._part() as (part, out):
             content = _write(out, head, file, packed)
             target = self.root / content.sha256[:2] / (content.sha256 + (".gz" if packed else ""))
-            with self._lock():
+            with locked(self._tmp):
                 if not target.parent.is_dir():
                     target.parent.mkdir(parents=True)
                     sync_folder(self.root)
@@ -187,7 +179,7 @@ class ContentStore:
     def _part(self) -> Iterator[tuple[Path, BinaryIO]]:
         """A new file in ``.tmp``, removed in the end unless it was renamed; locked, which the kernel undoes at any death."""
         part = self._tmp / f"{secrets.token_hex(8)}{_PART}"
-        with self._lock():
+        with locked(self._tmp):
             out = part.open("xb")
             fcntl.flock(out, fcntl.LOCK_EX)
         try:

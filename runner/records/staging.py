@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from runner.records.archive_lock import locked
 from runner.records.files import on_disk
 
 if TYPE_CHECKING:
@@ -53,13 +55,9 @@ class StagingFolders:
     def __init__(self, tmp: Path) -> None:
         self.tmp = tmp
 
-    def lock(self) -> BaseFileLock:
+    def lock(self) -> AbstractContextManager[None]:
         """The lock of the whole archive, to be held while folders are made, moved or removed. Raises E306."""
-        from filelock import FileLock
-
-        with on_disk("the archive cannot be written"):
-            self.tmp.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.tmp / ".lock", timeout=60)
+        return locked(self.tmp)
 
     def make(self, sort: str, task: str, run_id: str, number: int) -> Staging:
         """A new folder. Called under :meth:`lock`, so that nobody sweeps between the lock file and the folder. Raises E306."""

@@ -1,0 +1,68 @@
+"""The lock of an archive: one at a time among threads and processes, and threads wait without asking again and again."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.records.archive_lock import locked
+
+
+def test_one_thread_at_a_time_and_none_sleeps_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    inside, most = 0, 0
+
+    def work() -> None:
+        nonlocal inside, most
+        for _ in range(10):
+            with locked(tmp_path):
+                inside += 1
+                most = max(most, inside)
+                threading.Event().wait(0.001)  # whoever may come in does
+                most = max(most, inside)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == 1
+    assert not slept
+
+
+def hold(tmp: Path, held: threading.Event, go: threading.Event) -> None:
+    with locked(tmp):
+        held.set()
+        go.wait(60)
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_another_process_is_waited_for(tmp_path: Path, start: str) -> None:
+    context: Any = multiprocessing.get_context(start)
+    held, go = context.Event(), context.Event()
+    with locked(tmp_path):
+        pass  # a child that is forked now inherits what this process has opened
+    other = context.Process(target=hold, args=(tmp_path, held, go))
+    other.start()
+    assert held.wait(60)
+    waiting = threading.Event()
+
+    def work() -> None:
+        with locked(tmp_path):
+            waiting.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert not waiting.wait(0.3)
+    go.set()
+    assert waiting.wait(60)
+    thread.join(60)
+    other.join(60)

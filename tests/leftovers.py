@@ -64,7 +64,10 @@ def things(api: Any) -> dict[str, Mapping[str, str]]:
 
     Images without a name are looked at where a label of ours says whose they are, and steps of builds go with what was built.
     """
-    found = {f"container {c['Names'][0].strip('/')}": c["Labels"] for c in api.containers(all=True)}
+    # One that is being removed has no name any more.
+    found = {
+        f"container {c['Names'][0].strip('/')}": c["Labels"] for c in api.containers(all=True) if c["Names"]
+    }
     found |= {f"volume {v['Name']}": v["Labels"] or {} for v in api.volumes()["Volumes"] or []}
     found |= {f"network {n['Name']}": n["Labels"] or {} for n in api.networks()}
     for image in api.images():

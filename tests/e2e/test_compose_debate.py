@@ -18,7 +18,7 @@ from runner.tasks.load import load_task
 from tests.verdicts import cases
 from tests.worlds.compose_project import ROOT, Ended, Project, project
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 TASK = "rad-2025-debate"
 BASE = "proctor-test/compose-debate-base"
 

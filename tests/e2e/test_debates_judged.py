@@ -100,7 +100,7 @@ def evaluations(project: Project) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name))
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoint: OpenAIServer) -> None:
     said = [call(judged, "submit", "--team", "alpha", "--no-check")]
     said.append(call(judged, "evaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY}, timeout=200))
@@ -139,7 +139,7 @@ def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoi
         assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_no_board_ranks_by_a_judge_that_an_echo_wins(judged: Project, endpoint: OpenAIServer) -> None:
     """The judge says yes to all that its filter takes. Judged again it is the same, for nothing."""
 

@@ -15,10 +15,10 @@ import pytest
 
 from runner.records.archive import RunArchive
 from runner.records.events import EventLog
-from tests.worlds.mini import GOOD, SLEEPER, Project, Said, call
+from tests.worlds.mini import GOOD, SLEEPER, TASK, Project, Said, call
 
 pytestmark = pytest.mark.engine
-WAIT = 60.0
+WAIT = 120.0
 # Sleeps on its first start only, so that the second one ends soon: the wall clock of the two cannot be told apart
 # from inside, so it sleeps for long and the tests stop it.
 LIMITS = {"memory": "64MiB", "pids": 32, "wall_clock": "25s", "output": "4MiB", "tmp": "8MiB", "shm": "8MiB"}
@@ -163,6 +163,7 @@ def test_interrupted_in_order(
 
 
 def test_a_local_check_that_is_terminated(live: Project, began: Callable[..., subprocess.Popen[str]]) -> None:
+    live.write_task(limits={**TASK["limits"], "wall_clock": "300s"})
     live.software("naps", SLEEPER, team=_team(live))
     process = began("try", "-t", _team(live), "-s", "naps", prefix=".naps")
     process.send_signal(signal.SIGTERM)
@@ -175,6 +176,7 @@ def test_a_local_check_that_is_terminated(live: Project, began: Callable[..., su
 def test_cancelled_from_another_process(
     live: Project, cli: Callable[..., Said], began: Callable[..., subprocess.Popen[str]]
 ) -> None:
+    live.write_task(limits={**TASK["limits"], "wall_clock": "300s"})
     runs = [_submit(live, name, SLEEPER) for name in ("first", "second")]
     process = began("evaluate", "--all", "--jobs", "1", prefix=".first")
     assert _outcomes(live) == {"first": "running", "second": "pending"}

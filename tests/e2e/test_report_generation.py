@@ -217,7 +217,7 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_spent_budget_is_held_for_the_organiser_and_scores_nobody(
     live: Project, endpoint: OpenAIServer, gateway_network: tuple[str, str], sidecars_image: ImageRef
 ) -> None:

@@ -50,7 +50,7 @@ with open(out + "/run.txt", "w") as run:
             run.write(f"{json.loads(line)['qid']} Q0 {doc} {rank} {20 - rank} mini\\n")
 print("all done")
 """
-SLEEPER = "import time; print('asleep', flush=True); time.sleep(25)"
+SLEEPER = "import time; print('asleep', flush=True); time.sleep(280)"
 
 
 @dataclass

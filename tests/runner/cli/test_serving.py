@@ -138,7 +138,7 @@ def test_behind_its_walls_the_front_reads_no_settings_nor_tasks_nor_secrets(proj
 LEADER = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.executable, sys.argv[1:])"
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "end",
     [

@@ -91,7 +91,7 @@ def test_a_stalled_filler_leaves_the_engine_to_others(
         api = engine.clients.get()
         assert not api.volumes(filters={"label": [f"proctor.data={digest}"]})["Volumes"]
         assert not api.containers(all=True, filters={"label": [f"proctor.data={digest}"]})
-        assert mine.data_volume(digest, lambda: [(PurePosixPath("a"), good)]).name
+        assert engine.data_volume(digest, lambda: [(PurePosixPath("a"), good)]).name
     finally:
         mine.close()
         _drop(engine, digest)

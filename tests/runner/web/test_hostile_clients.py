@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,9 +25,20 @@ HAND_IN = "/tasks/mini/hand-in"
 
 
 class Hasty(Connection):
-    """As the front's connections, in a hurry."""
+    """As the front's connections, in a hurry; ``lost`` is set when one has ended."""
 
     most, head, grace, rate = 8, 0.5, 0.5, 200.0
+    lost = threading.Event()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.lost.set()
+
+
+class Lenient(Hasty):
+    """As those; a body may stand still for longer than it takes a busy machine to go on."""
+
+    grace = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +48,18 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 
 
 @pytest.fixture
+def lenient(front: Front, tmp_path: Path) -> Iterator[Front]:
+    yield from served(front.exchange, tmp_path / "lenient/state", front.tokens, front.style, Lenient)
+
+
+@pytest.fixture
 def hasty(front: Front, tmp_path: Path) -> Iterator[Front]:
     yield from served(front.exchange, tmp_path / "hasty/state", front.tokens, front.style, Hasty)
 
 
 def connected(front: Front) -> socket.socket:
     at = urlsplit(front.url)
-    made = socket.create_connection((str(at.hostname), int(at.port or 0)), timeout=10)
+    made = socket.create_connection((str(at.hostname), int(at.port or 0)), timeout=100)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made
 
@@ -86,11 +103,11 @@ def bearer(front: Front, name: str = "team") -> str:
 def test_who_sends_nothing_or_slowly_does_not_keep_a_connection(hasty: Front) -> None:
     host = f"Host: {urlsplit(hasty.url).netloc}\r\n".encode()
     with closing(connected(hasty)) as silent:
-        assert ends_within(silent, 5)
+        assert ends_within(silent, 60)
     with closing(connected(hasty)) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\n" + host)
         try:
-            for _ in range(50):
+            for _ in range(600):
                 time.sleep(0.1)
                 slow.sendall(b"X: y\r\n")
             pytest.fail("it would have waited for ever")
@@ -103,11 +120,11 @@ def test_who_sends_nothing_or_slowly_does_not_keep_a_connection(hasty: Front) ->
     ):  # a body that nobody reads, and one that is waited for
         with closing(connected(hasty)) as slow:
             slow.sendall(b"POST /tasks/mini/hand-in HTTP/1.1\r\n" + host + more + form + b"\r\n--b\r\n")
-            assert ends_within(slow, 5)
+            assert ends_within(slow, 60)
     with closing(connected(hasty)) as endless:
         endless.sendall(b"POST /sign-out HTTP/1.1\r\n" + host + b"transfer-encoding: chunked\r\n\r\n")
         with pytest.raises(OSError):
-            for _ in range(100):
+            for _ in range(1200):
                 endless.sendall(b"3e8\r\n" + b"x" * 1000 + b"\r\n")
                 time.sleep(0.05)
 
@@ -117,9 +134,10 @@ def test_who_reads_nothing_does_not_keep_an_answer(hasty: Front) -> None:
     board = to.object("tasks/mini/open", "board", "Mini", {}, "<p>" + "x" * 30_000_000, hasty.style)
     pointer = (hasty.exchange / "published/current.json").read_bytes()
     to.publish({"public": [*task(to, hasty.style), board]})
+    Hasty.lost.clear()
     with closing(connected(hasty)) as deaf:
         deaf.sendall(f"GET /tasks/mini/open HTTP/1.1\r\nHost: {urlsplit(hasty.url).netloc}\r\n\r\n".encode())
-        time.sleep(2)
+        assert Hasty.lost.wait(60)
         assert len(received(deaf)) < 20_000_000
     (hasty.exchange / "published/current.json").write_bytes(pointer)
 
@@ -138,15 +156,15 @@ def test_many_connections_without_requests_lock_nobody_out(front: Front, tmp_pat
             one.close()
 
 
-def test_an_upload_that_keeps_its_pace_is_not_cut(hasty: Front) -> None:
+def test_an_upload_that_keeps_its_pace_is_not_cut(lenient: Front) -> None:
     body = b"--b\r\n" + b'content-disposition: form-data; name="file"; filename="r.txt"\r\n\r\n'
     body += (
         b"1 Q0 d 1 1 x\n" * 400
         + b'\r\n--b\r\ncontent-disposition: form-data; name="software"\r\n\r\no\r\n--b--\r\n'
     )
-    head = f"POST {HAND_IN} HTTP/1.1\r\nHost: {urlsplit(hasty.url).netloc}\r\n{bearer(hasty)}\r\n"
+    head = f"POST {HAND_IN} HTTP/1.1\r\nHost: {urlsplit(lenient.url).netloc}\r\n{bearer(lenient)}\r\n"
     head += f"content-type: multipart/form-data; boundary=b\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-    with closing(connected(hasty)) as steady:
+    with closing(connected(lenient)) as steady:
         steady.sendall(head.encode())
         for at in range(0, len(body), 300):
             steady.sendall(body[at : at + 300])

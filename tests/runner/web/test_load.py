@@ -13,7 +13,7 @@ from benchmarks.server import at
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 def test_readers_hand_ins_and_streams_at_once() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "benchmarks.server", "--quick"],

@@ -99,7 +99,7 @@ def shown(published: Path) -> dict[str, list[tuple[str, bytes, bytes]]]:
     }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 def test_readers_see_the_generation_before_or_the_new_one(project: Project) -> None:
     world = World(project)
     world.hand_in("alpha")
@@ -129,7 +129,7 @@ def test_readers_see_the_generation_before_or_the_new_one(project: Project) -> N
     assert shown(project.config.published) == new != before, "a store that is made again shows the same"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> None:
     project.write_task(uploads=True)
     world = World(project)
@@ -157,7 +157,7 @@ def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> 
     assert step > 20
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 def test_a_token_that_was_made_stands_in_the_log_wherever_work_is_killed(project: Project) -> None:
     with managing(project.config) as office:
         account, token = office.add("team", "alpha")

@@ -7,7 +7,6 @@ rest is for the terminal, and each entry says which command shows it.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runner.model.comparing.topics import by_number
 from runner.views.audience import on_boards
 from runner.views.history import told
 from runner.work.handlers.organise import may_rerun
@@ -120,11 +120,6 @@ def console(
     }
 
 
-def _by_number(name: str) -> list[tuple[int, str]]:
-    """What names are sorted by: numbers in them as numbers, so that team-2 stands before team-10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]
-
-
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:
     named = {key: row[key] for key in ("run", "submission", "task", "team", "how")}
     return {**named, "outcome": row["outcome"]["name"]}
@@ -140,7 +135,7 @@ def _teams(
         "scored": ("scored",),
         "failed": ("failed", "invalid"),
     }
-    for team in sorted({*teams, *closed}, key=_by_number):
+    for team in sorted({*teams, *closed}, key=by_number):
         count = Counter(row["outcome"]["name"] for row in rows if row["team"] == team)
         counts = {words: sum(count[one] for one in names) for words, names in of.items()}
         account = "closed" if team in closed else "open"

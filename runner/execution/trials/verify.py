@@ -13,7 +13,7 @@ from runner.execution.machine import Machine
 from runner.execution.plan import plan
 from runner.execution.trials.software import check
 from runner.execution.workspace import Workspace
-from runner.model.comparing.topics import TIE
+from runner.model.comparing.topics import TIE, by_number
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Run, Selection
 from runner.model.task import Dataset, Scenario, Task
@@ -305,7 +305,9 @@ def _topics(
                 moved = None if None in pair else new[topic] - old[topic]
                 found.setdefault(topic, {})[measure] = moved
     sizes = {topic: max(abs(moved or 1.0) for moved in by.values()) for topic, by in found.items()}
-    return {topic: found[topic] for topic in sorted(found, key=lambda topic: (-sizes[topic], topic))}
+    return {
+        topic: found[topic] for topic in sorted(found, key=lambda topic: (-sizes[topic], by_number(topic)))
+    }
 
 
 def _event(found: RunDetail, whole: Verified) -> dict[str, Any]:

@@ -26,6 +26,13 @@ def outputs(task: Task) -> list[OutputFile]:
     return [_output(row, example) for row, example in rows] or [OutputFile(task.output)]
 
 
+def order(task: Task) -> Mapping[tuple[str, str], int]:
+    """The places of fields by the path of their output and their name: in the order of the outputs, and in those of their schemas."""
+    rows = [row for row in task.options.get("outputs", ()) if isinstance(row["schema"], dict)]
+    names = [(row["path"], name) for row in rows for name in row["schema"].get("properties", {})]
+    return {name: place for place, name in enumerate(names)}
+
+
 def _output(row: Mapping[str, Any], example: str) -> OutputFile:
     name = row["path"]
     ending = name.rpartition(".")[2]

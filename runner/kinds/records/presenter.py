@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runner.kinds.records.fields import Difference, Field, Fields, Matrix, Pair, Record
+from runner.kinds.records.outputs import order
 from runner.views.audience import Audience, escape, not_for, permissions_of
 from runner.views.redact import details
 from runner.views.text import MAX_ID, number, shown, whole
@@ -35,13 +36,16 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
         return Fields(audience, None)
     if found.evaluation is None or found.evaluation.file("details.jsonl") is None:
         return None
-    fields: list[Field] = []
+    rows: list[Mapping[str, Any]] = []
     left_out = 0
     for row in details(found, audience, dataset):
-        if len(fields) < MAX_FIELDS and isinstance(row.get("topic"), str):
-            fields.append(_field(len(fields) + 1, row))
+        if len(rows) < MAX_FIELDS and isinstance(row.get("topic"), str):
+            rows.append(row)
         else:
             left_out += 1
+    places = {} if task is None else order(task)
+    rows.sort(key=lambda row: places.get((str(row.get("output")), str(row.get("field"))), len(places)))
+    fields = [_field(n, row) for n, row in enumerate(rows, 1)]
     notes = (f"{left_out:,} lines of the details are no field and are not shown.",) if left_out else ()
     return Fields(audience, tuple(fields), notes)
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from runner.model.comparing.topics import by_number
+
 DEPTHS = (10, 100)
 PERSISTENCE = 0.9  # of rank-biased overlap: about 86 % of its weight are on the first ten ranks
 Rankings = Mapping[str, Sequence[str]]  # topic -> documents, the best first
@@ -35,7 +37,7 @@ def overlaps(first: Rankings, second: Rankings) -> list[Overlap]:
         for topic in first
         if first[topic] and second.get(topic)
     ]
-    return sorted(found, key=lambda one: (one.rbo, one.topic))
+    return sorted(found, key=lambda one: (one.rbo, by_number(one.topic)))
 
 
 def mean(found: Sequence[Overlap]) -> Overlap:

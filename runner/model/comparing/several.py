@@ -13,7 +13,7 @@ from typing import Any
 
 from runner.model.comparing.overlap import DEPTHS, Rankings, jaccard
 from runner.model.comparing.resampled import by_resamples
-from runner.model.comparing.topics import TIE, effect, holm, is_mean, sign_test
+from runner.model.comparing.topics import TIE, by_number, effect, holm, is_mean, sign_test
 
 MOST_RUNS = 8
 LETTERS = "ABCDEFGH"  # what a run is called in a table
@@ -117,7 +117,7 @@ def on_measure(
     known = set[str]().union(*(run.by_topic for run in runs))
     shared = known.intersection(*(run.by_topic for run in runs))
     rows = [TopicRow(topic, tuple(run.by_topic[topic] for run in runs)) for topic in shared]
-    rows.sort(key=lambda row: (-row.spread, row.topic))
+    rows.sort(key=lambda row: (-row.spread, by_number(row.topic)))
     means = means and bool(rows) and all(is_mean(run.value, run.by_topic) for run in runs)
     values = tuple(run.value for run in runs)
     if means:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 TIE = 1e-9  # values that differ by less are equal
+
+
+def by_number(name: str) -> tuple[list[tuple[int, str]], str]:
+    """What names of topics and teams are sorted by: numbers in them as numbers, so that 9 stands before 10 and team-2 before team-10."""
+    parts = re.split(r"([0-9]+)", name)
+    digits = [part.lstrip("0") for part in parts]
+    key = [(len(digits[n]), digits[n]) if n % 2 else (-1, part) for n, part in enumerate(parts)]
+    return key, name
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ def on_topics(
     pairs = [TopicPair(topic, ours[topic], theirs[topic]) for topic in ours if topic in theirs]
     if not pairs:
         return Compared(id, measure, direction, *values, means=False)
-    pairs.sort(key=lambda pair: (-abs(pair.difference), pair.topic))
+    pairs.sort(key=lambda pair: (-abs(pair.difference), by_number(pair.topic)))
     better = [pair.difference if direction == "higher" else -pair.difference for pair in pairs]
     wins, losses = sum(d > TIE for d in better), sum(d < -TIE for d in better)
     means = means and is_mean(values[0], ours) and is_mean(values[1], theirs)
@@ -106,8 +115,8 @@ def on_topics(
         losses,
         len(pairs) - wins - losses,
         effect=effect([pair.difference for pair in pairs]) if means else None,
-        only_first=tuple(sorted(set(ours) - set(theirs))),
-        only_second=tuple(sorted(set(theirs) - set(ours))),
+        only_first=tuple(sorted(set(ours) - set(theirs), key=by_number)),
+        only_second=tuple(sorted(set(theirs) - set(ours), key=by_number)),
         means=means,
     )
 
@@ -115,7 +124,7 @@ def on_topics(
 def sorted_pairs(one: Compared) -> list[TopicPair]:
     """The topics on which the first run is better, those by most first; then the others."""
     sign = -1 if one.direction == "higher" else 1
-    return sorted(one.pairs, key=lambda pair: (sign * pair.difference, pair.topic))
+    return sorted(one.pairs, key=lambda pair: (sign * pair.difference, by_number(pair.topic)))
 
 
 def effect(differences: Sequence[float]) -> float | None:

@@ -140,14 +140,14 @@ def _beside(
 def published(
     found: RunDetail, task: Task, view: RunView, dataset: Dataset, contents: Content | None
 ) -> tuple[dict[str, Any], dict[str, str]] | None:
-    """What a server has of a run for whoever compares it: its documents, and what is inside it by name, as pieces of a page; and the
+    """What a server has of a run for whoever compares it: its documents, and what is inside it in its order, names and pieces of a page; and the
     texts of topics, where they are public; and its values in the same resamples as others'. None where it has no scores, or the audience of
     ``view`` may not see those by topic."""
     if not view["scores"] or "per-topic scores" in view["hidden"]:
         return None
     retrieved = kind_spec(task.kind).retrieved
     documents = retrieved(found, task, view.audience, dataset) if retrieved else None
-    pieces = dict(_pieces(contents)) if isinstance(contents, Contents) else {}
+    pieces = [*_pieces(contents)] if isinstance(contents, Contents) else []
     some = dict(islice((documents or {}).items(), MAX_TOPICS))
     texts = _texts(dataset) if dataset.visibility == "public" else {}
     noun = contents.key if contents is not None and pieces else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from runner.model.comparing.topics import by_number
 from runner.views.leaderboard.rows import Combined, LeaderboardTable, Row, Unranked
 
 if TYPE_CHECKING:
@@ -309,7 +310,7 @@ def topic_scores(
             {**view, "measure": measure, "topic": topic, "value": value}
             for view, scores in found
             for measure, topics in sorted(scores.items())
-            for topic, value in sorted(topics.items())
+            for topic, value in sorted(topics.items(), key=lambda one: by_number(one[0]))
         ],
         TOPIC_SCORES,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from runner.model.comparing.topics import by_number
 from runner.model.run import rounded
 from runner.model.task import Cell
 from runner.records.store import results
@@ -130,7 +131,7 @@ def topics_of(view: RunView, task: Task | None, medians: Medians | None = None) 
     names = measure_names(task, ids)
     higher = task is None or ids[0] not in task.measures or task.measures[ids[0]].direction == "higher"
     values = scores[ids[0]]
-    order = sorted(values, key=lambda topic: (values[topic] if higher else -values[topic], topic))
+    order = sorted(values, key=lambda topic: (values[topic] if higher else -values[topic], by_number(topic)))
     fits = medians is not None and medians.measure == ids[0]
     return Topics(names, scores, tuple(order), medians if fits else None)
 

@@ -58,17 +58,23 @@ class Beside:
         """What is inside the runs, in the plural; empty for nothing."""
         return str(self.first["noun"])
 
+    @property
+    def _pieces(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        return dict(self.first["pieces"]), dict(self.second["pieces"])
+
     def names(self, ranked: Compared | None) -> list[str]:
         """What both runs have inside, by name: where they differ most first."""
         apart = {} if ranked is None else {pair.topic: abs(pair.difference) for pair in ranked.pairs}
-        both = [name for name in self.first["pieces"] if name in self.second["pieces"]]
+        ours, theirs = self._pieces
+        both = [name for name in ours if name in theirs]
         return sorted(both, key=lambda name: -apart.get(name, 0.0))
 
     def shown(self, names: Sequence[str], chosen: str) -> Iterator[tuple[str, Rows]]:
         """Those that have space, ``chosen`` or else the first in any case: their names, and their rows."""
         left = MAX_INSIDE
+        ours, theirs = self._pieces
         for name in [chosen] if chosen in names else names:
-            both = self.first["pieces"][name], self.second["pieces"][name]
+            both = ours[name], theirs[name]
             left -= sum(map(len, both))
             if left < 0 and name != names[0] and name != chosen:
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,14 @@ def test_an_evaluation_without_details_shows_nothing(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     found = run_detail.detail(world.store, f"{world.scored('alpha', 'x')}.test")
     assert presenter.read(found, None, ORGANISER, records.task().datasets["test"]) is None
+
+
+def test_fields_stand_in_the_order_of_their_outputs_and_schemas(tmp_path: Path) -> None:
+    found = reported(World.make(tmp_path), wrong_lines("10"), dataset="dev")
+    schemas = [{"path": "a.jsonl", "schema": {"properties": {"label": {}}}},
+               {"path": "run.jsonl", "schema": {"properties": {"mass": {}, "9": {}, "label": {}}}},
+               {"path": "b.jsonl", "schema": True}]  # fmt: skip
+    task = replace(records.task(), options={"outputs": schemas})
+    read = presenter.read(found, task, ORGANISER, records.task().datasets["dev"])
+    assert read is not None and read.pieces is not None
+    assert [one.name for one in read.pieces] == ["mass", "label", "10"]

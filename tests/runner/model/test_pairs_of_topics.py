@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from runner.model.comparing.topics import on_topics, sign_test, sorted_pairs
+from runner.model.comparing.topics import by_number, on_topics, sign_test, sorted_pairs
 
 
 @given(st.integers(0, 1500), st.integers(0, 1500))
@@ -38,3 +38,14 @@ def test_a_figure_that_is_no_mean_of_its_values_stays_the_figure() -> None:
     assert on_topics("m", "MAE(x)", "lower", ours, theirs, (10 / 3, 4.0)).means
     known = on_topics("m", "MAE(x, rule=median)", "lower", theirs, theirs, (4.0, 4.0), means=False)
     assert not known.means, "a median that is the mean by chance"
+
+
+def test_topics_that_are_numbers_stand_in_their_order() -> None:
+    names = ["9", "10", "010", "q2", "q10", "", "9" * 5000, "٣", "1.10", "1.9"]
+    assert sorted(names, key=by_number) == ["", "1.9", "1.10", "9", "010", "10", "9" * 5000, "q2", "q10", "٣"]
+    ours, theirs = dict.fromkeys(["10", "9", "2", "x"], 1.0), dict.fromkeys(["100", "20", "x"], 1.0)
+    one = on_topics("m", "M", "higher", ours, theirs, (1, 1))
+    assert (one.only_first, one.only_second) == (("2", "9", "10"), ("20", "100"))
+    ours, theirs = dict.fromkeys(["10", "9", "2"], 0.75), dict.fromkeys(["10", "9", "2"], 0.5)
+    both = on_topics("m", "M", "higher", ours, theirs, (0.75, 0.5))
+    assert [pair.topic for pair in both.pairs] == [p.topic for p in sorted_pairs(both)] == ["2", "9", "10"]

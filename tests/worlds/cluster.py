@@ -27,6 +27,7 @@ from runner.execution.cluster.order import Role
 from runner.execution.cluster.storage import artefacts as at_store
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
+from runner.execution.cluster.storage.stores import store_of_host
 from runner.model.clock import SystemClock
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
@@ -139,6 +140,8 @@ class Cluster:
             made.mkdir()
         self.artefacts = f"file://{folder / 'store'}"
         self.gone_after = 60  # seconds after which a host that says nothing is lost; fewer where one is to be
+        self.credentials: Path | None = None  # of the coordinator, for the store
+        self.origin = ""  # where hosts work by grants; empty: they have credentials of the store
         self.blinded = ""  # the address of the store for hidden data, where there is one
         make(folder / "tls", ["127.0.0.1"])
         self.certificates = folder / "tls" / "127.0.0.1"
@@ -150,7 +153,8 @@ class Cluster:
         """What a configuration says of it."""
         places = {"cluster": self.address, "artefacts": self.artefacts, "certificates": self.certificates}
         places |= {"blinded_artefacts": self.blinded} if self.blinded else {}
-        return {("" if self.role == "software" else "evaluation_") + name: at for name, at in places.items()}
+        prefix = "" if self.role == "software" else "evaluation_"
+        return {prefix + name: at for name, at in places.items()} | {"store_credentials": self.credentials}
 
     def start_scheduler(self) -> None:
         """Start it, at the address that it had before."""
@@ -167,7 +171,12 @@ class Cluster:
         places = [self.address, self.artefacts, str(own), str(self.certificates), self.role]
         places += [self.blinded if hidden else "", str(ahead.total_seconds())]
         # Of its own, so that nothing is left where it is killed; those of one engine share the system's, where its locks are.
-        self._start(name, ["-m", "tests.worlds.cluster", name, *places], TMPDIR=str(self.folder / "tmp"))
+        self._start(
+            name,
+            ["-m", "tests.worlds.cluster", name, *places],
+            TMPDIR=str(self.folder / "tmp"),
+            ORIGIN=self.origin,
+        )
         self._said(name, "takes")
 
     def start_worker(self, name: str, docker_host: str, **more: str) -> None:
@@ -287,11 +296,14 @@ def _host(
     if name == "h1":
         script |= {f"team{n}/sick": gone for n in range(2)}  # what starts them fails
     kind = Pruned if name == PRUNED else FakeEngine
-    store, engine = Slow(artefacts), kind(script)  # type: ignore[arg-type]
-    store.held = folder.parent / KEEP.format(name)
+    engine = kind(script)  # type: ignore[arg-type]
+    origins = [one for one in [os.environ["ORIGIN"]] if one]
+    store = store_of_host(artefacts, None, origins) if origins else Slow(artefacts)
+    if isinstance(store, Slow):
+        store.held = folder.parent / KEEP.format(name)
     station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=2, role=role)
     station.labels = (f"card-of-{name}",)
-    station.blinded = Artefacts(blinded) if blinded else None
+    station.blinded = store_of_host(blinded, None, origins) if blinded else None
     work(station, address, certificates, lambda text: print(text, file=sys.stderr, flush=True))
 
 

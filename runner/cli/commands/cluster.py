@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +16,26 @@ from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.execution.cluster.host import Station
-    from runner.execution.cluster.storage.stores import Stores
+    from runner.execution.cluster.storage.grants import Store
 
 cluster = group(
     "cluster", "Hosts that execute software, or evaluate: their certificates, and what brings them together."
 )
 GIB = 1 << 30
+CredentialsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store-credentials", envvar="RUNNER_STORE_CREDENTIALS", help="File of what opens the stores."
+    ),
+]
+OriginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--store-origin",
+        envvar="RUNNER_STORE_ORIGIN",
+        help="Hold no credentials of stores: use what the coordinator grants, at this origin (https://HOST) alone. May be given several times.",
+    ),
+]
 CertificatesOption = Annotated[
     Path | None,
     typer.Option(
@@ -64,12 +79,8 @@ def worker(
             help="The store of what concerns hidden data, where that is another one; without it, public data only.",
         ),
     ] = None,
-    credentials: Annotated[
-        Path | None,
-        typer.Option(
-            "--store-credentials", envvar="RUNNER_STORE_CREDENTIALS", help="File of what opens the stores."
-        ),
-    ] = None,
+    credentials: CredentialsOption = None,
+    store_origin: OriginOption = None,
     evaluations: Annotated[
         bool, typer.Option("--evaluations", help="Evaluate, and execute no software: this host sees truths.")
     ] = False,
@@ -77,11 +88,11 @@ def worker(
     """Work on this machine for a coordinator elsewhere, until it is ended: what runs then is done first."""
     from runner.execution.cluster.line import check_address, check_installed
     from runner.execution.cluster.members import work
-    from runner.execution.cluster.storage.stores import Stores, store_at
+    from runner.execution.cluster.storage.stores import store_of_host
 
     check_installed()
     check_address(scheduler, certificates)
-    stores = Stores(store_at(artefacts, credentials), store_at(blinded, credentials) if blinded else None)
+    stores = [store_of_host(one, credentials, store_origin or ()) for one in (artefacts, blinded) if one]
     station = _station(name or platform.node(), stores, state.absolute(), keep * GIB)
     station.steps, station.labels = jobs, tuple(label or ())
     station.role = "evaluations" if evaluations else "software"
@@ -92,8 +103,8 @@ def worker(
         station.engine.close()
 
 
-def _station(name: str, stores: Stores, state: Path, keep: int) -> Station:
-    """This machine as a host. Raises E301, E302, E304 and E305 where its engine cannot run software as it has to be run."""
+def _station(name: str, stores: Sequence[Store], state: Path, keep: int) -> Station:
+    """This machine as a host, with one store or the open and the blinded one. Raises E301, E302, E304 and E305 where its engine cannot run software as it has to be run."""
     from runner.execution.cluster.host import Station
     from runner.execution.cluster.storage.cache import Cache
     from runner.model.config import Config
@@ -112,8 +123,9 @@ def _station(name: str, stores: Stores, state: Path, keep: int) -> Station:
     gone = engine.reap()
     if gone:
         output.say(f"removed what an earlier worker left: {len(gone)}")
-    cache, own = Cache(state / "cache", stores.open, keep), tuple(image.id for image in ours.values())
-    return Station(name, engine, stores.open, cache, blinded=stores.blinded, images=own)
+    open_, blinded = stores[0], stores[1] if len(stores) > 1 else None
+    cache, own = Cache(state / "cache", open_, keep), tuple(image.id for image in ours.values())
+    return Station(name, engine, open_, cache, blinded=blinded, images=own)
 
 
 @cluster.command(

@@ -21,8 +21,8 @@ from runner.execution.attempt import (
     refuse_what_cannot_work,
 )
 from runner.execution.cluster.order import EvaluationOrder, Order, OrderedImage, Tree
-from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
+from runner.execution.cluster.storage.grants import Store
 from runner.execution.evaluation import RunFiles
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
@@ -43,7 +43,7 @@ class Unavailable(Exception):
 class FetchingEngine:
     """The engine of a host, which fills volumes with what an order says they hold."""
 
-    def __init__(self, engine: Engine, cache: Cache, store: Artefacts, data: Mapping[str, Tree]) -> None:
+    def __init__(self, engine: Engine, cache: Cache, store: Store, data: Mapping[str, Tree]) -> None:
         self._engine, self._cache, self._store, self._data = engine, cache, store, data
 
     def __getattr__(self, name: str) -> Any:
@@ -71,8 +71,8 @@ class Hands:
 
     engine: Engine
     cache: Cache
-    store: Artefacts
-    images: Artefacts
+    store: Store
+    images: Store
     rooms: Rooms
 
     def carry_out(self, order: Order | EvaluationOrder, folder: Path, stop: Stop) -> dict[str, Any]:

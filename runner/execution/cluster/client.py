@@ -100,7 +100,7 @@ class Orders:
 
     def _begin(self, wish: dict[str, Any]) -> None:
         name, host = wish["name"], wish["host"]
-        known = {key: wish[key] for key in ("name", "order", "key", "hidden")}
+        known = {key: wish[key] for key in ("name", "order", "key", "hidden", "url")}
         message = json.dumps(known | {"sent": time.time()}).encode()
         # Once, there, and never again by Dask: who repeats it is the coordinator, as another attempt.
         future = self._client.submit(

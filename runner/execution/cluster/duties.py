@@ -6,7 +6,7 @@ One cluster does one of them. Those that evaluate see truths, so they have a sch
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -27,7 +27,8 @@ from schemas.files import scratch_folder
 class Prepared:
     """A step that can be ordered: its ``name``, the folder that was begun for what comes of it, and its order, which lies in ``store`` with
     everything that it needs (``needs``, by digests). It takes ``seconds`` at most. ``take`` takes in what was delivered under a name, by
-    a host (empty: as the delivery says), as :mod:`runner.execution.cluster.storage.taking` does.
+    a host (empty: as the delivery says), as :mod:`runner.execution.cluster.storage.taking` does. ``url`` grants the order to a host that
+    works by grants.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Prepared:
     needs: frozenset[str]
     seconds: float
     take: Callable[[str, str], Attempt | Evaluation]
+    url: str = field(default="", repr=False)
 
 
 class Duty(Protocol):

@@ -6,7 +6,7 @@ import schemas
 from runner.execution.attempt import ordered_evaluation
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.order import Bringing, EvaluationOrder, OrderedImage, Role, Tree
+from runner.execution.cluster.order import Bringing, EvaluationOrder, OrderedImage, Role, Tree, laid_down
 from runner.execution.cluster.software import LATE
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
@@ -45,6 +45,7 @@ class Evaluations:
         dataset = task.datasets[run.dataset]
         data, image = self._bringing.shown(evaluator, dataset), self._image(evaluator, host)
         main, records, output = self._output(attempt, evaluator, store)
+        longest = evaluator.task.evaluator_limits.wall_clock + LATE
         staging = archive.begin_evaluation(attempt)
         try:
             name = f"{self.home}/{staging.path.name}"
@@ -64,7 +65,7 @@ class Evaluations:
                 data,
                 schemas.digest(asked),
             )
-            content = store.put_bytes(order.dump())
+            content, url = laid_down(order, self.stores, store, longest, granted=host.granted)
         except BaseException:
             archive.discard(staging)
             raise
@@ -76,8 +77,7 @@ class Evaluations:
             )
 
         needs = frozenset({image.id, *data})
-        longest = evaluator.task.evaluator_limits.wall_clock + LATE
-        return Prepared(name, staging, content, store, needs, longest, take)
+        return Prepared(name, staging, content, store, needs, longest, take, url)
 
     def failed(self, result: Attempt | Evaluation) -> bool:
         """See :class:`~runner.execution.cluster.duties.Duty`."""

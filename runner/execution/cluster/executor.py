@@ -22,7 +22,8 @@ from runner.execution.cluster.duties import Duty, Prepared
 from runner.execution.cluster.joining import Wanted, host_of, named, unfit
 from runner.execution.cluster.keys import key_for
 from runner.execution.cluster.line import Line
-from runner.execution.cluster.storage.artefacts import Artefacts, Mismatch, patiently
+from runner.execution.cluster.storage.artefacts import Artefacts, patiently
+from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.cluster.storage.sweeping import sweep
 from runner.execution.executors.base import Host, Lost, Result
 from runner.execution.executors.local import LocalExecutor, Results
@@ -171,9 +172,8 @@ class ClusterExecutor:
                 raise
             host.holds |= step.needs
             hidden = step.store is not self.duty.stores.open
-            self.line.begin(
-                step.name, host.name, step.order, key_for(self.duty.key, step.name), hidden=hidden
-            )
+            key = key_for(self.duty.key, step.name)
+            self.line.begin(step.name, host.name, step.order, key, hidden=hidden, url=step.url)
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
             self.results.put((planned, error))
 

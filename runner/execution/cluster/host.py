@@ -24,15 +24,16 @@ from runner.engines.sandbox import sandbox_digest
 from runner.execution.cluster.carrying import SCRATCH, Hands, Unavailable
 from runner.execution.cluster.clocks import CoordinatorsTime
 from runner.execution.cluster.order import Role, load
-from runner.execution.cluster.storage.artefacts import Artefacts, patiently
+from runner.execution.cluster.storage.artefacts import patiently
 from runner.execution.cluster.storage.cache import Cache
-from runner.execution.cluster.storage.stores import Stores
+from runner.execution.cluster.storage.grants import Granted, Grants, Store
+from runner.execution.cluster.storage.stores import places_of
 from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.records.contents import Content
 from runner.records.files import walk
 
 EARLY = 10_000  # stops that are remembered for orders that have not begun
-PROTOCOL = 2  # of orders and answers: raised whenever one of them changes
+PROTOCOL = 3  # of orders and answers: raised whenever one of them changes
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,12 @@ class Station:
 
     name: str
     engine: Engine
-    artefacts: Artefacts
+    artefacts: Store
     cache: Cache
     steps: int | None = None
     labels: tuple[str, ...] = ()
     role: Role = "software"
-    blinded: Artefacts | None = None
+    blinded: Store | None = None
     images: tuple[str, ...] = ()
     at_work: dict[str, Stopped] = field(default_factory=dict)
     full: str = ""  # what had no room on its disk the last time; empty once an order was carried out
@@ -97,7 +98,8 @@ class Station:
             "platform": info.platform,
             "steps": self.steps,
             "labels": sorted({*self.labels, *info.gpu_kinds}),
-            **Stores(self.artefacts, self.blinded).places(),
+            **places_of(self.artefacts, self.blinded),
+            "granted": isinstance(self.artefacts, Granted),
             "role": self.role,
             "images": list(self.images),
             "cached": self.cache.size(),
@@ -107,10 +109,10 @@ class Station:
         }
 
     def perform(
-        self, name: str, content: Content, key: bytes, *, sent: float, hidden: bool = False
+        self, name: str, content: Content, key: bytes, *, sent: float, hidden: bool = False, url: str = ""
     ) -> dict[str, Any]:
         """Carry out the order with that content, ``sent`` at that time, and deliver under ``name``, signed by ``key``; ``hidden``: by the
-        store for hidden data.
+        store for hidden data; ``url`` grants the order where this host works by grants.
 
         Raises E306 where the disk of this host fails.
         """
@@ -120,13 +122,16 @@ class Station:
             if (early := self._early.pop(name, None)) is not None:
                 (stopped.dropped if early else stopped.ended).set()
         try:
-            store = self._store(hidden)
+            store = _granting(self._store(hidden), Grants({content.sha256: url}))
             order = load(patiently(lambda: store.get_bytes(content), stopped.stopping))
             if order.role != self.role:
                 what = f"this host is for {self.role}, not for {order.role}"
                 raise PlatformError(what, fix="see which cluster the settings name", code="E304")
+            store, images = _granting(store, order.grants), _granting(self.artefacts, order.grants)
             with self._scratch() as folder:
-                done = self._hands(store).carry_out(order, folder, stopped)
+                done = Hands(self.engine, self.cache, store, images, self._rooms).carry_out(
+                    order, folder, stopped
+                )
                 facts = {**clock.dated(done), "host": self.name}
                 files = dict(walk(folder))
                 patiently(lambda: store.deliver(name, files, facts, key), stopped.stopping)
@@ -143,7 +148,7 @@ class Station:
             with self._lock:
                 del self.at_work[name]
 
-    def _store(self, hidden: bool) -> Artefacts:
+    def _store(self, hidden: bool) -> Store:
         if hidden and self.blinded is None:
             raise PlatformError("this host has no store for hidden data", code="E304")
         return self.blinded if hidden and self.blinded is not None else self.artefacts
@@ -157,9 +162,6 @@ class Station:
                 yield Path(made)
         except OSError as error:
             raise disk_error("the disk of this host cannot be used", error, self.folder) from error
-
-    def _hands(self, store: Artefacts) -> Hands:
-        return Hands(self.engine, self.cache, store, self.artefacts, self._rooms)
 
     def close(self) -> None:
         """Close what evaluators ran in."""
@@ -179,6 +181,11 @@ class Station:
     def drop_all(self) -> None:
         """End all orders; nothing of them is delivered."""
         self.stop(list(self.at_work), drop=True)
+
+
+def _granting(store: Store, grants: Grants | None) -> Store:
+    """A store by what was granted, where a host has it so."""
+    return store.by(grants or Grants()) if isinstance(store, Granted) else store
 
 
 _station: Station | None = None
@@ -207,9 +214,13 @@ def describe(home: str) -> bytes:
 def perform(message: bytes) -> bytes:
     """As JSON: ``delivered`` or ``stopped`` with the name of an order, or ``error``. ``message`` names the order and its content."""
     asked = json.loads(message)
-    key = bytes.fromhex(asked["key"])
-    content, hidden, sent = Content(*asked["order"]), asked["hidden"] is True, float(asked["sent"])
-    return _said(lambda station: station.perform(asked["name"], content, key, sent=sent, hidden=hidden))
+    key, content = bytes.fromhex(asked["key"]), Content(*asked["order"])
+    facts: dict[str, Any] = {
+        "sent": float(asked["sent"]),
+        "hidden": asked["hidden"] is True,
+        "url": str(asked["url"]),
+    }
+    return _said(lambda station: station.perform(asked["name"], content, key, **facts))
 
 
 def stop(message: bytes) -> None:

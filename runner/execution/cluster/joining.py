@@ -33,7 +33,7 @@ def host_of(address: str, said: Any, wanted: Wanted) -> Host:
     said_labels = said["labels"] if isinstance(said.get("labels"), list) else []
     labels = frozenset(one for one in said_labels[:100] if isinstance(one, str))
     host = Host(address, memory, cpus, max(1, int(steps)), gpus, label=name, labels=labels)
-    host.role, host.hidden = wanted.role, hidden
+    host.role, host.hidden, host.granted = wanted.role, hidden, said.get("granted") is True
     host.images = frozenset(image for image in images[:100] if isinstance(image, str))
     return host
 
@@ -58,6 +58,8 @@ def unfit(said: Any, wanted: Wanted) -> str:
         # A host without the store for hidden data is given none.
         if said.get(key) != value and (key != "blinded" or said.get(key) is not None):
             return f"its {key} is {schemas.show(str(said.get(key)), 100)}, ours {value}"
+    if said.get("granted") is True and not all(store.signs for store in wanted.stores.all()):
+        return "it has no credentials of stores, and what is no S3 cannot grant anything"
     if said.get("sandbox") != wanted.sandbox:
         return "its engine has another sandbox than this machine's"
     for key, most in (("cpus", 1e5), ("memory", 1e16)):

@@ -114,14 +114,17 @@ class Line:
         self._reader = threading.Thread(target=self._read, name="line", daemon=True)
         self._reader.start()
 
-    def begin(self, name: str, host: str, order: Content, key: bytes, *, hidden: bool = False) -> None:
-        """Have a host carry out an order, and sign with ``key`` what it delivers; ``hidden``: by the store for hidden data.
+    def begin(
+        self, name: str, host: str, order: Content, key: bytes, *, hidden: bool = False, url: str = ""
+    ) -> None:
+        """Have a host carry out an order, and sign with ``key`` what it delivers; ``hidden``: by the store for hidden data; ``url`` grants
+        it the order.
 
         It is told as ``lost`` where the line is broken.
         """
         with self._lock:
             self._orders.add(name)
-            what = {"name": name, "order": list(order), "key": key.hex(), "hidden": hidden}
+            what = {"name": name, "order": list(order), "key": key.hex(), "hidden": hidden, "url": url}
             sent = self._wish({"do": "begin", "host": host, **what})
             known = name in self._orders
             if not sent:

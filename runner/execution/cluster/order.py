@@ -15,6 +15,8 @@ from typing import Literal
 
 from runner.engines.base import Fill, Mount, Volume
 from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.grants import Grants
+from runner.execution.cluster.storage.stores import Stores
 from runner.execution.evaluation import shown
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import Job
@@ -40,7 +42,10 @@ class OrderedImage:
 
 @dataclass(frozen=True)
 class Order:
-    """One attempt: its ``name`` and ``number``, the job, the same on its first cases (None: it has none), and its data by digest."""
+    """One attempt: its ``name`` and ``number``, the job, the same on its first cases (None: it has none), and its data by digest.
+
+    ``grants`` open what it needs for a host that has no credentials of the store.
+    """
 
     name: str
     number: int
@@ -48,12 +53,17 @@ class Order:
     first: Job | None
     image: OrderedImage
     data: Mapping[str, Tree]
+    grants: Grants | None = None
 
     def dump(self) -> bytes:
         """As bytes; what only the coordinator's machine has is left out: where truths and inputs lie there."""
         return pickle.dumps(
             replace(self, job=_elsewhere(self.job), first=self.first and _elsewhere(self.first))
         )
+
+    def contents(self) -> set[Content]:
+        """All that it needs of the store in which its data are; its image may be in another one."""
+        return _contents(self.data.values())
 
     @property
     def role(self) -> Role:
@@ -81,6 +91,7 @@ class EvaluationOrder:
     image: OrderedImage
     data: Mapping[str, Tree]
     asked: str
+    grants: Grants | None = None
 
     def dump(self) -> bytes:
         """As :meth:`Order.dump`."""
@@ -88,10 +99,36 @@ class EvaluationOrder:
         evaluator = replace(self.evaluator, task=_task_elsewhere(self.evaluator.task, dataset))
         return pickle.dumps(replace(self, evaluator=evaluator, dataset=dataset))
 
+    def contents(self) -> set[Content]:
+        """As :meth:`Order.contents`."""
+        return _contents([*self.data.values(), self.output])
+
     @property
     def role(self) -> Role:
         """Which hosts are ordered this."""
         return "evaluations"
+
+
+def laid_down(
+    order: Order | EvaluationOrder, stores: Stores, store: Artefacts, seconds: float, *, granted: bool
+) -> tuple[Content, str]:
+    """Put an order into the ``store`` of its data; with grants for so long where the host works by them.
+
+    Returns its content, and by what the host may read it (empty: by its own credentials). Raises E313.
+    """
+    if not granted:
+        return store.put_bytes(order.dump()), ""
+    grants = store.grants(order.contents(), order.name, seconds)
+    if (archive := order.image.archive) is not None:
+        grants = replace(
+            grants, read={**grants.read, **stores.open.grants([archive], order.name, seconds).read}
+        )
+    content = store.put_bytes(replace(order, grants=grants).dump())
+    return content, store.grants([content], order.name, seconds).read[content.sha256]
+
+
+def _contents(trees: Iterable[Tree]) -> set[Content]:
+    return {content for tree in trees for _, content in tree}
 
 
 def load(data: bytes) -> Order | EvaluationOrder:

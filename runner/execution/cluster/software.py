@@ -5,7 +5,7 @@ from __future__ import annotations
 from runner.execution.attempt import first_cases
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.order import Bringing, Order, OrderedImage, Role
+from runner.execution.cluster.order import Bringing, Order, OrderedImage, Role, laid_down
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.executors.base import Host
@@ -44,20 +44,21 @@ class Software:
         store = self.stores.of(job.dataset.visibility)
         data, image = self._bringing[store].data(job, first), self._image(planned)
         archive = self._workspace.store.archive
+        longest = job.limits.wall_clock * (1 if first is None else 2) + LATE
         staging = archive.begin(job.task.id, job.run_id)
         try:
             name = f"{self.home}/{staging.path.name}"
-            order = store.put_bytes(Order(name, staging.number, job, first, image, data).dump())
+            order = Order(name, staging.number, job, first, image, data)
+            content, url = laid_down(order, self.stores, store, longest, granted=host.granted)
         except BaseException:
             archive.discard(staging)
             raise
-        longest = job.limits.wall_clock * (1 if first is None else 2) + LATE
         needs = frozenset({image.id, *data})
 
         def take(delivered: str, by: str) -> Attempt:
             return take_in(store, delivered, key_for(self.key, delivered), staging, archive, job, by)
 
-        return Prepared(name, staging, order, store, needs, longest, take)
+        return Prepared(name, staging, content, store, needs, longest, take, url)
 
     def failed(self, result: Attempt | Evaluation) -> bool:
         """See :class:`~runner.execution.cluster.duties.Duty`."""

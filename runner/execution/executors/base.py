@@ -27,7 +27,8 @@ class Host:
     ``holds`` are the digests of images and data that steps there needed, which it may yet lack, ``images`` those that it said it has when
     it came, ``avoid`` the runs that it failed to do, ``no_room`` the digests of what it has no room for; ``label`` is what people call it
     (``name`` is unique). ``role`` is what hosts of its cluster are for (empty: it is the coordinator's machine), ``hidden`` whether it is
-    given work on hidden data, ``labels`` are words about it that a task may ask for.
+    given work on hidden data, ``labels`` are words about it that a task may ask for, ``granted`` whether it has no credentials of stores and works by
+    what it is granted.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Host:
     hidden: bool = True
     labels: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
+    granted: bool = False
 
     @classmethod
     def of(cls, info: EngineInfo, jobs: int | None = None, name: str = HERE) -> Host:

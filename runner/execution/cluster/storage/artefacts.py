@@ -3,19 +3,17 @@
 Any address that fsspec understands will do (a folder that all machines share, S3 and what is compatible, SSH). Contents are
 kept under their SHA-256 and verified by whoever takes them out, and what hosts deliver is signed by a key that the coordinator gave for
 that attempt alone, so nobody has to believe the store.
-``contents/<2 digits>/<sha256>`` is what the coordinator brings, ``attempts/<home>/<attempt>/<file>`` what a host delivers; its
-``manifest.json`` comes last, and what has none was never delivered.
+``contents/<2 digits>/<sha256>`` is what the coordinator brings, ``attempts/<home>/<attempt>/`` what a host delivers
+(:mod:`runner.execution.cluster.storage.delivery`); its manifest comes last, and what has none was never delivered.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
-import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,25 +21,28 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
+from runner.execution.cluster.storage.delivery import (
+    MANIFEST,
+    PACK,
+    PIECE,
+    Mismatch,
+    Pack,
+    another,
+    opened,
+    receive,
+    sealed,
+)
+from runner.execution.cluster.storage.grants import LONGEST, Grants
 from runner.model.clock import SystemClock
 from runner.model.config import without_secrets
 from runner.model.errors import PlatformError
 from runner.records.contents import Content
 from runner.records.files import MAX_JSON, file_sha256, on_disk
 
-MANIFEST = "manifest.json"
-_PIECE = 1 << 20
 KEPT = timedelta(days=30)  # for which a content stays at least, counted from when it was last brought
 PAUSES = (1, 2, 4, 8, 15, 30, 30)  # seconds between tries, where the store is away for a while
 _CONTENT = re.compile(r"[0-9a-f]{64}(\.[0-9a-f]{8})?")
 T = TypeVar("T")
-
-
-class Mismatch(PlatformError):
-    """What lies in the store, or was delivered, is not what it should be: no later try gives anything else."""
-
-    def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
-        super().__init__(what, why=why, fix=fix, code="E313")
 
 
 def patiently(do: Callable[[], T], stopping: Callable[[], bool]) -> T:
@@ -73,6 +74,7 @@ class Artefacts:
 
     def __init__(self, address: str, options: Mapping[str, Any] = MappingProxyType({})) -> None:
         from fsspec.core import url_to_fs
+        from fsspec.dircache import DirCache
         from fsspec.implementations.local import LocalFileSystem
 
         from runner.execution.cluster.storage.folder import Folder
@@ -80,14 +82,16 @@ class Artefacts:
         self.address, self.place = address, without_secrets(address)
         self._secrets = _secrets(address, options)
         with self._answering():
-            found, self._root = url_to_fs(address, **options)
+            found, self._root = url_to_fs(address, **_with_signatures(address, options))
             self._fs = Folder(self._root) if isinstance(found, LocalFileSystem) else found
+            # Others write there, too: what is listed now is not what will be there.
+            self._fs.dircache = DirCache(use_listings_cache=False)
 
     def put(self, path: Path) -> Content:
         """Bring a file; one that is there already, and :meth:`stays`, is not sent again. Returns its digest and size."""
         content = Content(file_sha256(path), path.stat().st_size)
         if not self.stays(content):
-            self._write(path, self._place(content.sha256))
+            self._write(Pack({"": path}), self._place(content.sha256))
         return content
 
     def put_bytes(self, data: bytes) -> Content:
@@ -128,26 +132,36 @@ class Artefacts:
 
     def fetch(self, content: Content, target: Path) -> None:
         """Write a content to the new file ``target``. Raises E313 also where it is missing or another one."""
-        self._read(self._place(content.sha256), content, target)
+        self._read(self._place(content.sha256), [(target, content)])
 
     def get_bytes(self, content: Content) -> bytes:
         """A content as bytes. Raises as :meth:`fetch`."""
         with self._answering(), self._fs.open(self._place(content.sha256), "rb") as stream:
             data = bytes(stream.read(content.size + 1))
         if (hashlib.sha256(data).hexdigest(), len(data)) != content:
-            raise _another(self._place(content.sha256))
+            raise another(self._place(content.sha256))
         return data
 
     def deliver(self, name: str, files: Mapping[str, Path], facts: Mapping[str, Any], key: bytes) -> None:
         """Lay down the files of an attempt under its ``name``, and then its manifest, which has ``facts``, too, signed by ``key``."""
-        listed = {}
-        for file, path in files.items():
-            listed[file] = [file_sha256(path), path.stat().st_size]
-            self._write(path, self._attempt(name, file))
-        text = json.dumps({**facts, "files": listed}, sort_keys=True)
-        signed = json.dumps({"manifest": text, "proof": _proof(text, key)}).encode()
+        manifest = sealed(files, facts, key)
+        self._write(Pack(files), self._attempt(name, PACK))
         with self._writing(self._attempt(name, MANIFEST)) as stream:
-            stream.write(signed)
+            stream.write(manifest)
+
+    @property
+    def signs(self) -> bool:
+        """Whether it can grant single files to somebody who has no credentials."""
+        protocol = self._fs.protocol
+        return "s3" in ((protocol,) if isinstance(protocol, str) else protocol)
+
+    def grants(self, contents: Collection[Content], name: str, seconds: float) -> Grants:
+        """Grants to read these contents and to deliver under that ``name``, for so long (a week at most). Raises E313."""
+        read = {one.sha256: self._signed(self._place(one.sha256), "get_object", seconds) for one in contents}
+        write = {
+            file: self._signed(self._attempt(name, file), "put_object", seconds) for file in (PACK, MANIFEST)
+        }
+        return Grants(read, write)
 
     def delivered(self, home: str) -> list[str]:
         """The attempts that were delivered whole under names that begin with ``home`` and a slash: what is behind it, sorted."""
@@ -177,19 +191,17 @@ class Artefacts:
             self._plain_file(place)
             with self._fs.open(place, "rb") as stream:
                 data = stream.read(MAX_JSON + 1)
-        try:
-            signed = json.loads(data) if len(data) <= MAX_JSON else {}
-            text, proof = str(signed["manifest"]), str(signed["proof"])
-            read = json.loads(text) if hmac.compare_digest(proof, _proof(text, key)) else None
-        except (ValueError, RecursionError, KeyError, TypeError):
-            read = None
-        if not isinstance(read, dict):
-            raise _another(place)
+        if (read := opened(data, key)) is None:
+            raise another(place)
         return read
 
-    def take(self, name: str, file: str, content: Content, target: Path) -> None:
-        """Write one file of a delivered attempt to the new file ``target``. Raises as :meth:`fetch`."""
-        self._read(self._attempt(name, file), content, target)
+    def take(self, name: str, files: Mapping[str, Content], folder: Path) -> None:
+        """Write the files of a delivered attempt, all that its manifest lists, as new ones below ``folder``. Raises as :meth:`fetch`."""
+        wanted = [(folder / file, files[file]) for file in sorted(files)]
+        for target, _ in wanted:
+            with on_disk(f"{target.parent} cannot be made"):
+                target.parent.mkdir(parents=True, exist_ok=True)
+        self._read(self._attempt(name, PACK), wanted)
 
     def forget(self, name: str) -> None:
         """Remove what was delivered under a name, or half of it; nothing where there is nothing."""
@@ -224,7 +236,7 @@ class Artefacts:
     def _plain_file(self, place: str) -> None:
         """Nobody waits at a pipe that was laid down in a folder."""
         if self._fs.info(place).get("type") != "file":
-            raise _another(place)
+            raise another(place)
 
     def _place(self, sha256: str) -> str:
         return f"{self._root}/contents/{sha256[:2]}/{sha256}"
@@ -232,9 +244,13 @@ class Artefacts:
     def _attempt(self, name: str, file: str) -> str:
         return f"{self._root}/attempts/{name}/{file}"
 
-    def _write(self, path: Path, place: str) -> None:
-        with self._writing(place) as to, path.open("rb") as source:
-            while piece := source.read(_PIECE):
+    def _signed(self, place: str, method: str, seconds: float) -> str:
+        with self._answering():
+            return str(self._fs.sign(place, expiration=int(min(seconds, LONGEST)), client_method=method))
+
+    def _write(self, source: Pack, place: str) -> None:
+        with self._writing(place) as to:
+            while piece := source.read(PIECE):
                 to.write(piece)
 
     @contextmanager
@@ -247,21 +263,19 @@ class Artefacts:
                 yield stream
             self._fs.mv(part, place)
 
-    def _read(self, place: str, content: Content, target: Path) -> None:
-        digest, left = hashlib.sha256(), content.size
-        try:
-            with self._answering():
-                self._plain_file(place)
-            with self._answering(), self._fs.open(place, "rb") as source, _own_disk(target) as write:
-                while left >= 0 and (piece := source.read(min(_PIECE, left + 1))):
-                    left -= len(piece)
-                    digest.update(piece)
-                    write(piece)
-            if left != 0 or digest.hexdigest() != content.sha256:
-                raise _another(place)
-        except BaseException:
-            target.unlink(missing_ok=True)
-            raise
+    def _read(self, place: str, wanted: Sequence[tuple[Path, Content]]) -> None:
+        with self._answering():
+            self._plain_file(place)
+            with self._fs.open(place, "rb") as source:
+                receive(source.read, place, wanted)
+
+
+def _with_signatures(address: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a file system; S3's signatures are of the kind that expires and is accepted everywhere, unless another is asked for."""
+    if not address.startswith(("s3://", "s3a://")):
+        return dict(options)
+    config = {"signature_version": "s3v4", **(options.get("config_kwargs") or {})}
+    return {**options, "config_kwargs": config}
 
 
 def _secrets(address: str, options: Mapping[str, Any]) -> list[str]:
@@ -280,29 +294,3 @@ def _secrets(address: str, options: Mapping[str, Any]) -> list[str]:
             found.add(one if isinstance(one, str) else one.decode("utf-8", "replace"))
     found |= {unquote(one) for one in found} | {quote(one, safe="") for one in found}
     return sorted((one for one in found if len(one) > 3), key=len, reverse=True)
-
-
-@contextmanager
-def _own_disk(target: Path) -> Iterator[Callable[[bytes], object]]:
-    """A function that writes to the new file ``target``: what fails there is E306, and not the store's doing."""
-    with on_disk(f"{target.name[:20]} cannot be kept here"):
-        stream = target.open("xb")
-
-    def write(piece: bytes) -> None:
-        with on_disk(f"{target.name[:20]} cannot be kept here"):
-            stream.write(piece)
-
-    try:
-        yield write
-    finally:
-        with on_disk(f"{target.name[:20]} cannot be kept here"):
-            stream.close()
-
-
-def _proof(text: str, key: bytes) -> str:
-    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
-
-
-def _another(place: str) -> Mismatch:
-    what = f"{place.rpartition('/')[2]} in the artefact store is not what it should be"
-    return Mismatch(what, fix="remove that file; it is brought again")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.grants import Store
 from runner.model.errors import disk_error
 from runner.records.contents import Content
 from runner.records.files import file_sha256
@@ -19,7 +19,7 @@ from runner.records.files import file_sha256
 class Cache:
     """The contents in ``folder``, of at most ``most`` bytes besides those that are in use. Used by several threads of one process."""
 
-    def __init__(self, folder: Path, artefacts: Artefacts, most: int) -> None:
+    def __init__(self, folder: Path, artefacts: Store, most: int) -> None:
         self.folder, self._artefacts, self._most = folder, artefacts, most
         self._used: Counter[str] = Counter()
         self._fetching: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -29,7 +29,7 @@ class Cache:
             part.unlink()
 
     @contextmanager
-    def using(self, content: Content, store: Artefacts | None = None) -> Iterator[Path]:
+    def using(self, content: Content, store: Store | None = None) -> Iterator[Path]:
         """The file of a content, which stays as long as the context lasts. One that was damaged is fetched again, from another
         ``store`` than the usual one where it is given.
 
@@ -59,7 +59,7 @@ class Cache:
                 found.append((facts.st_mtime, facts.st_size, path))
         return found
 
-    def _file(self, content: Content, store: Artefacts) -> Path:
+    def _file(self, content: Content, store: Store) -> Path:
         path = self.folder / content.sha256
         try:
             if path.is_file() and file_sha256(path) == content.sha256:

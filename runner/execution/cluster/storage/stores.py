@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.grants import Granted, Store, origin
 from runner.model.config import without_secrets
 from runner.model.errors import RunnerError
 from runner.model.task import Visibility
@@ -34,8 +35,13 @@ class Stores:
         return (self.open,) if self.blinded is None else (self.open, self.blinded)
 
     def places(self) -> dict[str, Any]:
-        """Where they are, by what they are for, without what is secret in it."""
-        return {"artefacts": self.open.place, "blinded": self.blinded.place if self.blinded else None}
+        """See :func:`places_of`."""
+        return places_of(self.open, self.blinded)
+
+
+def places_of(open_: Store, blinded: Store | None) -> dict[str, Any]:
+    """Where stores are, by what they are for, without what is secret in it."""
+    return {"artefacts": open_.place, "blinded": blinded.place if blinded else None}
 
 
 def store_at(address: str, credentials: Path | None) -> Artefacts:
@@ -45,6 +51,22 @@ def store_at(address: str, credentials: Path | None) -> Artefacts:
     Raises E101 where the file is none or others may read it, E313 where the address is none.
     """
     return Artefacts(address, _options(address, credentials) if credentials else {})
+
+
+def store_of_host(address: str, credentials: Path | None, origins: Sequence[str]) -> Store:
+    """The store at an address as a host has it: by what is granted to it where ``origins`` are named, else as :func:`store_at`.
+
+    Raises E101 for what is no origin, or where there are credentials, too; otherwise as :func:`store_at`.
+    """
+    if not origins:
+        return store_at(address, credentials)
+    if credentials is not None or without_secrets(address) != address:
+        what, why = (
+            "this host is to work by grants and has credentials of stores",
+            "One of them is not meant.",
+        )
+        raise RunnerError("E101", what, why=why, fix="leave out --store-credentials, or --store-origin")
+    return Granted(address, [origin(one) for one in origins])
 
 
 def _options(address: str, file: Path) -> dict[str, Any]:

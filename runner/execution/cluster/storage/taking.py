@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.execution.cluster.storage.artefacts import Artefacts, Mismatch
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.contract import MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluation import RESULTS
 from runner.execution.job import Job
@@ -124,10 +125,7 @@ def _fetch(artefacts: Artefacts, name: str, files: Mapping[str, Content], stagin
     """Write the files of a delivery into ``staging``, from which all else is removed."""
     for path in staging.path.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for file, content in files.items():
-        target = staging.path / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        artefacts.take(name, file, content, target)
+    artefacts.take(name, files, staging.path)
 
 
 def _listed(manifest: dict[str, Any], job: Job) -> dict[str, Content]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -88,10 +88,10 @@ class Flaky(Artefacts):
 
     well = False
 
-    def take(self, name: str, file: str, content: Content, target: Path) -> None:
+    def take(self, name: str, files: Mapping[str, Content], folder: Path) -> None:
         if not self.well:
             raise PlatformError("the store cannot be read", code="E313")
-        super().take(name, file, content, target)
+        super().take(name, files, folder)
 
 
 def test_a_delivery_that_cannot_be_read_now_is_taken_later(world: World, tmp_path: Path) -> None:

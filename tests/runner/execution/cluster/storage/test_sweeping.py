@@ -95,16 +95,15 @@ def test_no_link_in_a_store_leads_to_what_is_read(store: Artefacts, own: Path, t
     store.deliver(f"{HOME}/{NAME}", {}, {}, b"key")
     delivery, data = tmp_path / "store" / "attempts" / HOME / NAME, own.read_bytes()
     content, to = Content(hashlib.sha256(data).hexdigest(), len(data)), tmp_path / "taken"
-    (delivery / "file").symlink_to(own)
-    (delivery / "logs").symlink_to(own.parent)
-    for file in ("file", "logs/qrels.txt"):
-        with pytest.raises(PlatformError):
-            store.take(f"{HOME}/{NAME}", file, content, to)
+    (delivery / "files").unlink()
+    (delivery / "files").symlink_to(own)
+    with pytest.raises(PlatformError):
+        store.take(f"{HOME}/{NAME}", {"qrels.txt": content}, to)
     (delivery / "manifest.json").rename(tmp_path / "manifest.json")
     (delivery / "manifest.json").symlink_to(tmp_path / "manifest.json")
     with pytest.raises(PlatformError):
         store.manifest(f"{HOME}/{NAME}", b"key")
-    assert not to.exists()
+    assert not list(to.glob("*"))
 
 
 @pytest.mark.parametrize("place", ["contents", "contents/{:.2}", "contents/{:.2}/{}"])

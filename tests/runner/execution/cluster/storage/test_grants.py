@@ -1,0 +1,245 @@
+"""Grants of a real S3 server: a host in the wrong hands has what its own job needs, until that is over, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+import requests
+
+from runner.execution.cluster.line import hosts_now
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.grants import Granted, Grants
+from runner.execution.cluster.storage.stores import store_of_host
+from runner.execution.coordinator import EvaluationRequest
+from runner.model.errors import PlatformError, RunnerError
+from runner.records.contents import Content
+from tests.runner.execution.cluster.test_hosts import coordinated, ended_once
+from tests.runner.execution.test_coordinator import Notes
+from tests.runner.execution.test_pool import World
+from tests.worlds.cluster import Cluster
+from tests.worlds.mini import Project
+from tests.worlds.object_store import ObjectStore, object_store
+
+MINE, OTHERS, KEY = f"{'0' * 16}/a~mini~mine~1~00000000", f"{'0' * 16}/a~mini~others~1~00000000", b"key"
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("s3")) as made:
+        yield made
+
+
+def host(s3: ObjectStore, grants: Grants) -> Granted:
+    """The store as a host has it by these grants."""
+    return Granted(s3.address, [s3.origin], grants)
+
+
+def answer(method: str, url: str) -> int:
+    """What the server says of a request without credentials."""
+    return requests.request(method, url, data=b"x" if method == "PUT" else None, timeout=30).status_code
+
+
+def test_a_grant_opens_what_it_is_for(s3: ObjectStore, tmp_path: Path) -> None:
+    store = s3.store()
+    content, granted = store.put_bytes(b"some data"), tmp_path / "granted"
+    for name, text in (("b", b"second"), ("a", b"first"), ("empty", b"")):
+        (tmp_path / name).write_bytes(text)
+    mine = host(s3, store.grants([content], MINE, 600))
+    assert mine.get_bytes(content) == b"some data"
+    mine.fetch(content, granted)
+    assert granted.read_bytes() == b"some data"
+    assert store.delivered("0" * 16) == []
+    mine.deliver(MINE, {name: tmp_path / name for name in ("b", "empty", "a")}, {"fact": 1}, KEY)
+    assert store.delivered("0" * 16) == [MINE.partition("/")[2]] and store.changed(MINE) is not None
+    manifest = store.manifest(MINE, KEY)
+    files = {name: Content(*entry) for name, entry in manifest["files"].items()}
+    store.take(MINE, files, taken := tmp_path / "taken")
+    assert manifest["fact"] == 1 and [(taken / name).read_bytes() for name in ("a", "b", "empty")] == [
+        b"first",
+        b"second",
+        b"",
+    ]
+    store.forget(MINE)
+    assert store.attempts() == []
+
+
+def test_grants_of_one_job_read_and_write_nothing_of_another(s3: ObjectStore) -> None:
+    store = s3.store()
+    mine, other = store.put_bytes(b"mine"), store.put_bytes(b"another's")
+    grants = store.grants([mine], MINE, 600)
+    with pytest.raises(PlatformError, match="granted"):
+        host(s3, grants).get_bytes(other)
+    store.deliver(OTHERS, {}, {}, KEY)
+    before = store.manifest(OTHERS, KEY)
+    (read,) = grants.read.values()
+    assert answer("GET", read) == 200, "the attacks begin with what works"
+    for url in (read, *grants.write.values()):
+        path = urlsplit(url).path
+        root = path[: path.index("/contents/" if "/contents/" in path else "/attempts/")]
+        places = [f"/contents/{other.sha256[:2]}/{other.sha256}", f"/attempts/{OTHERS}/manifest.json"]
+        places += [f"/attempts/{OTHERS}/files", "/attempts/", "", f"/contents/{'0' * 64}"]
+        for place in places:
+            for method in ("GET", "PUT", "DELETE", "HEAD"):
+                assert answer(method, url.replace(path, root + place)) in (400, 403), (method, place)
+    for method in ("PUT", "DELETE"):
+        assert answer(method, read) in (400, 403), "what may be read may not be written"
+    for url in grants.write.values():
+        assert answer("GET", url) in (400, 403) and answer("DELETE", url) in (400, 403)
+        assert answer("GET", url.partition("?")[0]) in (400, 403)
+    assert store.get_bytes(mine) == b"mine" and store.manifest(OTHERS, KEY) == before
+    forged = s3.store("0" * 40).grants([mine], MINE, 600)
+    with pytest.raises(PlatformError, match="granted") as error:
+        host(s3, forged).get_bytes(mine)
+    assert "SignatureDoesNotMatch" in error.value.why and "Amz" not in repr(error.value) + repr(grants)
+    store.forget(OTHERS)
+
+
+def test_grants_end(s3: ObjectStore, tmp_path: Path) -> None:
+    store = s3.store()
+    content = store.put_bytes(b"short")
+    mine, until = host(s3, store.grants([content], MINE, 4)), time.monotonic() + 60
+    assert mine.get_bytes(content) == b"short"
+    refused = ""
+    while not refused and time.monotonic() < until:
+        try:
+            mine.get_bytes(content)
+            time.sleep(0.2)
+        except PlatformError as error:
+            refused = f"{error.what} {error.why}"
+    assert "cannot be used by what was granted" in refused and "Amz" not in refused
+    with pytest.raises(PlatformError):
+        mine.deliver(MINE, {}, {}, KEY)
+    assert store.attempts() == []
+
+
+def test_hosts_without_credentials_execute_software_by_grants(
+    project: Project, s3: ObjectStore, tmp_path: Path
+) -> None:
+    """And what was granted stands in no log, message, event or record, and nothing but the store knows what opens it."""
+    cells = [{"dataset": "dev"}, {"dataset": "test"}]
+    project.write_task_only(tables=[{"id": "main", "cells": cells, "rank_by": "ndcg_10"}])
+    world, hosts, notes = World(project), Cluster(tmp_path / "cluster"), Notes()
+    hosts.artefacts, hosts.credentials, hosts.origin = s3.address, s3.credentials, s3.origin
+    try:
+        hosts.start_scheduler()
+        for name in ("h1", "h2"):
+            hosts.start_host(name)
+        for n in range(2):
+            world.hand_in(f"team{n}")
+        with coordinated(world, notes, hosts) as coordinator:
+            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        assert not result.undone and len(result.done) == 4, (result.undone, notes.lines)
+        said, _ = hosts_now(hosts.address, hosts.certificates)
+        for process in hosts.processes.values():
+            facts = psutil.Process(process.pid)
+            mine = "\0".join([*facts.cmdline(), *facts.environ().values()])
+            assert s3.secret not in mine and s3.key not in mine
+    finally:
+        hosts.close()
+    assert ended_once(world, list(result.done)) <= {"h1", "h2"} and s3.store().attempts() == []
+    assert len(said) == 2 and all(one["granted"] is True for one in said.values())
+    texts = [json.dumps(said), *notes.lines, *notes.problems]
+    kept = [path for at in (project.home, hosts.folder) for path in at.rglob("*") if path.is_file()]
+    for data in (*(text.encode() for text in texts), *(path.read_bytes() for path in kept)):
+        assert not any(one in data for one in (b"X-Amz", s3.secret.encode(), s3.key.encode()))
+    orders = [path for path in s3.folder.rglob("*") if path.is_file() and b"X-Amz" in path.read_bytes()]
+    assert len(orders) == 4, "only an order has what is granted"
+    world.close()
+
+
+@contextmanager
+def answering(reply: Callable[[bytes], bytes]) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that answers each request with the bytes of ``reply``: its origin, and what it was asked."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as ear:
+
+        def serve() -> None:
+            while True:
+                try:
+                    caller, _ = ear.accept()
+                except OSError:
+                    return
+                with caller:
+                    heard.append(caller.recv(100_000))
+                    caller.sendall(reply(heard[-1]))
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{ear.getsockname()[1]}", heard
+        finally:
+            ear.shutdown(socket.SHUT_RDWR)
+    thread.join(60)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+WRONG = {
+    "other bytes": OK + b"Content-Length: 4\r\n\r\nmime",
+    "too few": OK + b"Content-Length: 3\r\n\r\nmin",
+    "cut": OK + b"Content-Length: 4\r\n\r\nmi",
+    "too many": OK + b"Content-Length: 5\r\n\r\nminem",
+    "without end": OK + b"\r\n" + b"mine" * 100_000,
+    "redirect": b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 4\r\n\r\nmine",
+    "partial": b"HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\n\r\nmine",
+    "headers that are none": OK + b"no header\r\nContent-Length: 4\r\n\r\nmime",
+    "no HTTP": b"mine",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_store_that_answers_wrongly_is_refused(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = Content(hashlib.sha256(b"mine").hexdigest(), 4)
+    with answering(lambda _: WRONG[name]) as (origin, heard):
+        store = Granted("s3://x", [origin], Grants({content.sha256: f"{origin}/x?X-Amz-Signature=SECRET"}))
+        for take in (store.get_bytes, lambda one: store.fetch(one, tmp_path / "taken")):
+            with pytest.raises(PlatformError) as error:
+                take(content)
+            assert error.value.code == "E313" and "SECRET" not in f"{error.value} {error.value.why}"
+            assert error.value.__cause__ is None
+    assert not (tmp_path / "taken").exists() and len(heard) == 2, "it is asked once each time"
+    assert "SECRET" not in caplog.text
+
+
+def test_grants_lead_to_no_other_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = Content("0" * 64, 4)
+    with answering(lambda _: OK + b"Content-Length: 4\r\n\r\nmine") as (origin, heard):
+        monkeypatch.setenv("HTTP_PROXY", origin)
+        for url in (f"{origin}/x", f"{origin}@127.0.0.1:1/x", f"{origin}1/x", "file:///etc/passwd"):
+            store = Granted("s3://x", ["http://127.0.0.1:1"], Grants({content.sha256: url}))
+            with pytest.raises(PlatformError, match="granted"):
+                store.get_bytes(content)
+    assert heard == []
+
+
+@pytest.mark.parametrize("origin", ["http://s3.example.org", "https://u:p@s3.example.org", "https://s3.example.org/b", "s3://b", "https://", "https://s3:x"])  # fmt: skip
+def test_what_is_no_origin(origin: str) -> None:
+    with pytest.raises(RunnerError, match="no origin") as error:
+        store_of_host("s3://bucket", None, [origin])
+    assert error.value.code == "E101" and error.value.fix and "u:p" not in f"{error.value.what}"
+
+
+def test_a_host_has_grants_or_credentials(tmp_path: Path) -> None:
+    store = store_of_host("s3://bucket", None, ["https://s3.example.org/"])
+    assert isinstance(store, Granted) and store.place == "s3://bucket"
+    for address, file in (("s3://bucket", tmp_path / "credentials.json"), ("s3://key:secret@bucket", None)):
+        with pytest.raises(RunnerError, match="by grants"):
+            store_of_host(address, file, ["https://s3.example.org"])
+
+
+def test_a_folder_grants_nothing(tmp_path: Path) -> None:
+    store: Any = Artefacts(f"file://{tmp_path}")
+    assert not store.signs

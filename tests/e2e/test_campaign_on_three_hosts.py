@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
-from tests.worlds.mini import GOOD, Project, call
+from tests.e2e.test_server import until
+from tests.worlds.mini import GOOD, TASK, Project, call
+from tests.worlds.small_disk import small_disk
 from tests.worlds.tables import without_measured
 from tests.worlds.three_hosts import HOSTS, ThreeHosts, three_hosts
 
@@ -22,6 +27,7 @@ if "test-1" in open(os.environ["inputDataset"] + "/queries.jsonl").read():
     """
 FAILING = f"{HIDDEN}raise SystemExit(3)\n{GOOD}"
 HUNGRY = f"{HIDDEN}held = [bytearray(b'x' * 2**20) for _ in range(10_000)]\n{GOOD}"
+WAITS = f"{HIDDEN}import time\n    while not os.path.exists('/tmp/go'): time.sleep(0.05)\n{GOOD}"
 AGAIN = "cp $inputRun/run.txt $outputDir/run.txt"
 
 
@@ -29,6 +35,12 @@ AGAIN = "cp $inputRun/run.txt $outputDir/run.txt"
 def hosts(engine: DockerEngine, evaluator_image: ImageRef, scratch_image: ImageRef) -> Iterator[ThreeHosts]:
     with three_hosts(engine, evaluator_image, scratch_image) as world:
         yield world
+
+
+def use_engine_of(project: Project, hosts: ThreeHosts) -> None:
+    """Have the coordinator use the engine of the first host."""
+    project.docker_host = hosts.docker_host(HOSTS[0])
+    project.env["TMPDIR"] = str(hosts.folder / HOSTS[0] / "tmp")  # where the locks are of all who use it
 
 
 def handed_in(project: Project, folder: Path) -> tuple[Path, Path]:
@@ -39,17 +51,17 @@ def handed_in(project: Project, folder: Path) -> tuple[Path, Path]:
     return here, there
 
 
-def evaluated(project: Project, home: Path, world: ThreeHosts | None = None) -> dict[str, str]:
-    """Evaluate all there is, on hosts or here; returns the leaderboards as text, and each run's record of its output."""
+def evaluated(
+    project: Project, home: Path, world: ThreeHosts | None = None, *what: str
+) -> tuple[dict[str, str], str]:
+    """Evaluate all there is (or ``what``), on hosts or here; returns the leaderboard and each run's record of its output, and what was
+    said meanwhile."""
     env = {"RUNNER_HOME": str(home)}
     if world is not None:
         settings = {f"RUNNER_{key.upper()}": str(value) for key, value in world.cluster.settings.items()}
         env |= settings
-    if world is None:
-        call(project, "evaluate", "--all", env=env, timeout=400)
-    else:
-        with world.desk.inside():
-            call(project, "evaluate", "--all", env=env, timeout=400)
+    with nullcontext() if world is None else world.desk.inside():
+        said = call(project, "evaluate", *(what or ("--all",)), env=env, timeout=400).all
     call(project, "store", "verify", env=env)
     found = {}
     shown = call(project, "leaderboard", "mini", "--format", "csv", env={"RUNNER_HOME": str(home)}).out
@@ -60,7 +72,7 @@ def evaluated(project: Project, home: Path, world: ThreeHosts | None = None) -> 
         found[str(path.relative_to(home))] = json.dumps(
             [kept, record["verdict"]["name"], record["exit"]["code"]]
         )
-    return found
+    return found, said
 
 
 def placed(home: Path) -> dict[str, list[str]]:
@@ -74,10 +86,7 @@ def placed(home: Path) -> dict[str, list[str]]:
 
 @pytest.mark.engine
 def test_a_campaign_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHosts, tmp_path: Path) -> None:
-    live.docker_host = hosts.docker_host(HOSTS[0])
-    live.env["TMPDIR"] = str(
-        hosts.folder / HOSTS[0] / "tmp"
-    )  # where the locks are of all who use that engine
+    use_engine_of(live, hosts)
     live.write_task()
     live.software("one", team="alpha")
     live.software("two", team="beta", command=["python3", "-c", GOOD, "reversed"])
@@ -86,7 +95,7 @@ def test_a_campaign_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHos
     live.software("first", team="epsilon")
     live.software("second", team="epsilon", inputs={"ranking": "first"}, command=AGAIN)
     home, elsewhere = handed_in(live, tmp_path)
-    here, there = evaluated(live, home), evaluated(live, elsewhere, hosts)
+    here, there = evaluated(live, home)[0], evaluated(live, elsewhere, hosts)[0]
     assert here == there and len(here) >= 7
     at = placed(elsewhere)
     assert {host for found in at.values() for host in found} == set(HOSTS)
@@ -98,3 +107,53 @@ def test_a_campaign_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHos
     with hosts.desk.inside():
         said = call(live, "verify", run, "--on", other, env={"RUNNER_HOME": str(elsewhere), **places})
     assert "the same output" in said.out and f"executed at: {other}" in said.out
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(600)
+def test_a_host_that_is_killed_one_that_is_cut_off_and_one_that_is_full_change_nothing(
+    live: Project, hosts: ThreeHosts, tmp_path: Path
+) -> None:
+    """Each run ends once, and no engine has a container or an output of them any more."""
+    killed, off, full = HOSTS
+    use_engine_of(live, hosts)
+    live.write_task(limits={**TASK["limits"], "wall_clock": "10min"})
+    for name in ("one", "two"):
+        live.software(name, WAITS, team="alpha")
+    live.software("late", team="beta")
+    home, elsewhere = handed_in(live, tmp_path)
+
+    def again(before: set[str]) -> set[str]:
+        return until(lambda: hosts.softwares(killed) - before, 120)
+
+    def fault() -> None:
+        until(lambda: hosts.softwares(killed) and hosts.softwares(off), 120)
+        (first,) = hosts.softwares(killed)
+        hosts.cluster.kill(killed)
+        hosts.start_worker(killed)
+        (second,) = again({first})
+        hosts.cut(off, off=True)
+        hosts.go(killed)
+        again({first, second})  # which the other host was at
+        hosts.go(killed)
+
+    hosts.cluster.kill(full, signal.SIGTERM)
+    with small_disk(hosts.cluster.folder / full, 4) as disk, ThreadPoolExecutor(1) as thread:
+        hosts.start_worker(full)
+        disk.fill()
+        other = thread.submit(fault)
+        said = evaluated(live, elsewhere, hosts, "--team", "alpha")[1]
+        other.result()
+        assert f"{full} is given no more that does not fit" in said
+        assert placed(elsewhere).values() and all(at == [killed] for at in placed(elsewhere).values())
+        hosts.cluster.kill(full, signal.SIGTERM)
+    hosts.start_worker(full)
+    hosts.cut(off, off=False)
+    hosts.go(off)  # what it delivers now is taken by nobody
+    there = evaluated(live, elsewhere, hosts)[0]
+    until(lambda: not any(hosts.containers(name) or hosts.outputs(name) for name in HOSTS))
+    until(lambda: not hosts.cluster.left())
+    with ThreadPoolExecutor(1) as thread:
+        here = thread.submit(evaluated, live, home)
+        until(lambda: hosts.go(killed) or here.done())
+        assert there == here.result()[0] and len(there) == 4

@@ -142,7 +142,28 @@ class ThreeHosts:
 
     def containers(self, name: str) -> list[str]:
         """What containers a host's engine has, whether or not they run."""
-        command = ["docker", "-H", self.docker_host(name), "ps", "-aq"]
+        return self._docker(name, "ps", "-aq")
+
+    def softwares(self, name: str) -> set[str]:
+        """The containers of softwares that run on a host."""
+        return set(self._docker(name, "ps", "-q", "--filter", "label=proctor.role=software"))
+
+    def outputs(self, name: str) -> list[str]:
+        """The volumes of attempts that a host's engine has."""
+        return self._docker(name, "volume", "ls", "-q", "--filter", "label=proctor.attempt")
+
+    def go(self, name: str) -> None:
+        """Let softwares go on that wait for the file /tmp/go on a host."""
+        for container in self.softwares(name):
+            command = ["docker", "-H", self.docker_host(name), "exec", container, "touch", "/tmp/go"]
+            subprocess.run(command, capture_output=True, check=False, timeout=60)  # it may have ended
+
+    def cut(self, name: str, *, off: bool) -> None:
+        """Cut a host off from all others, or connect it again."""
+        self.switch.ip("link", "set", name, "down" if off else "up")
+
+    def _docker(self, name: str, *words: str) -> list[str]:
+        command = ["docker", "-H", self.docker_host(name), *words]
         return subprocess.run(command, capture_output=True, check=True, timeout=60, text=True).stdout.split()
 
     def close(self) -> None:

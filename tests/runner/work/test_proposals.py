@@ -17,7 +17,7 @@ from runner.model.errors import RunnerError
 from runner.records.store.queries import published
 from runner.work.accounts import open_accounts
 from runner.work.managing import Managing
-from runner.work.proposals import MOST, Desk, proposals, waiting
+from runner.work.proposals import Desk, proposals, waiting
 from runner.work.registrations import Registration
 from runner.work.requests import Requests
 from runner.work.tokens import Account
@@ -138,8 +138,10 @@ def test_with_an_organisers_key_it_can_propose_and_no_more(table: Table) -> None
     assert "\x1b" not in out and "harmless" not in out
 
 
-def test_so_many_wait_and_no_more(table: Table) -> None:
-    names = [f"d{n}" for n in range(MOST + 1)]
+def test_so_many_wait_and_no_more(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 5
+    monkeypatch.setattr("runner.work.proposals.MOST", most)
+    names = [f"d{n}" for n in range(most + 1)]
     blinded = [
         {"id": name, "visibility": "blinded", "topics": "queries.jsonl", "corpus": "documents.jsonl.gz"}
         for name in names
@@ -148,7 +150,7 @@ def test_so_many_wait_and_no_more(table: Table) -> None:
         datasets=blinded, tables=[{"id": "main", "cells": [{"dataset": "d0"}], "rank_by": "ndcg_10"}]
     )
     answers = [table.ask({"action": "publish", "task": "mini", "dataset": name}) for name in names]
-    assert [a["accepted"] for a in answers if a] == [True] * MOST + [False]
+    assert [a["accepted"] for a in answers if a] == [True] * most + [False]
 
 
 def test_what_it_is_about_may_not_change_meanwhile(table: Table) -> None:

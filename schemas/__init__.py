@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -63,18 +62,19 @@ __all__ = [
 ]
 
 
-_MODULES = {
-    "fits": "fitting",
-    **dict.fromkeys(("JSON_BYTES", "YAML_BYTES", "load_json", "load_yaml"), "reading"),
-    **dict.fromkeys(("kinds", "of_kind", "schema", "usable", "validate"), "checking"),
-}
-
-
 def __getattr__(name: str) -> Any:
     """What a module here defines, imported when it is first asked for: the evaluator of a small run needs none of it."""
+    module: Any
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_MODULES.get(name, 'documents')}")
+    if name == "fits":
+        from schemas import fitting as module
+    elif name in ("JSON_BYTES", "YAML_BYTES", "load_json", "load_yaml"):
+        from schemas import reading as module
+    elif name in ("kinds", "of_kind", "schema", "usable", "validate"):
+        from schemas import checking as module
+    else:
+        from schemas import documents as module
     found = globals()[name] = getattr(module, name)
     return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
+from schemas.files import settled
 
 _Stamp = tuple[int, int, int]
 _KNOWN: dict[tuple[Path, str], tuple[_Stamp, dict[str, Any] | None]] = {}
@@ -29,5 +30,6 @@ def read_replaced(path: Path, schema: str) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     found = data if isinstance(data, dict) and not schemas.validate(data, schema) else None
-    _KNOWN[path, schema] = (stamp, found)
+    if settled(facts):
+        _KNOWN[path, schema] = (stamp, found)
     return found

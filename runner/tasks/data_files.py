@@ -20,7 +20,7 @@ from typing import Any
 
 import schemas
 from runner.model.errors import RunnerError
-from schemas.files import file_sha256
+from schemas.files import file_sha256, settled
 
 # What the evaluator's checker keeps beside a collection, so that it is found faster the next time: no data.
 _KEPT = (".jsonl.index", ".jsonl.gz.index")
@@ -32,9 +32,10 @@ def file_digest(path: Path) -> str:
     """SHA-256 (hex) of a file; remembered while its size, inode and time of change stay the same."""
     info = path.stat()
     key = (str(path), info.st_size, info.st_ino, info.st_mtime_ns)
-    if key not in _HASHES:
-        _HASHES[key] = file_sha256(path)
-    return _HASHES[key]
+    found = _HASHES.get(key) or file_sha256(path)
+    if settled(info):
+        _HASHES[key] = found
+    return found
 
 
 Content = tuple[int, str]  # bytes without compression, and their SHA-256 (hex)
@@ -98,9 +99,10 @@ def look_into(path: Path, sizes: Set[int]) -> Looked:
         return Looked(())
     found = ((info.st_size, file_digest(path)),) if info.st_size in sizes else ()
     key = ((str(path), info.st_size, info.st_ino, info.st_mtime_ns), hash(frozenset(sizes)))
-    if key not in _PACKED:
-        _PACKED[key] = _packed(path, sizes)
-    return Looked(found + _PACKED[key].contents, _PACKED[key].closed)
+    packed = _PACKED.get(key) or _packed(path, sizes)
+    if settled(info):
+        _PACKED[key] = packed
+    return Looked(found + packed.contents, packed.closed)
 
 
 def _packed(path: Path, sizes: Set[int]) -> Looked:

@@ -8,11 +8,14 @@ times and counters.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from schemas.files import settled
 
 LOOK = 0.5  # seconds between two looks of the watcher
 HEARTBEAT = (
@@ -56,6 +59,7 @@ class Live:
         self._open: Counter[str | None] = Counter()
         self._tags: dict[tuple[str, str], str] = {}
         self._stamp: tuple[object, ...] = ()
+        self._settled = True  # whether a change after the last look shows in the times of that look
         self._news = asyncio.Event()
         self._watcher: asyncio.Task[None] | None = None
 
@@ -118,20 +122,22 @@ class Live:
 
     def _look(self) -> None:
         names = ("current.json", "answers", "access.json")
-        stamp = (*(_changed(self._published / name) for name in names), self._notes())
-        if stamp != self._stamp:
+        found = [_facts(self._published / name) for name in names]
+        stamp = (*(facts and (facts.st_ino, facts.st_mtime_ns) for facts in found), self._notes())
+        whole = all(facts is None or settled(facts) for facts in found)
+        if stamp != self._stamp or (whole and not self._settled):
             self._stamp = stamp
             self._tags.clear()
             self._wake()
+        self._settled = whole
 
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
 
 
-def _changed(path: Path) -> tuple[int, int]:
+def _facts(path: Path) -> os.stat_result | None:
     try:
-        facts = path.stat()
+        return path.stat()
     except OSError:
-        return (0, 0)
-    return (facts.st_ino, facts.st_mtime_ns)
+        return None

@@ -34,7 +34,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
 from runner.model.limits import in_units
 from runner.work.front import Front, LinkDown
-from schemas.files import atomic_file, file_sha256, sync_folder
+from schemas.files import atomic_file, file_sha256, settled, sync_folder
 
 SENDING = 10.0  # seconds of a round in which what is published is sent, apart from the file that it is at
 PACE = 1.0  # seconds between two rounds
@@ -312,8 +312,9 @@ def _listed(said: dict[str, Any]) -> Iterator[tuple[str, dict[str, int]]]:
 
 
 def _stamp(path: Path) -> _Stamp:
+    """What tells one version from the next; the same only once it is settled."""
     facts = path.stat()
-    return (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+    return (facts.st_ino, facts.st_mtime_ns if settled(facts) else -time.time_ns(), facts.st_size)
 
 
 def _as_it_says(folder: Path) -> bool:

@@ -42,6 +42,7 @@ from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from runner.work.run_pages import Kept
 from runner.work.slot import Slot
+from schemas.files import settled
 from schemas.interrupts import Interrupts
 
 TICK = 0.5  # seconds between two looks into the inbox
@@ -254,13 +255,16 @@ class Definitions:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._tasks: Mapping[str, Task] = {}
+        self._settled = True  # whether what was written since has another time
         self.read: object = None
 
     def now(self, *, anew: bool = False) -> Mapping[str, Task]:
         """The tasks by their ids; with ``anew`` read in any case."""
         paths = sorted(self._config.tasks.glob("*/task.yaml"))
-        found = tuple((path.parent.name, path.stat().st_mtime_ns) for path in paths)
-        if anew or found != self.read:
+        facts = [(path.parent.name, path.stat()) for path in paths]
+        found = tuple((name, one.st_mtime_ns) for name, one in facts)
+        if anew or found != self.read or not self._settled:
+            self._settled = all(settled(one) for _, one in facts)
             self._tasks, self.read = load_tasks(self._config)[0], found
         return self._tasks
 

@@ -13,6 +13,7 @@ from runner.exchange.security import SecurityLog
 from runner.model.errors import PlatformError, RunnerError
 from runner.work.handlers.wish import Wish
 from runner.work.managing import Managing
+from schemas.files import settled
 
 LASTS = timedelta(hours=12)
 _NOBODY = "nobody is tied to that person"
@@ -44,7 +45,8 @@ def sign_in(wish: Wish) -> dict[str, Any]:
 
 
 def _asked(path: Path) -> Asked:
-    return _kept(path, path.stat().st_mtime_ns)
+    facts = path.stat()
+    return _kept(path, facts.st_mtime_ns) if settled(facts) else Asked(Provider.read(path))
 
 
 @cache

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
@@ -173,3 +175,23 @@ def test_pages_that_are_not_there_take_no_memory(front: Front) -> None:
         assert tracemalloc.get_traced_memory()[0] < 5_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_change_within_the_same_tick_of_the_clock_is_seen_at_a_later_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Linux 6.13 the times of files stand still for 4 to 10 ms: two answers in one of them leave one time."""
+    (tmp_path / "answers").mkdir()
+    live, made, at = Live(tmp_path, lambda: 0), iter("abcdef"), time.time_ns()
+
+    def look(after: int, answers: str = "") -> str | None:
+        """The tag so many ms after the tick in which ``answers`` came."""
+        for name in answers:
+            (tmp_path / "answers" / name).touch()
+        os.utime(tmp_path / "answers", ns=(at, at))
+        monkeypatch.setattr(time, "time_ns", lambda: at + after * 1_000_000)
+        return live.tag("public", "/", lambda: next(made))
+
+    assert look(1, "1") == "a" and look(2, "2") == "a", "nothing shows it yet"
+    assert look(100) == "b", "it is looked at again once another change would show"
+    assert look(200) == look(60_000) == "b", "and no more after that"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -233,3 +234,18 @@ def test_a_defect_in_publishing_is_told_and_deciding_goes_on(
         until(lambda: outcomes(world) == ["scored", "scored"])
         until(lambda: not published.stuck())
     assert notes.problems == ["E308"], "once, not at each try"
+
+
+def test_a_task_written_twice_within_the_same_tick_of_the_clock_is_read_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Linux 6.13 the times of files stand still for 4 to 10 ms."""
+    definitions, at, titles = loop.Definitions(project.config), time.time_ns(), list[str]()
+    monkeypatch.setattr(time, "time_ns", lambda: at + 1_000_000)
+    for title in ("One", "Two"):
+        project.write_task(title=title)
+        os.utime(project.config.tasks / "mini" / "task.yaml", ns=(at, at))
+        titles.append(definitions.now()["mini"].title)
+    assert titles == ["One", "Two"]
+    monkeypatch.setattr(time, "time_ns", lambda: at + 60_000_000)
+    assert definitions.now() is definitions.now(), "what is settled is not read again"

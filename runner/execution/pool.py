@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import schemas
-from runner.execution.executors.base import Executor, Host, Lost, Result
+from runner.execution.executors.base import Executor, Host, Lost, NoRoom, Result
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Schedule, lane_of
 from runner.execution.workspace import Workspace
@@ -227,9 +227,14 @@ class Pool:
         if not hosts:
             return "no host of the cluster is there"
         limits = lane_of(self.workspace, planned).limits
-        lacking = sorted(f"{host.label or host.name} {host.lacks(limits)}" for host in hosts)[:SHOWN]
+        full = {host: "had no room for it on its disk" for host in hosts if planned.run.id in host.full}
+        lacks = (
+            (host.label or host.name, host.lacks(limits) or full.get(host, "did not do it")) for host in hosts
+        )
+        lacking = sorted(map(" ".join, lacks))[:SHOWN]
         more = f"; and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
-        return f"no machine has what the task's limits ask for: {'; '.join(lacking)}{more}"
+        what = "what it needs" if full else "what the task's limits ask for"
+        return f"no machine has {what}: {'; '.join(lacking)}{more}"
 
     def _blocked(self, planned: Planned, why: str, exit_code: int = PLATFORM) -> None:
         self.failed[planned.run.id] = Undone(why, exit_code)
@@ -254,6 +259,8 @@ class Pool:
 
     def _settle(self, planned: Planned, result: Result, run: Run) -> Planned | Run:
         """What a ``run`` that stands so after a step needs next, or the run where it needs nothing."""
+        if isinstance(result, NoRoom):
+            return planned
         if isinstance(result, Lost):
             self._lost[planned.run.id] += 1
             if self._lost[planned.run.id] < LOSSES:

@@ -160,7 +160,10 @@ class Schedule:
 
 
 def _may(host: Host, planned: Planned, hosts: Sequence[Host]) -> bool:
-    """Whether a host is tried: not where it failed to do that run or has no room for its data, unless all that are for the same are so."""
+    """Whether a host is tried: not where it failed to do that run or has no room for its data, unless all that are for the same are so;
+    never again where it had no room for that run itself."""
+    if planned.run.id in host.full:
+        return False
     return not _failed(host, planned) or all(_failed(one, planned) for one in hosts if one.role == host.role)
 
 

@@ -25,7 +25,7 @@ from runner.execution.cluster.line import Line
 from runner.execution.cluster.storage.artefacts import Artefacts, patiently
 from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.cluster.storage.sweeping import sweep
-from runner.execution.executors.base import Host, Lost, Result
+from runner.execution.executors.base import Host, Lost, NoRoom, Result
 from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned
 from runner.execution.schedule import needed_digests
@@ -271,12 +271,14 @@ class ClusterExecutor:
                     self._sick.add(host.name)
                     self._gone(host.name)
                 self._say(f"{host.label} is given no more work: {what}. {why}")
-            if code == "E306":
-                host.no_room |= needed_digests(begun.planned)
-                self._say(f"{host.label} is given no more that does not fit: {what}. {why}")
             if code in SICK | ELSEWHERE:
                 host.avoid.add(begun.planned.run.id)
-                return Lost(f"{what}, at the host {host.label}")
+                if code != "E306":
+                    return Lost(f"{what}, at the host {host.label}")
+                host.no_room |= needed_digests(begun.planned)
+                host.full.add(begun.planned.run.id)
+                self._say(f"{host.label} is given no more that does not fit: {what}. {why}")
+                return NoRoom(f"{what}, at the host {host.label}")
             return RunnerError(code if code in CODES else "E308", what, why=why, fix=fix)
         if "stopped" in answer and self._stopping():
             return KeyboardInterrupt()

@@ -25,7 +25,8 @@ class Host:
     """A machine with an engine: what it has left (bytes of memory, processors, steps at once, GPUs), and what it is at now.
 
     ``holds`` are the digests of images and data that steps there needed, which it may yet lack, ``images`` those that it said it has when
-    it came, ``avoid`` the runs that it failed to do, ``no_room`` the digests of what it has no room for; ``label`` is what people call it
+    it came, ``avoid`` the runs that it failed to do, ``no_room`` the digests of what it has no room for, and ``full`` the runs that
+    it is not ordered again because of that; ``label`` is what people call it
     (``name`` is unique). ``role`` is what hosts of its cluster are for (empty: it is the coordinator's machine), ``hidden`` whether it is
     given work on hidden data, ``labels`` are words about it that a task may ask for, ``granted`` whether it has no credentials of stores and works by
     what it is granted.
@@ -40,6 +41,7 @@ class Host:
     holds: set[str] = field(default_factory=set)
     avoid: set[str] = field(default_factory=set)
     no_room: set[str] = field(default_factory=set)
+    full: set[str] = field(default_factory=set)
     label: str = ""
     role: str = ""
     hidden: bool = True
@@ -85,6 +87,10 @@ class Host:
 
 class Lost(Exception):
     """A step went down with its host: nothing came of it, nobody is to blame, and it can begin again elsewhere."""
+
+
+class NoRoom(Lost):
+    """A host has no room for what a step needs, and is not ordered that run again: others are, however many have none."""
 
 
 Result = Attempt | Evaluation | BaseException

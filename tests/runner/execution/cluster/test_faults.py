@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -75,6 +77,41 @@ def test_a_host_without_room_is_given_no_more_that_does_not_fit_and_says_so(
         carried_out(world, hosts, lambda: at_both(hosts))
         assert ended_once(world, again) == {"h1", "h2"} and not hosts.left()
         hosts.close()  # before its disk goes
+
+
+def test_full_hosts_are_no_losses_however_many_there_are(project: Project, tmp_path: Path) -> None:
+    """A run that found three of them is executed by the fourth; where there is no fourth, it is said of each, once."""
+    project.write_task_only(limits={"memory": "12GiB"})  # two at once of a host
+    world, notes, names = World(project), Notes(), ("h1", "h2", "h3")
+    with ExitStack() as disks, cluster(tmp_path / "cluster", "h4") as hosts:
+        busy, run = [world.hand_in(f"team{n}", "slow") for n in range(2)], world.hand_in("team2")
+        for disk in [disks.enter_context(small_disk(hosts.folder / name, 4)) for name in names]:
+            disk.fill()
+
+        def told(times: int) -> list[str]:
+            lines = [line for line in notes.lines if "is given no more that does not fit" in line]
+            return sorted(line[:2] for line in lines) if len(lines) >= times else []
+
+        def meanwhile() -> None:
+            hosts.begun(2)
+            for name in names:
+                hosts.start_host(name)
+            until(lambda: told(3))
+            hosts.go()
+
+        with coordinated(world, notes, hosts) as coordinator, ThreadPoolExecutor(1) as thread:
+            other = thread.submit(meanwhile)
+            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+            other.result()
+        assert not result.undone and ended_once(world, [*busy, run]) == {"h4"} and told(3) == [*names], notes
+        hosts.kill("h4")
+        another = world.hand_in("team3")
+        with coordinated(world, notes, hosts) as coordinator:
+            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        assert told(6) == sorted(2 * names)
+        assert all(f"{name} had no room for it on its disk" in result.undone[another].why for name in names)
+        hosts.close()  # before their disks go
+    world.close()
 
 
 def test_clocks_of_hosts_that_are_off_date_nothing(world: World, tmp_path: Path) -> None:

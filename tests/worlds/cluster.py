@@ -154,7 +154,8 @@ class Cluster:
         places = {"cluster": self.address, "artefacts": self.artefacts, "certificates": self.certificates}
         places |= {"blinded_artefacts": self.blinded} if self.blinded else {}
         prefix = "" if self.role == "software" else "evaluation_"
-        return {prefix + name: at for name, at in places.items()} | {"store_credentials": self.credentials}
+        found = {prefix + name: at for name, at in places.items()}
+        return found | ({"store_credentials": self.credentials} if self.credentials else {})
 
     def start_scheduler(self) -> None:
         """Start it, at the address that it had before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from runner.cli import context, output
@@ -23,8 +23,6 @@ def follow(where: Config, store: Store, run_id: str, tasks: Mapping[str, Task], 
 
     Only for those who may read its log. Control characters are escaped. Returns whether anything was printed.
     """
-    from runner.execution.attempt import engine_attempt
-
     shown: set[int] = set()
     said = False
     with store.changes() as wait:
@@ -36,12 +34,37 @@ def follow(where: Config, store: Store, run_id: str, tasks: Mapping[str, Task], 
                 said = True
                 output.say(f"{run_id} does not run yet; waiting for it (Ctrl-C ends the waiting)")
             if show and number is not None and number not in shown:
-                chunks = context.engine(where).follow(engine_attempt(run_id, number))
-                for line in lines(chunks):
+                for line in lines(_written(where, store, run_id, number, wait)):
                     shown.add(number)
                     sys.stdout.write(line + "\n")
                     sys.stdout.flush()
             wait(PAUSE)
+
+
+def _written(
+    where: Config, store: Store, run_id: str, number: int, wait: Callable[[float], object]
+) -> Iterator[bytes]:
+    """What the software of an attempt writes as it comes, here or at a host of a cluster, until the attempt is over."""
+    from runner.execution.attempt import engine_attempt
+    from runner.execution.cluster.tails import FOLDER, following
+
+    engine, elsewhere = context.engine(where), False
+    with following(where.home / FOLDER, run_id, number) as there:
+        while store.archive.live().get(run_id) == number:
+            here = False
+            for piece in engine.follow(engine_attempt(run_id, number)):
+                here = True
+                yield piece
+            if here:
+                return
+            there.ask()
+            if piece := there.read():
+                elsewhere = True
+                yield piece
+            wait(PAUSE)
+        yield there.read()
+    if elsewhere:
+        output.say(f"it went on at another machine: runner logs {run_id} prints all that it wrote")
 
 
 def _to_come(store: Store, tasks: Mapping[str, Task], run_id: str) -> bool:

@@ -7,7 +7,7 @@ import shutil
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,6 +66,17 @@ class FakeHandle:
     def alive(self) -> bool:
         """Whether the script still runs."""
         return self._exit is None and self._thread.is_alive()
+
+    def says(self) -> Iterator[bytes]:
+        """What comes on the standard output, until the script ends."""
+        at, alive = 0, True
+        while alive:
+            alive = self.alive()  # before looking
+            if new := bytes(self._mounts.stdout[at:]):
+                at += len(new)
+                yield new
+            elif alive:
+                time.sleep(0.01)
 
     def ended(self) -> bool:
         """Whether the script has ended."""

@@ -50,10 +50,15 @@ def good(mounts: Mounts, out: Path) -> None:
     out.joinpath("run.txt").write_text("1 Q0 d 1 1.0 tag\n")
 
 
-def waiting(folder: Path, then: Callable[[Mounts, Path], None] = good) -> Callable[[Mounts, Path], None]:
-    """A software that says that it has begun and waits until the world lets it go on, or it is stopped; it does something ``then``."""
+def waiting(
+    folder: Path, then: Callable[[Mounts, Path], None] = good, said: str = ""
+) -> Callable[[Mounts, Path], None]:
+    """A software that says that it has begun and waits until the world lets it go on, or it is stopped; it does something ``then``. What is
+    ``said`` is in its log before."""
 
     def script(mounts: Mounts, out: Path) -> None:
+        if said:
+            mounts.say(said)
         (folder / f"begun-{os.getpid()}-{time.monotonic_ns()}").touch()
         while not (folder / GO).exists() and not mounts.stopped.wait(0.05):
             pass
@@ -75,6 +80,7 @@ def scripts(folder: Path) -> Mapping[str, object]:
     """What the softwares of tests do at hosts, by the names of their images."""
     slow = {f"team{n}/slow": waiting(folder) for n in range(8)}
     slow |= {f"team{n}/sick": good for n in range(2)}
+    slow |= {f"team{n}/loud": waiting(folder, said="first\n\x1b[2Jsecond") for n in range(2)}
     return {f"team{n}/one": good for n in range(8)} | slow | {EVALUATOR: holding(folder)}
 
 

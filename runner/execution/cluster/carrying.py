@@ -65,6 +65,11 @@ class FetchingEngine:
                 raise Unavailable(error) from error
 
 
+def containers_of(order: Order) -> str:
+    """The name under which the engine knows the containers of an attempt: one of its own, as one that was given up may still be going on."""
+    return f"{order.job.run_id[:150]}-{order.number}-{order.name.rpartition('~')[2]}"
+
+
 @dataclass(frozen=True)
 class Hands:
     """What orders are carried out with: ``store`` has their data, ``images`` the images that no registry has; ``rooms`` are for evaluators."""
@@ -86,8 +91,7 @@ class Hands:
         job = order.job
         self._image(order.image, kept_as(job.task.id, job.team, job.submission_id))
         refuse_what_cannot_work(job, engine)
-        # One of its own: an attempt that was given up may still be going on here.
-        name = f"{job.run_id[:150]}-{order.number}-{order.name.rpartition('~')[2]}"
+        name = containers_of(order)
         return {"record": perform(job, order.first, order.number, folder, engine, stop, name=name)}
 
     def _evaluate(self, order: EvaluationOrder, engine: Engine, folder: Path, stop: Stop) -> dict[str, Any]:

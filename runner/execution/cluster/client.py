@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ CONNECTING = 30.0  # seconds
 DESCRIBING = 30.0
 ANSWERING = 30.0  # seconds after which a scheduler that says nothing does not answer
 MAX_ANSWER = 1 << 14  # bytes
+MAX_TAIL = 1 << 16  # bytes of what a software wrote since it was asked, as JSON
 SEEN = tuple(
     map(Path, ("/proc/meminfo", "/proc/stat", "/proc/cpuinfo"))
 )  # what Dask looks at when it is imported
@@ -95,6 +97,8 @@ class Orders:
                 self._begin(wish)
             elif wish["do"] == "stop":
                 self._spawn(self._stop(wish["host"], wish["names"], wish["drop"]))
+            elif wish["do"] == "tail":
+                self._spawn(self._tail(wish["host"], wish["name"], wish["start"]))
             else:
                 return
 
@@ -144,6 +148,15 @@ class Orders:
             await self._client.run(at_host.stop, message, workers=[host], on_error="ignore")
         except Exception as error:  # noqa: BLE001 - a host that is gone has nothing to stop
             say({"warning": f"{host} could not be told to stop: {type(error).__name__}"})
+
+    async def _tail(self, host: str, name: str, start: int) -> None:
+        """Ask what a software has written, and tell it; whatever happens, something is told."""
+        message, said = json.dumps({"name": name, "start": start}).encode(), None
+        with suppress(Exception):  # a host that is gone or says what is none has nothing to tell
+            asked = self._client.run(at_host.tail, message, workers=[host], on_error="ignore")
+            answer = (await asyncio.wait_for(asked, DESCRIBING))[host]
+            said = json.loads(answer) if len(answer) <= MAX_TAIL else None
+        say({"tail": name, "said": said})
 
     async def _look(self) -> None:
         """Tell of hosts that come, change and go, now and then."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import schemas
@@ -25,6 +26,7 @@ from runner.execution.cluster.line import Line
 from runner.execution.cluster.storage.artefacts import Artefacts, patiently
 from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.cluster.storage.sweeping import sweep
+from runner.execution.cluster.tails import Tails, may_leave
 from runner.execution.executors.base import Host, Lost, NoRoom, Result
 from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned
@@ -64,6 +66,7 @@ class ClusterExecutor:
         line: The line to the scheduler.
         say: Told what goes wrong with hosts.
         wait: Seconds for which hosts are waited for.
+        following: Where those who follow runs ask for what softwares write (:mod:`runner.execution.cluster.tails`); None: nobody does.
         only: The name or address of the one host that is given work; None: all that are fit.
     """
 
@@ -77,6 +80,7 @@ class ClusterExecutor:
         *,
         say: Callable[[str], None] = lambda _: None,
         wait: float = WAIT,
+        following: Path | None = None,
         only: str | None = None,
     ) -> None:
         self.rest, self.duty, self.line = rest, duty, line
@@ -95,6 +99,7 @@ class ClusterExecutor:
         self._stopped: set[tuple[str, bool]] = set()  # what hosts were told to end, and whether to drop it
         self._sending = ThreadPoolExecutor(SENDING, thread_name_prefix="sending")
         self._taking = ThreadPoolExecutor(SENDING, thread_name_prefix="taking")
+        self._tails = None if following is None else Tails(following)
         self._looked = 0.0  # for what was cancelled, by the steady clock
         self._closed = False
         self._lock = threading.Lock()
@@ -153,6 +158,7 @@ class ClusterExecutor:
         if (now := time.monotonic()) >= self._looked + LOOK:
             self._looked = now
             self._stop_cancelled()
+            self._ask_tails()
         return self.rest.ended(timeout)
 
     def _order(self, planned: Planned, host: Host) -> None:
@@ -206,9 +212,15 @@ class ClusterExecutor:
         if "hosts" in what:
             self._see(what["hosts"])
             return
+        if "tail" in what:
+            if self._tails is not None:
+                self._tails.take(str(what["tail"]), what.get("said"))
+            return
         with self._lock:
             begun = self._begun.pop(str(what.get("ended") or what.get("lost")), None)
         if begun is not None:
+            if self._tails is not None:
+                self._tails.forget(begun.step.name)
             self._taking.submit(self._end, begun, what)
 
     def _see(self, said: Any) -> None:
@@ -299,6 +311,19 @@ class ClusterExecutor:
                 self._stopped.add((name, drop))
                 self.line.stop(host.name, name, drop=drop)
 
+    def _ask_tails(self) -> None:
+        """Ask hosts what softwares on public data write whose runs somebody follows."""
+        if self._tails is None:
+            return
+        with self._lock:
+            found = list(self._begun.values())
+        for begun in found:
+            run, name = begun.planned.run, begun.step.name
+            if may_leave(self.workspace.tasks[run.submission.task].datasets[run.dataset]):
+                start = self._tails.due(name, run.id, begun.step.staging.number)
+                if start is not None:
+                    self.line.tail(begun.host.name, name, start)
+
     def _end_all(self) -> None:
         """Have everything that is going on dropped, and wait until it is; what was delivered by then is taken in."""
         with self._lock:
@@ -311,4 +336,6 @@ class ClusterExecutor:
         with self._lock:
             left, self._begun = list(self._begun.values()), {}
         for begun in left:
+            if self._tails is not None:
+                self._tails.forget(begun.step.name)
             self._taking.submit(self._end, begun, {"lost": begun.step.name})

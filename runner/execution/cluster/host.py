@@ -21,19 +21,20 @@ import schemas
 from runner.engines.base import Engine
 from runner.engines.lending import Rooms
 from runner.engines.sandbox import sandbox_digest
-from runner.execution.cluster.carrying import SCRATCH, Hands, Unavailable
+from runner.execution.cluster.carrying import SCRATCH, Hands, Unavailable, containers_of
 from runner.execution.cluster.clocks import CoordinatorsTime
-from runner.execution.cluster.order import Role, load
+from runner.execution.cluster.order import EvaluationOrder, Order, Role, load
 from runner.execution.cluster.storage.artefacts import patiently
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.grants import Granted, Grants, Store
 from runner.execution.cluster.storage.stores import places_of
+from runner.execution.cluster.tails import Tail, may_leave
 from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.records.contents import Content
 from runner.records.files import walk
 
 EARLY = 10_000  # stops that are remembered for orders that have not begun
-PROTOCOL = 3  # of orders and answers: raised whenever one of them changes
+PROTOCOL = 4  # of orders and answers: raised whenever one of them changes
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Station:
     _early: dict[str, bool] = field(
         default_factory=dict
     )  # orders that were stopped before they began, and whether dropped
+    _tails: dict[str, Tail] = field(default_factory=dict)  # by order, of those on public data
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -128,7 +130,7 @@ class Station:
                 what = f"this host is for {self.role}, not for {order.role}"
                 raise PlatformError(what, fix="see which cluster the settings name", code="E304")
             store, images = _granting(store, order.grants), _granting(self.artefacts, order.grants)
-            with self._scratch() as folder:
+            with self._scratch() as folder, self._followed(name, order):
                 done = Hands(self.engine, self.cache, store, images, self._rooms).carry_out(
                     order, folder, stopped
                 )
@@ -162,6 +164,24 @@ class Station:
                 yield Path(made)
         except OSError as error:
             raise disk_error("the disk of this host cannot be used", error, self.folder) from error
+
+    @contextmanager
+    def _followed(self, name: str, order: Order | EvaluationOrder) -> Iterator[None]:
+        """What the software of an order writes can be asked for while the block lasts, on public data alone."""
+        if not isinstance(order, Order) or not may_leave(order.job.dataset):
+            yield
+            return
+        self._tails[name] = tail = Tail(lambda: self.engine.follow(containers_of(order)))
+        try:
+            yield
+        finally:
+            del self._tails[name]
+            tail.close()
+
+    def tail(self, name: str, start: int) -> dict[str, Any]:
+        """What the software of an order has written after its first ``start`` bytes, see :meth:`Tail.since`; nothing of blinded data."""
+        found = self._tails.get(name)
+        return found.since(start) if found is not None else {}
 
     def close(self) -> None:
         """Close what evaluators ran in."""
@@ -221,6 +241,12 @@ def perform(message: bytes) -> bytes:
         "url": str(asked["url"]),
     }
     return _said(lambda station: station.perform(asked["name"], content, key, **facts))
+
+
+def tail(message: bytes) -> bytes:
+    """As JSON: what :meth:`Station.tail` says of the order that ``message`` names."""
+    asked = json.loads(message)
+    return _said(lambda station: station.tail(asked["name"], asked["start"]))
 
 
 def stop(message: bytes) -> None:

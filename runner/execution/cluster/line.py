@@ -107,7 +107,7 @@ class Line:
         self._reader: threading.Thread | None = None
 
     def start(self, told: Told, home: str) -> None:
-        """Open it for the coordinator of a ``home``; ``told`` is called with what comes: ``hosts``, or ``ended`` or ``lost`` of an order."""
+        """Open it for the coordinator of a ``home``; ``told`` is called with what comes: ``hosts``, or ``ended``, ``lost`` or ``tail`` of an order."""
         self._folder = tempfile.TemporaryDirectory(prefix="line-")
         self._command += [home, self._folder.name, *self._certificates]
         self._told = told
@@ -136,6 +136,11 @@ class Line:
         """Have a host end an order; with ``drop`` it delivers nothing."""
         with self._lock:
             self._wish({"do": "stop", "host": host, "names": [name], "drop": drop})
+
+    def tail(self, host: str, name: str, start: int) -> None:
+        """Have a host asked what the software of an order has written after its first ``start`` bytes; it is told as ``tail``."""
+        with self._lock:
+            self._wish({"do": "tail", "host": host, "name": name, "start": start})
 
     def close(self) -> None:
         """Close it; what was going on is not told any more."""
@@ -215,7 +220,7 @@ class Line:
         except (ValueError, RecursionError):
             self._say("the line to the cluster said what is no JSON")
             return
-        name = what.get("ended") or what.get("lost")
+        name = what.get("tail") or what.get("ended") or what.get("lost")
         if problem := what.get("failed") or what.get("warning"):
             self._say(show(str(problem), 300))
         elif "hosts" in what:
@@ -224,7 +229,8 @@ class Line:
         elif isinstance(name, str):
             with self._lock:
                 known = name in self._orders
-                self._orders.discard(name)
+                if "tail" not in what:
+                    self._orders.discard(name)
             if known:
                 self._told(what)
 

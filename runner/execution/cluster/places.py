@@ -14,6 +14,7 @@ from runner.execution.cluster.line import Line, check_address, check_installed
 from runner.execution.cluster.order import Role
 from runner.execution.cluster.software import Software, software_travels
 from runner.execution.cluster.storage.stores import Stores, store_at
+from runner.execution.cluster.tails import FOLDER
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
@@ -116,7 +117,8 @@ def over_hosts(
         stores = place.stores(config.store_credentials)
         duty: Duty = Software(local, stores) if place.role == "software" else Evaluations(local, stores)
         line = Line(place.address, place.certificates, say)
-        executor = ClusterExecutor(executor, duty, line, say=say, only=only)
+        following = config.home / FOLDER if place.role == "software" else None
+        executor = ClusterExecutor(executor, duty, line, say=say, following=following, only=only)
     return executor
 
 

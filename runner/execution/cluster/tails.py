@@ -1,0 +1,201 @@
+"""What a software writes at a host, while it runs: of public data alone, and only while somebody follows the run.
+
+Who follows leaves a note in the data directory (:class:`Follower`). The coordinator sees it, asks the host now and then for what came since
+(:class:`Tails`), and lays that beside the note; the host keeps no more than the last bytes (:class:`Tail`). They are words of a participant,
+by way of a host: bounded here, whatever comes, and escaped by whoever shows them.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from runner.model.task import Dataset
+
+FOLDER = "following"  # in the data directory: notes of those who follow, and what came
+AT_ONCE = 32 << 10  # bytes that a host gives at once: the last, where more came since
+EVERY = 1.0  # seconds between two questions for one run
+SILENT = 30.0  # the same where nothing came of the last one
+MOST = 1 << 20  # bytes that are taken of an attempt
+FRESH = 60.0  # seconds after which a note that nobody renewed is old
+AGAIN = 0.5  # seconds between two looks at whether the software has begun
+_LEFT_OUT = b"\n[%d bytes are left out here: runner logs prints all of it once the run is over]\n"
+_CUT = b"\n[cut: runner logs prints the rest once the run is over]\n"
+
+
+def may_leave(dataset: Dataset) -> bool:
+    """Whether what softwares write on a dataset may be asked of a host. Both sides ask that."""
+    return dataset.visibility == "public"
+
+
+class Tail:
+    """At a host: the last bytes of what a software writes. ``follow`` gives all of it as it comes, nothing before it has begun; it is first
+    called when somebody asks."""
+
+    def __init__(self, follow: Callable[[], Iterable[bytes]]) -> None:
+        self._follow = follow
+        self._kept, self._end = b"", 0
+        self._over, self._lock = threading.Event(), threading.Lock()
+        self._reader: threading.Thread | None = None
+
+    def since(self, start: int) -> dict[str, Any]:
+        """The bytes that came after the first ``start``, at most the last :data:`AT_ONCE`: ``data`` (base64), and which is its first."""
+        with self._lock:
+            if self._reader is None and not self._over.is_set():
+                self._reader = threading.Thread(target=self._read, name="tail", daemon=True)
+                self._reader.start()
+            before = self._end - len(self._kept)
+            first = max(start, before)
+            return {"first": first, "data": base64.b64encode(self._kept[first - before :]).decode()}
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self._over.set()
+
+    def _read(self) -> None:
+        with suppress(Exception):  # an engine that is gone says so to whoever executes the run
+            while not self._over.is_set() and not self._end:
+                for piece in self._follow():
+                    with self._lock:
+                        self._kept = (self._kept + piece)[-AT_ONCE:]
+                        self._end += len(piece)
+                    if self._over.is_set():
+                        return
+                self._over.wait(AGAIN)
+
+
+@dataclass
+class _Taken:
+    """What came of one attempt: the place after its last byte, the bytes that were taken, and when it was asked for the last time."""
+
+    path: Path
+    place: int = 0
+    size: int = 0
+    asked: float | None = None
+    waits: bool = False
+    over: bool = False
+
+
+class Tails:
+    """At the coordinator: what hosts say is laid into ``folder``, for those who follow. Used by several threads."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.folder, self._clock = folder, clock
+        self._taken: dict[str, _Taken] = {}  # by order
+        self._lock = threading.Lock()
+
+    def due(self, name: str, run_id: str, number: int) -> int | None:
+        """From which byte on the host is to be asked what the software of an order has written; None: it is not to be asked now."""
+        try:
+            if abs(time.time() - (self.folder / run_id).stat().st_mtime) > FRESH:
+                return None
+        except OSError:
+            return None
+        with self._lock:
+            if (one := self._taken.get(name)) is None:
+                one = self._taken[name] = _Taken(_place(self.folder, run_id, number))
+                with suppress(OSError):  # of a coordinator that was killed
+                    one.path.unlink(missing_ok=True)
+            now, pause = self._clock(), SILENT if one.waits else EVERY
+            if one.over or (one.asked is not None and now < one.asked + pause):
+                return None
+            one.asked, one.waits = now, True
+            return one.place
+
+    def take(self, name: str, said: Any) -> None:
+        """Keep what a host says of an order that it was asked about; what was not asked for, is too much or is nothing like it is not kept."""
+        with self._lock:
+            one = self._taken.get(name)
+            if one is None or not one.waits:
+                return
+            one.waits = False
+            found = _bytes(said, one.place)
+            if found is None:
+                return
+            first, data = found
+            text = _LEFT_OUT % (first - one.place) * (first > one.place) + data
+            if one.size + len(text) > MOST:
+                text, one.over = text[: MOST - one.size] + _CUT, True
+            try:
+                if text:
+                    _append(one.path, text)
+            except OSError:  # of our disk: following is the least that it is needed for
+                one.over = True
+            one.place, one.size = first + len(data), one.size + len(text)
+
+    def forget(self, name: str) -> None:
+        """An order is over: what was kept of it goes."""
+        with self._lock:
+            one = self._taken.pop(name, None)
+        if one is not None:
+            with suppress(OSError):
+                one.path.unlink(missing_ok=True)
+
+
+def _bytes(said: Any, place: int) -> tuple[int, bytes] | None:
+    """Where what a host says begins, and its bytes; None for what cannot be."""
+    first, data = (said.get("first"), said.get("data")) if isinstance(said, dict) else (None, None)
+    if type(first) is not int or not place <= first < 1 << 53 or not isinstance(data, str):
+        return None
+    if len(data) > 4 * (AT_ONCE // 3 + 1):
+        return None
+    try:
+        return first, base64.b64decode(data, validate=True)[:AT_ONCE]
+    except ValueError:
+        return None
+
+
+def _append(path: Path, text: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+        file.write(text)
+
+
+def _place(folder: Path, run_id: str, number: int) -> Path:
+    return folder / f"{run_id}~{number}"
+
+
+class Follower:
+    """Who follows an attempt, beside the coordinator: asks for what its software writes, and reads what came."""
+
+    def __init__(self, folder: Path, run_id: str, number: int) -> None:
+        self._note, self._path = folder / run_id, _place(folder, run_id, number)
+        self._file: BinaryIO | None = None
+
+    def ask(self) -> None:
+        """Renew the note. Where this user may not write there, nothing comes."""
+        with suppress(OSError):
+            self._note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._note.touch(0o600)
+
+    def read(self) -> bytes:
+        """What came since."""
+        with suppress(OSError):
+            if self._file is None:
+                self._file = self._path.open("rb")
+            return self._file.read()
+        return b""
+
+    def close(self) -> None:
+        """Follow no more."""
+        if self._file is not None:
+            self._file.close()
+        with suppress(OSError):
+            self._note.unlink(missing_ok=True)
+
+
+@contextmanager
+def following(folder: Path, run_id: str, number: int) -> Iterator[Follower]:
+    """Follow an attempt as long as the block lasts."""
+    follower = Follower(folder, run_id, number)
+    try:
+        yield follower
+    finally:
+        follower.close()

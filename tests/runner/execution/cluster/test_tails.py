@@ -1,0 +1,175 @@
+"""What a software writes at a host reaches who follows its run, of public data alone, and bounded whatever a host sends."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.cli import context
+from runner.cli.live import follow, lines
+from runner.execution.cluster import executor
+from runner.execution.cluster.line import Line
+from runner.execution.cluster.tails import (
+    AT_ONCE,
+    EVERY,
+    FOLDER,
+    FRESH,
+    MOST,
+    Follower,
+    Tail,
+    Tails,
+    following,
+)
+from runner.execution.coordinator import EvaluationRequest
+from runner.records.store.connect import open_store
+from tests.e2e.test_server import until
+from tests.runner.execution.cluster.test_hosts import coordinated
+from tests.runner.execution.test_coordinator import Notes
+from tests.runner.execution.test_pool import World
+from tests.worlds.cluster import Cluster
+from tests.worlds.mini import TASK, Project
+
+
+@pytest.mark.parametrize("astray", [False, True], ids=["as it is", "a coordinator that asks for everything"])
+def test_a_run_at_a_host_is_followed_while_it_goes_on_and_a_blinded_one_never(
+    project: Project,
+    sound: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    astray: bool,
+) -> None:
+    project.write_task_only(
+        tables=[{**TASK["tables"][0], "cells": [{"dataset": "dev"}, {"dataset": "test"}]}]
+    )
+    world, asked, out = World(project), list[str](), list[str]()
+    hidden = world.hand_in("team0", "loud")
+    run, folder, ask = hidden.removesuffix("test") + "dev", project.home / FOLDER, Line.tail
+    monkeypatch.setattr(context, "engine", lambda *_: world.engine)
+    monkeypatch.setattr(Line, "tail", lambda line, *of: (asked.append(of[1]), ask(line, *of)))
+    if astray:
+        monkeypatch.setattr(executor, "may_leave", lambda _: True)
+
+    def times(run: str) -> int:
+        return len([name for name in asked if f"~{run}~" in name])
+
+    def printed() -> str:
+        out.append(capsys.readouterr().out)
+        return "".join(out)
+
+    def watched() -> None:
+        with open_store(project.config) as store:
+            follow(project.config, store, run, world.tasks, show=True)
+
+    def meanwhile() -> None:
+        closed = Follower(folder, hidden, 1)
+        try:
+            sound.begun(2)
+            until(lambda: (closed.ask(), times(run) >= 3 and (times(hidden) >= 3 or not astray))[1])
+            until(lambda: "second" in printed())
+            assert [path.name for path in folder.glob("*~*")] == [f"{run}~1"] and closed.read() == b""
+        finally:
+            sound.go()
+
+    with coordinated(world, Notes(), sound) as coordinator, ThreadPoolExecutor(2) as threads:
+        others = threads.submit(watched), threads.submit(meanwhile)
+        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        for other in others:
+            other.result()
+    assert not result.undone and bool(times(hidden)) is astray
+    assert printed() == "first\n\\x1b[2Jsecond\n", "once, escaped, of one run"
+    assert not list(folder.glob("*~*")) and not (folder / run).exists()
+    world.close()
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> tuple[Tails, Callable[[], int | None]]:
+    """What a coordinator keeps of an order whose run somebody follows, and the next time that it may ask."""
+    clock = [0.0]
+    tails = Tails(tmp_path / FOLDER, lambda: clock[0])
+    Follower(tmp_path / FOLDER, "run", 1).ask()
+
+    def due() -> int | None:
+        clock[0] += EVERY
+        return tails.due("order", "run", 1)
+
+    return tails, due
+
+
+def said(data: bytes, first: Any = 0) -> dict[str, Any]:
+    return {"first": first, "data": base64.b64encode(data).decode()}
+
+
+def test_ten_megabytes_at_once_are_their_end_and_control_characters_are_words(
+    kept: tuple[Tails, Callable[[], int | None]],
+) -> None:
+    tails, due = kept
+    many = b"\x1b]0;mine\x07\x9b2J\r\n" * (10 << 16) + b"the end\n"
+    tail = Tail(lambda: [b"begun\n", many])
+    start = due()
+    assert start == 0 and due() is None, "one question at a time"
+    until(lambda: tail.since(0)["first"] > 0)
+    tails.take("order", tail.since(start))
+    with following(tails.folder, "run", 1) as follower:
+        shown = list(lines([follower.read()]))
+        assert shown[-1] == "the end" and "bytes are left out here" in shown[1]
+        assert sum(map(len, shown)) < 8 * AT_ONCE and all(line.isprintable() for line in shown)
+        start = due()
+        assert start == len(many) + 6 and base64.b64decode(tail.since(start)["data"]) == b""
+    assert tails.due("order", "run", 1) is None, "nobody follows any more"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None, [], {}, "x", {"error": {"code": "E308"}}, said(b"x" * (AT_ONCE + 9)), said(b"x" * (10 << 20)), said(b"x", -1),
+        said(b"x", True), said(b"x", "0"), said(b"x", 1 << 60), {"first": 0, "data": "no base64"}, {"first": 0, "data": ["x"]},
+    ],
+    ids=range(13),
+)  # fmt: skip
+def test_what_no_host_of_ours_says_is_not_kept(
+    kept: tuple[Tails, Callable[[], int | None]], answer: Any
+) -> None:
+    tails, due = kept
+    assert due() == 0
+    tails.take("order", answer)
+    tails.take("another", said(b"x"))
+    tails.take("order", said(b"unasked"))
+    assert [path.name for path in tails.folder.iterdir()] == ["run"]
+    assert due() == 0
+    tails.take("order", said(b"asked"))
+    assert (tails.folder / "run~1").read_bytes() == b"asked"
+
+
+def test_no_more_is_kept_of_an_attempt_than_has_its_place(
+    kept: tuple[Tails, Callable[[], int | None]],
+) -> None:
+    tails, due = kept
+    asked = 0
+    while (start := due()) is not None:
+        tails.take("order", said(b"x" * AT_ONCE, start))
+        asked += 1
+    assert asked == MOST // AT_ONCE + 1
+    text = (tails.folder / "run~1").read_bytes()
+    assert len(text) < MOST + 100 and text.endswith(b"once the run is over]\n")
+    assert (tails.folder / "run~1").stat().st_mode & 0o777 == 0o600
+    tails.forget("order")
+    assert [path.name for path in tails.folder.iterdir()] == ["run"]
+
+
+def test_nobody_is_asked_for_runs_that_nobody_follows(tmp_path: Path) -> None:
+    tails = Tails(tmp_path)
+    assert tails.due("order", "run", 1) is None
+    (tmp_path / "run").touch()
+    os.utime(tmp_path / "run", (time.time() - 2 * FRESH,) * 2)  # of somebody who was killed
+    assert tails.due("order", "run", 1) is None
+    with following(tmp_path, "run", 1) as follower:
+        follower.ask()
+        assert tails.due("order", "run", 1) == 0

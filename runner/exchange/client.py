@@ -88,19 +88,17 @@ class Server:
 
         with self._lock:
             try:
-                return self._session().get(
-                    self.url + where, headers=headers, timeout=TIMEOUT, allow_redirects=False, stream=True
-                )
+                return self._session().get(self.url + where, headers=headers, timeout=TIMEOUT, stream=True)
             except requests.RequestException as error:
                 why = schemas.show(str(error), _SHOWN)
                 fix = "look whether the address is right and the server runs; what it says of itself is at /healthz"
                 raise PlatformError(f"{self.url} does not answer", why=why, fix=fix, code="E309") from error
 
     def _session(self) -> requests.Session:
-        import requests
+        from runner.exchange.http import Session
 
         if self._kept is None:
-            self._kept = requests.Session()
+            self._kept = Session()
             self._kept.trust_env = not self._here  # proxies are not asked for this machine
             self._kept.auth = self._signed  # or a .netrc would take the token's place
         return self._kept

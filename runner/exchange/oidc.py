@@ -156,10 +156,12 @@ def _got(url: str) -> dict[str, Any]:
     """The JSON object at an address of the provider. Raises Unreachable and NotBelieved."""
     import requests
 
+    from runner.exchange.http import Session
+
     if urlsplit(url).scheme not in ("https", "http"):
         raise NotBelieved("the provider names no address")
     try:
-        with requests.get(url, timeout=TIMEOUT, allow_redirects=False, stream=True) as answer:
+        with Session() as session, session.get(url, timeout=TIMEOUT, stream=True) as answer:
             content = answer.raw.read(MOST + 1, decode_content=True)
             status = answer.status_code
     except (requests.RequestException, OSError) as error:

@@ -65,9 +65,9 @@ class Front:
         """Prove that we are work, unless that was done. Raises LinkDown."""
         if self._http is not None:
             return
-        import requests
+        from runner.exchange.http import Session
 
-        self._http = requests.Session()
+        self._http = Session()
         self._http.headers["Accept-Encoding"] = "identity"
         self._http.auth = _as_it_is  # so that no .netrc is asked
         try:
@@ -148,7 +148,6 @@ class Front:
                 headers=dict(headers or {}),
                 stream=True,
                 timeout=TIMEOUT,
-                allow_redirects=False,
             )
         except (requests.RequestException, OSError, ValueError) as error:
             raise LinkDown(f"{self.url}: {error}") from None

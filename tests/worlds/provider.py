@@ -35,6 +35,7 @@ class Provider:
     algorithm: str = "RS256"
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    padding: int = 0  # bytes that its answer to a code has more
 
     def authorize(self, query: dict[str, str]) -> str:
         """Let the person in at once: the address to go back to."""
@@ -110,6 +111,7 @@ def providing() -> Iterator[Provider]:
             said = of.token(
                 {k: v[0] for k, v in parse_qs(body).items()}, self.headers.get("authorization", "")
             )
+            said |= {"padding": " " * of.padding}
             self.answer(said, 400 if "error" in said else 200)
 
         def answer(self, data: dict[str, Any], status: int = 200) -> None:

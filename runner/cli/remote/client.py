@@ -44,10 +44,10 @@ class Client:
     """The connection to a server. The token is sent to its address alone: no redirect is followed, no ``.netrc`` asked."""
 
     def __init__(self, server: Server) -> None:
-        import requests
+        from runner.exchange.http import Session
 
         self.server = server
-        self._http = requests.Session()
+        self._http = Session()
         self._http.auth = self._signed
         # The proxies of the environment are for servers elsewhere.
         self._http.trust_env = not is_here(str(urlsplit(server.url).hostname))
@@ -106,7 +106,6 @@ class Client:
                     method,
                     f"{self.server.url}/{path}",
                     headers=headers,
-                    allow_redirects=False,
                     timeout=(CONNECT, READ),
                     stream=True,
                     **options,
@@ -124,7 +123,7 @@ class Client:
     @contextmanager
     def stream(self, url: str, headers: dict[str, str]) -> Iterator[Response]:
         """The answer to a GET at an address of the server, whatever it is, not read yet; no redirect is followed."""
-        options: dict[str, Any] = {"allow_redirects": False, "stream": True, "timeout": (CONNECT, READ)}
+        options: dict[str, Any] = {"stream": True, "timeout": (CONNECT, READ)}
         with self._http.get(url, headers=headers, **options) as answer:
             yield answer
 

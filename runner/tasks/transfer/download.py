@@ -63,12 +63,13 @@ def writing(source: Source) -> Iterator[None]:
 @contextmanager
 def as_anybody(url: str, headers: dict[str, str]) -> Iterator[Response]:
     """The answer of a server somewhere, which may send us on a few times."""
-    import requests
+    from runner.exchange.http import Session
 
-    with requests.Session() as session:
-        session.max_redirects = REDIRECTS
-        with session.get(url, headers=headers, stream=True, timeout=(CONNECT, READ)) as answer:
-            yield answer
+    with (
+        Session(REDIRECTS) as session,
+        session.get(url, headers=headers, stream=True, timeout=(CONNECT, READ)) as answer,
+    ):
+        yield answer
 
 
 def download(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.exchange.access import Token
 from runner.exchange.inbox import Refused, Request
+from runner.exchange.oidc import MOST as MOST_BYTES
 from runner.exchange.oidc import TIMEOUT, Asked, NotBelieved, nonce_of
 from runner.web.door import Door
 from runner.web.limits import NoRoom, Room
@@ -137,8 +138,10 @@ class ByProvider(Routes):
         """A client of the provider (Authlib's)."""
         from authlib.integrations.requests_client import OAuth2Session
 
+        from runner.exchange.http import bounded
+
         of = self.asked.provider
-        return OAuth2Session(
+        client = OAuth2Session(
             of.client_id,
             of.client_secret or None,
             token_endpoint_auth_method="client_secret_basic" if of.client_secret else "none",
@@ -146,6 +149,8 @@ class ByProvider(Routes):
             redirect_uri=f"{self.door.url.rstrip('/')}/sign-in/provider/back",
             default_timeout=TIMEOUT,
         )
+        client.stream, client.max_redirects, client.hooks = True, 0, {"response": [bounded(MOST_BYTES)]}
+        return client
 
     def _no(self, call: Call, why: str) -> Response:
         self.door.note("sign-in by provider refused", call.request, call.visitor, why=why)

@@ -18,7 +18,7 @@ from joserfc.jwk import RSAKey
 
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
-from runner.exchange.oidc import FILE, TIMEOUT, Asked, NotBelieved, Unreachable, nonce_of
+from runner.exchange.oidc import FILE, MOST, TIMEOUT, Asked, NotBelieved, Unreachable, nonce_of
 from runner.exchange.oidc import Provider as Named
 from runner.exchange.published import Publisher
 from runner.model.clock import SystemClock, stamp
@@ -181,6 +181,13 @@ def test_statements_of_others_are_refused(site: Site, how: str) -> None:
         site.provider.algorithm = "none"
     with site.client() as client:
         assert site.sign_in(client).status_code == 403 and not site.is_in(client)
+
+
+def test_no_more_of_an_answer_to_a_code_is_read_than_a_statement_takes(site: Site) -> None:
+    for padding, status in ((100_000, 303), (MOST, 403)):
+        site.provider.padding = padding
+        with site.client() as client:
+            assert site.sign_in(client).status_code == status
 
 
 def test_the_way_back_belongs_to_the_browser_that_was_sent_and_is_gone_once(site: Site) -> None:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from runner.exchange.http import Session
 from runner.execution.cluster.storage.delivery import MANIFEST, PACK, Pack, another, receive, sealed
 from runner.model.errors import PlatformError, RunnerError
 from runner.records.contents import Content
@@ -120,7 +121,7 @@ class Granted:
                 "Nothing grants it." if url is None else "What grants it leads to another origin."
             )
         try:
-            with requests.Session() as session:
+            with Session() as session:
                 # Neither a proxy nor a password of this machine is for the store.
                 session.trust_env = False
                 session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
@@ -132,7 +133,6 @@ class Granted:
                     headers=plain,
                     timeout=_SILENCE,
                     stream=True,
-                    allow_redirects=False,
                 ) as answer:
                     if answer.status_code != 200:
                         said = _CODE.search(answer.raw.read(2000, decode_content=False) or b"")

@@ -68,9 +68,9 @@ def anew(folders: Mapping[str, int], files: Mapping[str, Path | bytes], *, uid: 
 
 
 def checked(name: str) -> PurePosixPath:
-    """``name`` as a relative path that stays inside; ValueError otherwise."""
+    """``name`` as a relative path that stays inside, written in the one way there is; ValueError otherwise."""
     pure = PurePosixPath(name)
-    if pure.is_absolute() or not pure.parts or ".." in pure.parts or "\0" in name:
+    if pure.is_absolute() or not pure.parts or ".." in pure.parts or "\0" in name or str(pure) != name:
         raise ValueError(f"not a relative path inside the folder: {name!r}")
     return pure
 

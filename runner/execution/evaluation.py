@@ -26,6 +26,7 @@ from runner.model.container import Exit
 from runner.model.errors import RunnerError
 from runner.model.limits import MIB
 from runner.model.task import Dataset, Task
+from runner.records.files import damaged
 from runner.tasks.data_files import folder_files
 from runner.tasks.files import view_files
 from runner.tasks.request import SERVICES, request, with_data
@@ -75,8 +76,15 @@ class Evaluated:
 def files_for_evaluator(folder: Path, run_file: str, most: int) -> dict[str, Path]:
     """The files of a run's output that the evaluator is given: the main one, and others next to it by name.
 
-    Others are left out where they would make it more than ``most`` bytes or :data:`MAX_HANDED_FILES` files.
+    Others are left out where they would make it more than ``most`` bytes or :data:`MAX_HANDED_FILES` files. Raises E307 where the main one
+    is none of the folder's own.
     """
+    if (
+        Path(run_file).name != run_file
+        or (folder / run_file).is_symlink()
+        or not (folder / run_file).is_file()
+    ):
+        raise damaged(f"the run file {schemas.show(run_file, 200)} is not in the output")
     found = {run_file: folder / run_file}
     left = most - found[run_file].stat().st_size
     for path in sorted(p for p in folder.iterdir() if p.is_file() and not p.is_symlink()):

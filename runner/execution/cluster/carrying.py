@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import schemas
 from runner.engines.base import Engine, Fill, Volume, find_image
 from runner.engines.lending import Rooms
 from runner.execution.attempt import (
@@ -103,6 +104,12 @@ class Hands:
         )
         with TemporaryDirectory(prefix=SCRATCH, dir=folder.parent) as scratch:
             for file, content in order.output:
+                if PurePosixPath(file).name != file:
+                    raise PlatformError(
+                        "the order names a file that is none of an output",
+                        why=schemas.show(file, 100),
+                        code="E307",
+                    )
                 with self.cache.using(content, self.store) as path:
                     shutil.copyfile(path, Path(scratch) / file)
             files = RunFiles(Path(scratch), order.run, order.records)

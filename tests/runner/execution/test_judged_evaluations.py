@@ -19,7 +19,7 @@ from runner.execution.replies import replies_of
 from runner.execution.spending import Spent, spent
 from runner.execution.workflows.gateway import gateway_config, read_calls, refusal
 from runner.model.container import Exit
-from runner.model.errors import RunnerError
+from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Task
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.tasks.load import load_task
@@ -146,6 +146,16 @@ def test_all_of_the_output_is_handed_over_within_bounds(tmp_path: Path) -> None:
     for n in range(100):
         (tmp_path / f"many-{n}").touch()
     assert len(files_for_evaluator(tmp_path, "run.txt", 200)) == 64
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../beside.txt", "missing.txt", "link.txt", "", "."])
+def test_no_other_file_than_one_of_the_output_is_evaluated(tmp_path: Path, name: str) -> None:
+    (tmp_path / "beside.txt").touch()
+    (output := tmp_path / "output").mkdir()
+    (output / "link.txt").symlink_to(tmp_path / "beside.txt")
+    with pytest.raises(PlatformError) as error:
+        files_for_evaluator(output, name, 200)
+    assert error.value.code == "E307"
 
 
 def test_an_evaluator_sees_the_data_of_services_but_no_gateway_without_leave(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,10 @@ from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.contract import MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluation import RESULTS
 from runner.execution.job import Job
+from runner.model.clock import STAMP, stamp
 from runner.model.limits import MIB
 from runner.model.task import Task
+from runner.model.verdict import TABLE, read_verdict
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.contents import Content
 from runner.records.files import file_sha256, read_json
@@ -26,7 +31,11 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FOLDERS = ("output", "logs")
 _BESIDE = 16 * MIB  # of what the platform itself writes beside output and logs
 _FILES = 64  # beside those of the output
+_NAME = 255  # bytes of a file's name, as file systems have it
+_DEEPEST = 16  # levels of a record
+_WHOLE = 2**63  # what whole numbers of the store stay below
 _ENDED = ("started", "finished", "status", "final", "fault", "exit")  # what a host says of an evaluation
+_NONE = "its evaluation.json is none"
 _EXIT = {
     "code": int | None,
     "oom_killed": bool,
@@ -50,14 +59,15 @@ def take_in(
     ``host`` is where it was executed (empty: as the delivery says). Whatever lay in ``staging`` is removed first. Raises E313 when it
     is not what was ordered (:class:`Mismatch`), or cannot be had.
     """
-    manifest = artefacts.manifest(name, key)
-    _fetch(artefacts, name, _listed(manifest, job), staging)
-    record = manifest.get("record")
-    problem = _problem(record, staging, job)
-    if problem:
-        raise _refused(name, problem)
-    assert isinstance(record, dict)
-    return archive.seal(staging, {**record, **_placed(host, manifest)})
+    with _unusable(name):
+        manifest = artefacts.manifest(name, key)
+        _fetch(artefacts, name, _listed(manifest, job), staging)
+        record = manifest.get("record")
+        problem = _problem(record, staging, job)
+        if problem:
+            raise _refused(name, problem)
+        assert isinstance(record, dict)
+        return archive.seal(staging, {**record, **_placed(host, manifest)})
 
 
 def take_in_evaluation(
@@ -76,21 +86,33 @@ def take_in_evaluation(
     ``asked`` is what its record says of what was asked for, whatever the host says; ``task`` is what its results have to fit, by the same
     contract as where they are made here. Otherwise as :func:`take_in`.
     """
-    manifest = artefacts.manifest(name, key)
-    ended = manifest.get("ended")
-    if manifest.get("asked") != schemas.digest(dict(asked)) or not isinstance(ended, dict):
-        raise _refused(name, "it is another evaluation")
-    limits = task.evaluator_limits
-    most = MAX_RESULT_BYTES + 2 * limits.log + _BESIDE
-    _fetch(artefacts, name, _files(manifest, ("logs",), RESULTS, most, _FILES), staging)
-    (staging.path / "logs").mkdir(exist_ok=True)
-    record = {**asked, **{key: ended.get(key) for key in _ENDED}}
-    record["detail"] = (detail := read(ended.get("detail"))).as_dict()
-    record["message"] = str(detail)
-    record |= _placed(host, manifest)
-    if problem := _evaluation_problem(record, staging.path, task):
-        raise _refused(name, problem)
-    return archive.add_evaluation(attempt, staging, record)
+    with _unusable(name):
+        manifest = artefacts.manifest(name, key)
+        ended = manifest.get("ended")
+        if manifest.get("asked") != schemas.digest(dict(asked)) or not isinstance(ended, dict):
+            raise _refused(name, "it is another evaluation")
+        if not _is_plain(ended):
+            raise _refused(name, _NONE)
+        limits = task.evaluator_limits
+        most = MAX_RESULT_BYTES + 2 * limits.log + _BESIDE
+        _fetch(artefacts, name, _files(manifest, ("logs",), RESULTS, most, _FILES), staging)
+        (staging.path / "logs").mkdir(exist_ok=True)
+        record = {**asked, **{key: ended.get(key) for key in _ENDED}}
+        record["detail"] = (detail := read(ended.get("detail"))).as_dict()
+        record["message"] = str(detail)
+        record |= _placed(host, manifest)
+        if problem := _evaluation_problem(record, staging.path, task):
+            raise _refused(name, problem)
+        return archive.add_evaluation(attempt, staging, record)
+
+
+@contextmanager
+def _unusable(name: str) -> Iterator[None]:
+    """Refuse what was delivered under ``name`` where nothing can be made of it, whatever it is: no later try can make more of it."""
+    try:
+        yield
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise _refused(name, f"nothing can be made of it ({type(error).__name__})") from error
 
 
 def _placed(host: str, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +125,9 @@ def _evaluation_problem(record: dict[str, Any], folder: Path, task: Task) -> str
     """What is wrong with a record (evaluation.json) and the files in ``folder``; empty when nothing is."""
     ended = record["exit"]
     if schemas.validate(record, "evaluation") or not (ended is None or _is_exit(ended)):
-        return "its evaluation.json is none"
+        return _NONE
+    if not all(record[key] == "" or _is_time(record[key]) for key in ("started", "finished")):
+        return _NONE  # a platform's failure has no times
     left = {path.name for path in folder.iterdir()} - {"logs"}
     if record["status"] == "error":
         return "it has results, and says that it has none" if left else ""
@@ -134,7 +158,7 @@ def _listed(manifest: dict[str, Any], job: Job) -> dict[str, Content]:
     most = limits.output + 2 * limits.log + _BESIDE
     found = _files(manifest, _FOLDERS, ("lock.json",), most, limits.output_files + _FILES)
     if "lock.json" not in found:
-        raise _refused(str(manifest)[:100], "it has no list of files with a lock")
+        raise _refused(schemas.show(str(manifest)[:100], 100), "it has no list of files with a lock")
     return found
 
 
@@ -144,13 +168,13 @@ def _files(
     """The files of a delivery by their names: below ``folders``, or those ``alone``; of ``most`` bytes, and as many as ``number``."""
     files = manifest.get("files")
     if not isinstance(files, dict):
-        raise _refused(str(manifest)[:100], "it has no list of files")
+        raise _refused(schemas.show(str(manifest)[:100], 100), "it has no list of files")
     found: dict[str, Content] = {}
     for file, entry in files.items():
         parts = file.split("/")
-        plain = len(parts) == 2 and parts[0] in folders and parts[1] not in ("", ".", "..")
+        plain = len(parts) == 2 and parts[0] in folders and _is_name(parts[1])
         known = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int) and entry[1] >= 0
-        if not (plain or file in alone) or "\0" in file or not known or not _SHA256.fullmatch(str(entry[0])):
+        if not (plain or file in alone) or not known or not _SHA256.fullmatch(str(entry[0])):
             raise _refused(schemas.show(file, 100), "it is no file of what was ordered")
         found[file] = Content(str(entry[0]), entry[1])
     size = sum(content.size for content in found.values())
@@ -161,15 +185,70 @@ def _files(
 
 def _problem(record: object, staging: Staging, job: Job) -> str:
     """What is wrong with a record (run.json) and the files in ``staging``; empty when nothing is."""
-    if not isinstance(record, dict) or (not schemas.fits(record, "run") and schemas.validate(record, "run")):
+    if not isinstance(record, dict) or not _is_plain(record):
+        return "its run.json is none"
+    if not schemas.fits(record, "run") and schemas.validate(record, "run"):
         return "its run.json is none"
     wanted = {"run_id": job.run_id, "attempt": staging.number, "lock_digest": job.lock_digest}
     if any(record[key] != value for key, value in wanted.items()):
         return "its run.json is of another attempt"
+    if not (_is_time(record["started"]) and _is_time(record["finished"]) and _is_ended(record)):
+        return "its run.json says neither when nor how it ended"
     if schemas.digest(read_json(staging.path / "lock.json", "lock")) != job.lock_digest:
         return "its lock is another one"
-    said = {one["name"]: (one["sha256"], one["size"]) for one in record["output"]["files"]}
-    return "" if said == _lying(staging.path / "output") else "its output is not what run.json says"
+    output = record["output"]
+    said = {one["name"]: (one["sha256"], one["size"]) for one in output["files"]}
+    if len(said) != len(output["files"]) or said != _lying(staging.path / "output"):
+        return "its output is not what run.json says"
+    there = output["file"] in said if output["file"] is not None else record["verdict"]["name"] != "ok"
+    return "" if there else "its run file is none that it delivered"
+
+
+def _is_plain(value: object, level: int = 0) -> bool:
+    """Whether the archive, the store and all their readers can have these JSON data: PostgreSQL has no NUL and 64 bits, JSON no NaN."""
+    if isinstance(value, dict):
+        inner = (*value.keys(), *value.values())
+        return level < _DEEPEST and all(_is_plain(one, level + 1) for one in inner)
+    if isinstance(value, list):
+        return level < _DEEPEST and all(_is_plain(one, level + 1) for one in value)
+    if isinstance(value, str):
+        return "\0" not in value and _is_utf8(value)
+    if isinstance(value, int):
+        return -_WHOLE <= value < _WHOLE
+    return value is None or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_name(name: str) -> bool:
+    """Whether it is the name of a file that every file system can have."""
+    plain = name not in ("", ".", "..") and not {"/", "\0"} & {*name}
+    return plain and _is_utf8(name) and len(name.encode()) <= _NAME
+
+
+def _is_time(said: object) -> bool:
+    """Whether it is a time as records have it."""
+    try:
+        return isinstance(said, str) and stamp(datetime.strptime(said, STAMP).replace(tzinfo=UTC)) == said
+    except ValueError:
+        return False
+
+
+def _is_ended(record: Mapping[str, Any]) -> bool:
+    """Whether a record (run.json) says how it ended in words of ours."""
+    verdict, first = record["verdict"], record.get("first_cases")
+    if not {verdict["name"], first["verdict"] if first else "ok"} <= TABLE.keys():
+        return False
+    try:
+        return bool(read_verdict(verdict).as_dict() == verdict)
+    except (ValueError, TypeError, OverflowError):
+        return False
 
 
 def _lying(folder: Path) -> dict[str, tuple[str, int]]:

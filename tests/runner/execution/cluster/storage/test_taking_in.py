@@ -153,9 +153,66 @@ def test_what_was_not_asked_for_is_not_taken(delivering: Delivering, change: Cha
     assert archive.attempts("mini", delivering.job.run_id) == [] and archive.live() == {}
 
 
+def detail(**reason: Any) -> dict[str, Any]:
+    """A verdict for this reason."""
+    said = {"name": "time-limit", "blame": "participant", "detail": "killed after 5 s", "warnings": []}
+    return {**said, "details": {"reason": reason, "warnings": []}}
+
+
+DEEP: dict[str, Any] = {}
+for _ in range(200):
+    DEEP = {"deeper": DEEP}
+FIRST = {"topics": 1, "wall_seconds": 1.0, "cpu_seconds": None}
+LIES: list[tuple[str, Any]] = [
+    ("output.file", "/etc/hostname"),
+    ("output.file", "../lock.json"),
+    ("output.file", "missing.txt"),
+    ("output.file", None),  # of a verdict that says that it is there
+    ("resources.memory_peak", 2**70),
+    ("resources.wall_seconds", float("nan")),
+    ("resources.cpu_seconds", float("inf")),
+    ("resources.cpu_seconds", -1.0),
+    ("started", None),
+    ("started", "yesterday"),
+    ("finished", "2026-13-01T00:00:00Z"),
+    ("verdict.name", "won"),
+    ("verdict.blame", "platform"),
+    ("verdict", detail(kind="wall-clock", limit=10**400)),
+    ("verdict", detail(kind="wall-clock", limit=7)),
+    ("verdict", detail(kind="unheard-of")),
+    ("verdict", detail(kind="wall-clock", limit=5, more=DEEP)),
+    ("first_cases", {**FIRST, "verdict": "won"}),
+    ("engine.name", "\ud800"),
+    ("host", "a\0b"),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), LIES, ids=[f"{place}-{number}" for number, (place, _) in enumerate(LIES)]
+)
+def test_a_record_that_no_reader_could_have_is_not_taken(
+    delivering: Delivering, place: str, value: Any
+) -> None:
+    *above, last = place.split(".")
+
+    def lie(folder: Path, facts: dict[str, Any]) -> None:
+        facts["record"] = inner = json.loads(json.dumps(facts["record"]))
+        for key in above:
+            inner = inner[key]
+        inner[last] = value
+
+    with pytest.raises(PlatformError) as error:
+        delivering.deliver(lie)
+    assert error.value.code == "E313" and "not taken" in error.value.what
+    archive = delivering.world.store.archive
+    assert archive.attempts("mini", delivering.job.run_id) == [] and archive.live() == {}
+
+
 @pytest.mark.parametrize(
     "name",
     [
+        "output/" + 64 * "long",
+        "output/\ud800",
         "../../escaped",
         "output/../../escaped",
         "/etc/escaped",

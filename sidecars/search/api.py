@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from sidecars.search.prepared import Collection
 from sidecars.search.queries import Queries
 from sidecars.search.reading import flag, options, read_json
 from sidecars.search.requests import HARMLESS, Search, read_search
-from sidecars.search.searching import MAX_NUMBERS, Estimates, count, estimates, fetch, search
+from sidecars.search.searching import MAX_NUMBERS, Known, count, fetch, neighbours, search
 from sidecars.search.served import ServedLog
 
 VERSION = "8.18.0"  # of the interface that this is a part of
@@ -65,7 +66,7 @@ Handler = Callable[[Call, dict[str, str]], tuple[int, Any]]
 
 
 class Api:
-    """Answers requests about one index. Has no state but the log, and may be used by several threads."""
+    """Answers requests about one index. Has no state but the log and a lock, and may be used by several threads."""
 
     def __init__(
         self, collection: Collection, index: str, prefix: str = "", log: ServedLog | None = None
@@ -73,6 +74,7 @@ class Api:
         self._collection, self._index = collection, index
         self._prefix = "/" + prefix.strip("/") if prefix.strip("/") else ""
         self._log = log or ServedLog(None)
+        self._together = threading.Lock()  # the estimates of many vectors are there once, not in each thread
 
     def answer(self, call: Call) -> Answer:
         """The answer to a request; refusals, too, are answers."""
@@ -132,7 +134,7 @@ class Api:
     def _search(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
         return 200, self._found(read_search(_body(call), address, self._collection))
 
-    def _found(self, wanted: Search, known: Estimates | None = None) -> dict[str, Any]:
+    def _found(self, wanted: Search, known: Known | None = None) -> dict[str, Any]:
         began = time.monotonic()
         hits = search(self._collection, self._index, wanted, known)
         self._log.add(wanted.kind, 200, [hit["_id"] for hit in hits["hits"]])
@@ -153,14 +155,16 @@ class Api:
             self._read(header, body, address) for header, body in zip(lines[::2], lines[1::2], strict=True)
         ]
         responses, numbers = [], 0
-        known: Estimates = {}
+        known: Known = {}
         for place, one in enumerate(wanted):
             try:
                 if isinstance(one, SearchError):
                     raise one
                 if any(part.filter is None and id(part) not in known for part in one.knn):
+                    known = {}
                     rest = (search for search in wanted[place:] if isinstance(search, Search))
-                    known = estimates(self._collection, rest)
+                    with self._together:
+                        known = neighbours(self._collection, rest)
                 found = self._found(one, known)
                 responses.append({**found, "status": 200})
                 numbers += _numbers(found, self._collection)

@@ -15,46 +15,40 @@ from sidecars.search.fields import Source
 from sidecars.search.prepared import Collection
 from sidecars.search.requests import WINDOW, Nearest, Search
 from sidecars.search.text import both
-from sidecars.search.vectors import Floats
 
 MAX_NUMBERS = 2_000_000  # of vectors, in one answer: 650 arguments with three vectors of 1,024 dimensions
 MAX_RESPONSE = 64 << 20  # bytes of documents in one answer
 
-TOGETHER = (
-    16  # vectors whose neighbours are looked for at once; the estimates of each take 4 bytes an argument
-)
+TOGETHER = 16  # vectors whose neighbours are looked for at once: 4 bytes a row and vector while that goes on
 
 Scored = list[tuple[int, float]]
-Estimates = Mapping[int, Floats]  # by the id() of a part of a search
+Known = Mapping[int, Scored]  # the neighbours of a part of a search, by its id()
 
 
-def estimates(collection: Collection, searches: Iterable[Search]) -> Estimates:
-    """Estimates for the neighbours that the first of some searches want, as many as are worth their memory: each matrix is read once.
+def neighbours(collection: Collection, searches: Iterable[Search]) -> Known:
+    """The neighbours that the first of some searches want, as many as are worth their memory: each matrix is read once.
 
-    Not for those with a filter, which reads other rows.
+    Those of whole searches, and of the first always. Not for those with a filter, which reads other rows.
     """
     parts: dict[str, list[Nearest]] = {}
     count = 0
     for one in searches:
-        for part in one.knn:
-            if part.filter is None:
-                parts.setdefault(part.field, []).append(part)
-                count += 1
-        if count >= TOGETHER:
+        some = [part for part in one.knn if part.filter is None]
+        if count and count + len(some) > TOGETHER:
             break
-    found: dict[int, Floats] = {}
+        for part in some:
+            parts.setdefault(part.field, []).append(part)
+        count += len(some)
+    found: dict[int, Scored] = {}
     for field, some in parts.items():
-        lines = collection.matrices[field].estimates([part.vector for part in some])
-        found |= zip(map(id, some), lines, strict=True)
+        found |= zip(map(id, some), _nearest_to_each(collection, field, some), strict=True)
     return found
 
 
-def search(
-    collection: Collection, index: str, wanted: Search, known: Estimates | None = None
-) -> dict[str, Any]:
+def search(collection: Collection, index: str, wanted: Search, known: Known | None = None) -> dict[str, Any]:
     """``hits`` of the answer: total, max_score, and the hits with the parts of ``_source`` that are wanted.
 
-    ``known``: what :func:`estimates` says of it. Raises SearchError when the answer would be too large.
+    ``known``: what :func:`neighbours` says of it. Raises SearchError when the answer would be too large.
     """
     if wanted.by_place:
         found, total, best = _in_order(collection, wanted)
@@ -124,7 +118,7 @@ def _in_order(collection: Collection, wanted: Search) -> tuple[Scored, int, None
     return [(place, 0.0) for place in everything[first : first + wanted.size]], len(everything), None
 
 
-def _scored(collection: Collection, wanted: Search, known: Estimates) -> tuple[Scored, int]:
+def _scored(collection: Collection, wanted: Search, known: Known) -> tuple[Scored, int]:
     """At least the hits up to the end of the wanted window, best first, ties in the order of the index; the total."""
     window = wanted.start + wanted.size
     limit = WINDOW if wanted.min_score is not None else window
@@ -148,13 +142,28 @@ def _scored(collection: Collection, wanted: Search, known: Estimates) -> tuple[S
     return found, total
 
 
-def _nearest(collection: Collection, part: Nearest, known: Estimates) -> Scored:
+def _nearest(collection: Collection, part: Nearest, known: Known) -> Scored:
     """The neighbours with Elasticsearch's score for the cosine, (1 + cosine) / 2."""
+    if id(part) in known:
+        return known[id(part)]
     among = None
     if part.filter is not None:
         among = np.array(collection.text.matching(part.filter), dtype=np.int64)
-    matrix = collection.matrices[part.field]
-    found = matrix.nearest(part.vector, part.k, among, part.at_least, known.get(id(part)))
+    found = collection.matrices[part.field].nearest(part.vector, part.k, among, part.at_least)
+    return _as_scores(part, found)
+
+
+def _nearest_to_each(collection: Collection, field: str, parts: Sequence[Nearest]) -> list[Scored]:
+    """The neighbours of several vectors of one field, whose estimates are gone with the call."""
+    matrix = collection.matrices[field]
+    lines = matrix.estimates([part.vector for part in parts])
+    return [
+        _as_scores(part, matrix.nearest(part.vector, part.k, None, part.at_least, line))
+        for part, line in zip(parts, lines, strict=True)
+    ]
+
+
+def _as_scores(part: Nearest, found: Scored) -> Scored:
     return [(place, part.boost * (1.0 + cosine) / 2.0) for place, cosine in found]
 
 

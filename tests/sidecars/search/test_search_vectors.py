@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import json
+import threading
+import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecars.search import vectors
+from sidecars.search.api import Api, Call
 from sidecars.search.errors import DataError
+from sidecars.search.prepared import open_collection
+from sidecars.search.requests import Nearest, Search
+from sidecars.search.searching import TOGETHER, neighbours
 from sidecars.search.vectors import Matrix, inverse_lengths
 from tests.worlds.search_arguments import ARGUMENTS, argument, write
 from tests.worlds.search_parts import asked
@@ -255,3 +263,61 @@ def test_the_nearest_to_several_vectors_are_those_to_each_bit_for_bit(dtype: str
     for query, line in zip(queries, together, strict=True):
         assert of.nearest(query, 15, estimates=line) == of.nearest(query, 15)
     assert together.shape == (10, 1500) and (together[:, 5] == -2).all()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_neighbours_of_many_vectors_take_four_bytes_a_row_and_vector(dtype: str) -> None:
+    dice = np.random.default_rng(3)
+    of, queries = matrix(dice.standard_normal((40_000, 8)), dtype), [*dice.standard_normal((16, 8), "f4")]
+    tracemalloc.start()
+    try:
+        of.estimates(queries)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * 40_000 * 16
+
+
+def test_searches_are_looked_for_together_up_to_so_many_vectors(tmp_path: Path) -> None:
+    def of(count: int) -> Search:
+        vector = np.ones(4, dtype="f4")
+        return Search("knn", None, tuple(Nearest(FIELD, vector, 2, None, -1.0, 1.0) for _ in range(count)))
+
+    with open_collection(write(tmp_path / "data")) as collection:
+        for counts, expected in (
+            ((8, 7, 8), 15),
+            ((8, 8, 1), TOGETHER),
+            ((TOGETHER + 1, 1), TOGETHER + 1),
+            ((1,) * 20, TOGETHER),
+        ):
+            searches = [of(count) for count in counts]
+            assert len(neighbours(collection, searches)) == expected, counts
+
+
+def test_one_request_at_a_time_looks_for_many_neighbours(tmp_path: Path) -> None:
+    second, inside = threading.Event(), threading.Lock()
+
+    class Watched(Matrix):
+        def estimates(self, *args: Any, **more: Any) -> Any:
+            if not inside.acquire(blocking=False):
+                second.set()
+                return super().estimates(*args, **more)
+            try:
+                second.wait(0.5)  # for another one, that should not come
+                return super().estimates(*args, **more)
+            finally:
+                inside.release()
+
+    folder = write(tmp_path / "data")
+    with open_collection(folder) as collection:
+        watched = Watched.open(folder / f"{FIELD}.npy", len(ARGUMENTS))
+        collection.matrices = {**collection.matrices, FIELD: watched}
+        api = Api(collection, "claimrev")
+        knn = {"field": FIELD, "query_vector": [1, 2, 3, 4]}
+        body = b"{}\n" + json.dumps({"knn": [knn, knn]}).encode() + b"\n"
+        call = Call("POST", "/_msearch", body=body, content_type="application/json")
+        with ThreadPoolExecutor(2) as pool:
+            answers = list(pool.map(api.answer, [call, call]))
+    assert [one.status for one in answers] == [200, 200]
+    assert answers[0].content["responses"][0]["hits"] == answers[1].content["responses"][0]["hits"]
+    assert not second.is_set()

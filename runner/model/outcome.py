@@ -192,6 +192,11 @@ def _of(name: Name, says: str, reason: str, next: str, last: AttemptFacts | None
     return Outcome(name, says, reason, next, attempt=number, verdict=verdict, **more)
 
 
+UNSETTLED = (
+    "platform-error",
+    "killed-outside",
+    "cancelled",
+)  # verdicts that say nothing of the software: an attempt before counts
 AGAIN_FAILED = "Evaluating it again failed: this is from before."
 WAITING = "It was evaluated again with another result, which the organiser has not accepted yet."
 _WAIT = "Nothing to do: its turn comes by itself."
@@ -199,7 +204,7 @@ _NEXT = "Nothing to do on a server; elsewhere the next runner evaluate does it."
 
 
 def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) -> Outcome:
-    settled = [a for a in attempts if a.verdict not in ("platform-error", "killed-outside", "cancelled")]
+    settled = [a for a in attempts if a.verdict not in UNSETTLED]
     if settled:
         return _settled(settled[-1])
     last = attempts[-1] if attempts else None

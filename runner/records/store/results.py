@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, func, select, tuple_, union_all
 
+from runner.model.outcome import UNSETTLED
 from runner.model.pins import Pins
 from runner.model.run import FindingCount, MeasureValue, Run
 from runner.records.split import WHOLE, Split
@@ -249,10 +250,9 @@ class Took(NamedTuple):
 def took(store: Store) -> Mapping[str, Took]:
     """How long runs took the last time, by run id; what failed on our side says nothing and is left out."""
     found: dict[str, Took] = {}
-    ours = ("platform-error", "killed-outside", "cancelled")
     of = t.attempts.c, t.evaluations.c
     with store.read() as connection:
-        ended = select(of[0].run, of[0].started, of[0].finished).where(of[0].verdict.not_in(ours))
+        ended = select(of[0].run, of[0].started, of[0].finished).where(of[0].verdict.not_in(UNSETTLED))
         for row in connection.execute(ended.order_by(of[0].seq)):
             found[row.run] = Took(_seconds(row))
         judged = select(of[1].run, of[1].started, of[1].finished).where(of[1].status != "error")

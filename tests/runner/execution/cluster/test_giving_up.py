@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runner.execution.attempt import perform
 from runner.execution.cluster.executor import ClusterExecutor
 from runner.execution.cluster.keys import home_of, key_for, key_of
@@ -22,7 +24,9 @@ from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned, plan
 from runner.execution.pool import Control
 from runner.model.errors import PlatformError
+from runner.model.outcome import UNSETTLED
 from runner.model.run import Selection
+from runner.model.verdict import Verdict
 from runner.records.archive import Attempt
 from runner.records.contents import Content
 from runner.records.files import walk
@@ -126,6 +130,23 @@ def executed(world: World) -> Iterator[Planned]:
     (planned,) = plan(world.desk(), Selection()).work
     world.work()
     yield planned
+
+
+@pytest.mark.parametrize("verdict", UNSETTLED)
+def test_an_evaluation_of_the_attempt_that_counts_is_not_swept(
+    world: World, tmp_path: Path, verdict: str
+) -> None:
+    store, archive = Artefacts(f"file://{tmp_path / 'store'}"), world.store.archive
+    with executed(world) as planned:
+        staging, job = archive.begin("mini", planned.run.id), world.desk().job(planned.run)
+        record = perform(job, None, 2, staging.path, world.engine)
+    archive.seal(staging, {**record, "verdict": Verdict(verdict).as_dict()})
+    key = key_of(archive)
+    names = [f"{home_of(key)}/e~mini~{planned.run.id}~{n}~0000abcd" for n in (1, 2, 3)]
+    for name, of in zip(names, (1, 1, 2), strict=True):
+        store.deliver(name, {}, {"attempt": of}, key_for(key, name))
+    assert sweep(store, key, archive, datetime.now(UTC)) == [names[0], names[2]]
+    assert store.attempts() == [names[1]]
 
 
 def test_what_nobody_waits_for_is_swept_and_nothing_else(world: World, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from runner.model.outcome import UNSETTLED
 from runner.records.archive import Attempt, RunArchive
 
 OLD = timedelta(days=7)  # after which nobody comes back for what was delivered, or half of it
-_ID = "([a-z0-9][a-z0-9._-]*)"
+_TASK, _RUN = "([a-z0-9][a-z0-9-]{0,39})", "([a-z0-9][a-z0-9._-]{0,250})"  # no longer than a disk has names
 # How deliveries are called: HOME/SORT~TASK~RUN~NUMBER~TOKEN. Whatever else lies there is not ours to remove.
-_DELIVERY = re.compile(f"([0-9a-f]{{16}})/([ae])~{_ID}~{_ID}~([0-9]{{1,6}})~[0-9a-f]{{8}}")
+_DELIVERY = re.compile(f"([0-9a-f]{{16}})/([ae])~{_TASK}~{_RUN}~([0-9]{{1,6}})~[0-9a-f]{{8}}")
 
 
 def sweep(artefacts: Artefacts, key: bytes, archive: RunArchive, now: datetime) -> list[str]:

@@ -238,8 +238,30 @@ def says_nothing(folder: Path, facts: dict[str, Any]) -> None:
     del facts["ended"]
 
 
+def a_limit_of_400_digits(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "detail": {"kind": "evaluator-time", "limit": 10**400}}
+
+
+def a_code_beyond_the_store(folder: Path, facts: dict[str, Any]) -> None:
+    exit_ = {"code": 2**70, "oom_killed": False, "killed": None, "start_error": None, "outside": None}
+    facts["ended"] = {**facts["ended"], "exit": exit_}
+
+
+def no_number(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "detail": {"kind": "evaluator-time", "limit": float("nan")}}
+
+
+def no_text(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "detail": {"kind": "evaluator-said", "message": "\ud800"}}
+
+
+def no_time(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "started": "yesterday"}
+
+
 CHANGES = [of_something_else, another_status, results_of_an_error, no_scores, unknown_measure, a_file_more]
-CHANGES += [an_exit_that_is_none, says_nothing]
+CHANGES += [an_exit_that_is_none, says_nothing, a_limit_of_400_digits, a_code_beyond_the_store, no_number]
+CHANGES += [no_text, no_time]
 
 
 def test_an_evaluation_that_was_asked_for_is_one_as_any_other(world: World, tmp_path: Path) -> None:

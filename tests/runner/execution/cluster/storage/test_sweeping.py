@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -63,6 +64,14 @@ def test_no_link_in_a_store_leads_to_what_is_removed(
     assert store.delivered(HOME) == []
     store.forget(f"{HOME}/{NAME}")  # a link itself may be removed
     assert own.is_file()
+
+
+@pytest.mark.parametrize("name", [f"a~{300 * 'm'}~r~1~00000000", f"e~mini~{300 * 'r'}~1~00000000"])
+def test_what_no_run_can_be_called_stops_nothing(store: Artefacts, tmp_path: Path, name: str) -> None:
+    """A store may have longer names than a disk."""
+    archive = RunArchive(tmp_path / "archive")
+    there = SimpleNamespace(attempts=lambda: [f"{HOME}/{name}", f"{HOME}/{NAME}"], changed=store.changed)
+    assert sweep(cast(Artefacts, there), KEY, archive, LATER) == []
 
 
 def test_what_is_no_delivery_is_left_alone(store: Artefacts, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from runner.model.config import Config
 from runner.model.errors import PLATFORM, RunnerError
 from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation
-from runner.records.commit import commit
+from runner.records.commit import commit, commit_orphans
+from runner.records.store.connect import Refused
 from runner.records.store.queries import pauses
 from runner.records.store.runs_at_once import find_runs, may_be_called_off
 
@@ -133,9 +134,8 @@ class Pool:
                     self.control.stop.set()
                     raise
         except BaseException:
-            while (ended := self.executor.ended(0)) is not None:
-                if isinstance(ended[1], (Attempt, Evaluation)):
-                    commit(self.workspace.store, ended[1])
+            # Also what was taken from the executor and not committed yet.
+            commit_orphans(self.workspace.store)
             raise
 
     def _run(self, plan: Plan) -> dict[str, Run]:
@@ -152,7 +152,9 @@ class Pool:
             ended = self._ended(None if executor.fixed else LOOK)
             for planned, _ in ended:
                 schedule.ended(planned, at.pop(planned.run.id))
-            now = self._commit(ended)
+            ended = self._commit(ended)
+            ids, tasks = [planned.run.id for planned, _ in ended], self.workspace.tasks.values()
+            now = find_runs(self.workspace.store, ids, tasks)
             for planned, result in ended:
                 after = self._settle(planned, result, now[planned.run.id])
                 if isinstance(after, Planned):
@@ -186,11 +188,18 @@ class Pool:
             found.append(more)
         return found
 
-    def _commit(self, ended: Sequence[tuple[Planned, Result]]) -> dict[str, Run]:
-        """Commit together what came of steps; returns their runs by id, as they stand then."""
-        store = self.workspace.store
-        commit(store, *(result for _, result in ended if isinstance(result, Attempt | Evaluation)))
-        return find_runs(store, [planned.run.id for planned, _ in ended], self.workspace.tasks.values())
+    def _commit(self, ended: Sequence[tuple[Planned, Result]]) -> list[tuple[Planned, Result]]:
+        """Commit together what came of steps; returns them, with the error in the place of what the store refused."""
+        try:
+            commit(
+                self.workspace.store,
+                *(result for _, result in ended if isinstance(result, Attempt | Evaluation)),
+            )
+        except Refused as error:
+            if len(ended) == 1:
+                return [(ended[0][0], error)]
+            return [settled for one in ended for settled in self._commit([one])]
+        return [*ended]
 
     def _paused(self) -> Callable[[Planned], str]:
         """Why a step is not begun because its task or dataset was paused meanwhile; empty where it may be."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.events import COORDINATOR
 from runner.records.integrity import uncommitted
-from runner.records.store.connect import Store
+from runner.records.store.connect import Refused, Store
 from runner.records.store.results import counting
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def commit(store: Store, *sealed: Attempt | Evaluation) -> None:
     """Record sealed attempts and evaluations: events first, then the store. Once for each, ever; together those of one call.
 
     An evaluation that says something else than the one that counts is only proposed: :func:`accept` makes it count.
-    No two of a call may be of the same attempt.
+    No two of a call may be of the same attempt. Raises Refused where the store cannot hold one of them: none is recorded then.
     """
     if sealed:
         store.commit_all([_event(store, one) for one in sealed], actor=COORDINATOR)
@@ -108,7 +108,8 @@ def record_export(
 def commit_orphans(store: Store) -> int:
     """Commit what a killed process had sealed but not recorded, and sweep its unfinished folders.
 
-    Returns how many attempts and evaluations were taken over. Runs of a submission that the log does not know are left
+    Returns how many attempts and evaluations were taken over. What the store cannot hold stays where it is, without an event,
+    which ``runner store verify`` says. Runs of a submission that the log does not know are left
     alone: no event could name them (the log was cut, which ``runner store verify`` says).
     """
     from runner.records.store.queries import submissions
@@ -116,9 +117,12 @@ def commit_orphans(store: Store) -> int:
     store.archive.sweep()
     known = {entry.id for entry in submissions(store)}
     found = [s for s in uncommitted(store.archive, store.log) if _submission(store.archive, s) in known]
+    taken = 0
     for sealed in found:
-        commit(store, sealed)
-    return len(found)
+        with suppress(Refused):
+            commit(store, sealed)
+            taken += 1
+    return taken
 
 
 def _submission(archive: RunArchive, sealed: Attempt | Evaluation) -> str | None:

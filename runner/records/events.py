@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,8 +162,17 @@ class EventLog:
         """
         return self.append_all([(type, data)], actor=actor)[0]
 
-    def append_all(self, said: Sequence[tuple[str, Mapping[str, Any]]], *, actor: str) -> list[Event]:
-        """As :meth:`append` of each in turn (type and data), with one write: on the disk are all of them, or after a crash those before one."""
+    def append_all(
+        self,
+        said: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        actor: str,
+        before: Callable[[Sequence[Event]], None] = lambda _: None,
+    ) -> list[Event]:
+        """As :meth:`append` of each in turn (type and data), with one write: on the disk are all of them, or after a crash those before one.
+
+        ``before`` is given the events before they are written, while nobody else appends; where it raises, nothing is written.
+        """
         for type, _ in said:
             if type not in TYPES:
                 raise ValueError(f"unknown event type {type!r}")
@@ -172,7 +181,7 @@ class EventLog:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
-                return self._append(said, actor)
+                return self._append(said, actor, before)
         except Timeout as error:
             raise PlatformError(
                 "the event log is locked",
@@ -183,7 +192,12 @@ class EventLog:
         except OSError as error:
             raise disk_error("the event log cannot be written", error, self.path) from error
 
-    def _append(self, said: Sequence[tuple[str, Mapping[str, Any]]], actor: str) -> list[Event]:
+    def _append(
+        self,
+        said: Sequence[tuple[str, Mapping[str, Any]]],
+        actor: str,
+        before: Callable[[Sequence[Event]], None],
+    ) -> list[Event]:
         descriptor = os.open(
             self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
         )
@@ -200,6 +214,7 @@ class EventLog:
                 events.append(event)
                 lines += line
                 last = event
+            before(events)
             written = os.write(descriptor, lines)
             if written != len(lines):
                 os.ftruncate(descriptor, size)

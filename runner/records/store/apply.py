@@ -68,7 +68,16 @@ from runner.records.snapshot import read_snapshot
 from runner.records.split import KEY_BYTES
 from runner.records.store import tables as t
 from runner.records.store.evaluated import count_evaluations, insert_evaluated, insert_failed
-from runner.records.store.rows import check_manifest, contradiction, insert, inserting, remove
+from runner.records.store.rows import (
+    as_count,
+    as_number,
+    as_text,
+    check_manifest,
+    contradiction,
+    insert,
+    inserting,
+    remove,
+)
 
 
 def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
@@ -242,20 +251,27 @@ def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
     place = {"task": d["task"], "dataset": lock["dataset"], "scenario": lock["scenario"]}
     _ensure_run(connection, d["run"], {"submission": lock["submission_id"], **place})
     used, verdict = run.get("resources") or {}, read_verdict(run["verdict"])
+    verdict.as_dict()  # a name that is none, or details that cannot be said, would fail whoever reads them
     insert(
         connection,
         t.attempts,
         event,
         *("run", "manifest"),
         number=d["attempt"],
-        **{name: run[name] for name in ("lock_digest", "started", "finished")},
+        **{name: as_text(run[name]) for name in ("lock_digest", "started", "finished")},
         verdict=verdict.name,
         detail="" if verdict.detail is None else json.dumps(verdict.detail.as_dict(), sort_keys=True),
         warnings=json.dumps([warning.as_dict() for warning in verdict.warnings], sort_keys=True),
-        **{name: used.get(name) for name in ("wall_seconds", "cpu_seconds", "memory_peak")},
-        memory_source=used.get("memory_source") or "none",
-        first_seconds=_on_first_cases(run),
+        **{name: _given(as_number, used.get(name)) for name in ("wall_seconds", "cpu_seconds")},
+        memory_peak=_given(as_count, used.get("memory_peak")),
+        memory_source=as_text(used.get("memory_source") or "none"),
+        first_seconds=_given(as_number, _on_first_cases(run)),
     )
+
+
+def _given(read: Callable[[Any], Any], value: Any) -> Any:
+    """What ``read`` makes of a value; None where none was given."""
+    return None if value is None else read(value)
 
 
 def _on_first_cases(run: dict[str, Any]) -> float | None:

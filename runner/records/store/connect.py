@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, RootTransaction
 
     from runner.model.config import Person
+
+
+class Refused(PlatformError):
+    """The tables cannot hold what was to be recorded, or the archive does not hold what it names: nothing was written down."""
 
 
 class Store:
@@ -62,17 +67,35 @@ class Store:
             The event, which is on the disk.
 
         Raises:
-            PlatformError: E307, when log and store contradict each other (nothing is appended to a log that was cut), or the
-                archive does not hold what the event names; E306, when log or database cannot be written.
+            Refused: E307, when the tables cannot hold it, or the archive does not hold what it names; nothing is appended.
+            PlatformError: E307, when log and store contradict each other (nothing is appended to a log that was cut); E306,
+                when log or database cannot be written.
         """
         return self.commit_all([(type, data)], actor=actor)[0]
 
     def commit_all(self, said: Sequence[tuple[str, Mapping[str, Any]]], *, actor: str) -> list[Event]:
-        """As :meth:`commit` of each in turn (type and data), in one transaction, with one write to the log."""
+        """As :meth:`commit` of each in turn (type and data), in one transaction, with one write to the log.
+
+        They are applied before they are written, so that the log holds nothing that the store cannot take. What a killed process
+        had written and not applied for good is caught up with.
+        """
+        from runner.records.store.apply import apply
+
         with self.write() as connection:
             position = self._checked(connection)
-            events = self.log.append_all(said, actor=actor)
-            self._follow(connection, position)
+
+            def suppose(events: Sequence[Event]) -> None:
+                nonlocal position
+                position = self._follow(connection, position)
+                for event in events:
+                    try:
+                        apply(connection, event, self.archive)
+                    except PlatformError as error:
+                        raise _refused(error) from error
+
+            events = self.log.append_all(said, actor=actor, before=suppose)
+            written = [behind for _, behind in islice(self.log.after(position), len(events))]
+            self._remember(connection, written[-1])
         return events
 
     def apply(self, event: Event) -> None:
@@ -110,9 +133,13 @@ class Store:
             apply(connection, event, self.archive)
             position = behind
         if position != start:
-            database.remember(connection, position, self._hashed(position.offset).hexdigest())
-            database.of(connection).tell(connection)
+            self._remember(connection, position)
         return position
+
+    def _remember(self, connection: Connection, position: Position) -> None:
+        """Note down that the store is as far as ``position``, and tell whoever waits for that."""
+        database.remember(connection, position, self._hashed(position.offset).hexdigest())
+        database.of(connection).tell(connection)
 
     def replay(self, known: Position = Position()) -> Position:
         """Make the tables anew and fill them from the first event, in one transaction.
@@ -334,6 +361,15 @@ def ahead(log: EventLog, position: Position) -> PlatformError:
         fix="restore events.jsonl from a backup, or give up what is lost with runner store rebuild --accept-loss",
         code="E307",
     )
+
+
+def _refused(error: PlatformError) -> PlatformError:
+    """The error for an event that was not written down because it could not be applied; others (E306) stay what they are."""
+    if error.code != "E307":
+        return error
+    why = f"{error.why} Nothing of it was written down."
+    fix = "see what it names in the archive: runner store verify says what is damaged there"
+    return Refused("what was to be recorded cannot be", why=why, fix=fix, code="E307")
 
 
 def _log_size(path: Path) -> int:

@@ -20,11 +20,10 @@ from runner.records.archive import Evaluation
 from runner.records.events import Event
 from runner.records.files import read_json
 from runner.records.store import tables as t
-from runner.records.store.rows import inserting
+from runner.records.store.rows import as_count, as_number, as_text, inserting
 from schemas.details import read as read_detail
 
 _BATCH = 2000
-_MAX_COUNT = 2**53
 
 
 def insert_evaluated(
@@ -86,7 +85,7 @@ def _evaluation_row(
         **{name: d[name] for name in ("run", "attempt", "manifest")},
         "number": d["evaluation"],
         "seq": event.seq,
-        **{name: record[name] for name in ("status", "started", "finished")},
+        **{name: as_text(record[name]) for name in ("status", "started", "finished")},
         "final": record["status"] != "error"
         or record.get("final") is True
         or _cannot_help(record.get("exit")),
@@ -96,12 +95,12 @@ def _evaluation_row(
         "default_image": bool(image.get("default")),
         "counts": d.get("proposed") is not True,
         "truths_digest": str(record.get("truths_digest") or ""),
-        "run_tag": result.get("run_tag"),
+        "run_tag": None if result.get("run_tag") is None else as_text(result["run_tag"]),
         "judge": json.dumps(result["judge"], sort_keys=True) if result.get("judge") else None,
         "asked": None if pins is None else pins.text(),
         "fault": _fault(record),
         "notes": json.dumps(_notes(result), sort_keys=True),
-        **{f"{severity}s": _count(counts.get(severity, 0)) for severity in ("error", "defect", "warning")},
+        **{f"{severity}s": as_count(counts.get(severity, 0)) for severity in ("error", "defect", "warning")},
     }
 
 
@@ -148,16 +147,16 @@ def _measure_row(name: str, m: dict[str, Any]) -> dict[str, Any]:
     low, high = m.get("interval") or (None, None)
     return {
         "measure": name,
-        "value": _number(m["value"]),
-        "topics": _count(m["topics"]),
-        "covered": _count(m["covered"]),
-        "low": None if low is None else _number(low),
-        "high": None if high is None else _number(high),
+        "value": as_number(m["value"]),
+        "topics": as_count(m["topics"]),
+        "covered": as_count(m["covered"]),
+        "low": None if low is None else as_number(low),
+        "high": None if high is None else as_number(high),
     }
 
 
 def _resamples_row(name: str, resamples: dict[str, Any]) -> dict[str, Any]:
-    values = [math.nan if one is None else _number(one) for one in resamples["values"]]
+    values = [math.nan if one is None else as_number(one) for one in resamples["values"]]
     return {
         "measure": name,
         "drawn": str(resamples["drawn"])[:64],
@@ -169,7 +168,7 @@ def _finding_row(code: object, finding: dict[str, Any]) -> dict[str, Any]:
     return {
         "code": str(code)[:20],
         "severity": str(finding["severity"]),
-        "count": _count(finding["count"]),
+        "count": as_count(finding["count"]),
         "title": str(finding.get("title") or ""),
     }
 
@@ -178,18 +177,6 @@ def _score_row(line: dict[str, Any]) -> dict[str, Any]:
     return {
         "measure": str(line["measure"]),
         "topic": str(line["topic"]),
-        "value": _number(line["value"]),
+        "value": as_number(line["value"]),
         "answered": line.get("answered") is not False,
     }
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError("not a finite number")
-    return float(value)
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MAX_COUNT:
-        raise ValueError("not a count")
-    return value

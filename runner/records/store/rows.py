@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,8 @@ from sqlalchemy import Connection, Insert, Table
 
 from runner.model.errors import PlatformError
 from runner.records.events import Event
+
+_MAX_COUNT = 2**53
 
 
 def insert(connection: Connection, table: Table, event: Event, *copied: str, **values: Any) -> None:
@@ -27,6 +30,27 @@ def remove(connection: Connection, table: Table, event: Event, *columns: str) ->
 def inserting(table: Table) -> Insert:
     """The statement that writes rows of a table, made once: what it is executed with are the rows."""
     return table.insert()
+
+
+def as_number(value: Any) -> float:
+    """A finite number as it was given. Raises ValueError for anything else, OverflowError for what is too large."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("not a finite number")
+    return float(value)
+
+
+def as_count(value: Any) -> int:
+    """A whole number from 0 on as it was given. Raises ValueError for anything else, and what not every reader can hold."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MAX_COUNT:
+        raise ValueError("not a count")
+    return value
+
+
+def as_text(value: Any) -> str:
+    """A text as it was given. Raises ValueError for anything else: SQLite would take it, or say that it cannot be used."""
+    if not isinstance(value, str):
+        raise ValueError("not a text")
+    return value
 
 
 def check_manifest(event: Event, digest: str) -> None:

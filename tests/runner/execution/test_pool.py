@@ -311,6 +311,59 @@ def test_stopping_leaves_nothing_half_done(world: World) -> None:
     assert not any(p.is_dir() for p in world.store.archive.tmp.iterdir())
 
 
+def _both_at_once(monkeypatch: pytest.MonkeyPatch, then: Any) -> None:
+    """Have the first step be given out once two have ended, and ``then`` be what is done to the second."""
+    real, kept = LocalExecutor.ended, list[Any]()
+
+    def ended(self: LocalExecutor, timeout: float | None) -> Any:
+        if len(kept) < 2:
+            kept.extend(real(self, None) for _ in range(2))
+            return kept[0]
+        if kept[1] is None:
+            return real(self, timeout)
+        second, kept[1] = kept[1], None
+        return then(second)
+
+    monkeypatch.setattr(LocalExecutor, "ended", ended)
+
+
+def test_who_interrupts_while_results_are_gathered_loses_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(second: Any) -> Any:
+        raise KeyboardInterrupt
+
+    runs = [world.hand_in("alpha"), world.hand_in("beta")]
+    _both_at_once(monkeypatch, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        world.work(jobs=2)
+    assert [world.outcome(run).todo for run in runs] == ["evaluate", "evaluate"]
+    assert commit_orphans(world.store) == 0
+
+
+def test_a_result_that_the_store_cannot_hold_blocks_its_run_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoilt: list[str] = []
+
+    def spoils(second: Any) -> Any:
+        planned, attempt = second
+        path = attempt.path / "run.json"
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps({**record, "started": None}))
+        spoilt.append(planned.run.id)
+        return second
+
+    runs = [world.hand_in("alpha"), world.hand_in("beta")]
+    _both_at_once(monkeypatch, spoils)
+    pool = world.work(jobs=2)
+    assert list(pool.failed) == spoilt and "Nothing of it was written down" in pool.failed[spoilt[0]].why
+    assert sorted(world.outcome(run).name for run in runs) == ["pending", "scored"]
+    world.store.close()
+    with open_store(world.project.config) as again:
+        assert again.head() == again.log.end()
+
+
 def test_one_run_can_be_cancelled(world: World) -> None:
     begun = threading.Event()
 

@@ -6,6 +6,7 @@ import json
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.model.task import Cell, Quota, Task
+from runner.records.commit import commit, commit_orphans
 from runner.records.store import charges, connect, queries, results, run_detail, tables
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import FORMATS, export
@@ -192,7 +194,53 @@ def test_log_and_archive_that_contradict_each_other_are_e307(tmp_path: Path) -> 
             world.store.commit(kind, data, actor="organiser")
         assert caught.value.code == "E307", kind
         assert dump(world) == rows
-        world.config.events.write_bytes(before)
+        assert world.config.events.read_bytes() == before, "what the store refuses is not written down"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"resources": {"memory_peak": 10**30}},
+        {"resources": {"memory_peak": "much"}},
+        {"resources": {"wall_seconds": 10**400}},
+        {"started": None},
+        {"finished": ["now"]},
+        {"verdict": {"name": "nobody knows"}},
+        {"verdict": {"details": {"reason": {"kind": "wall-clock", "limit": 10**400}, "warnings": []}}},
+    ],
+    ids=["memory", "text", "time", "none", "list", "verdict", "detail"],
+)
+def test_an_attempt_that_the_store_cannot_hold_is_refused_and_stops_nothing(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    world = World.make(tmp_path)
+    good = world.attempt(world.register("alpha", "x"), commit=False)
+    bad = world.attempt(world.register("beta", "y"), commit=False, verdict="time-limit", detail="too long")
+    record = json.loads((bad.path / "run.json").read_text())
+    for key, value in wrong.items():
+        record[key] = {**record[key], **value} if isinstance(value, dict) else value
+    (bad.path / "run.json").write_text(json.dumps(record))
+    before = world.config.events.read_bytes()
+    with pytest.raises(connect.Refused):
+        commit(world.store, good, bad)
+    assert world.config.events.read_bytes() == before
+    world.store.close()
+    with connect.open_store(world.config) as store:
+        assert commit_orphans(store) == 1
+    with connect.open_store(world.config) as store:
+        (run,) = queries.runs(store)
+        assert (run.id, run.outcome.todo) == (good.run_id, "evaluate")
+
+
+def test_a_process_killed_between_log_and_store_is_caught_up_with_by_the_next_commit(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    data = {"task": TASK, "team": "beta", "submissions": 1}
+    world.store.log.append("quota-extended", data, actor="organiser")
+    world.scored("alpha", "x")
+    assert world.store.head() == world.store.log.end()
+    rows = dump(world)
+    world.store.replay()
+    assert dump(world) == rows
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,11 @@ def _validator(name: str) -> Any:
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     )
 
+    last = re.compile(r"(?<!\\)((?:\\\\)*)\$\Z")  # not where it is escaped
+
     def pattern(_: Any, wanted: str, value: Any, __: Any) -> Iterator[Any]:
         # In Python "$" also matches before a last line feed, in JSON Schema it does not: names must not end in one.
-        if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", wanted), value):
+        if isinstance(value, str) and not re.search(last.sub(r"\1\\Z", wanted), value):
             yield jsonschema.ValidationError("pattern")
 
     made: Any = jsonschema.validators

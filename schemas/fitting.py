@@ -10,7 +10,8 @@ from typing import Any
 from schemas.checking import schema
 
 _OTHERWISE = re.compile(r"\\\\[swdbSWDB]")  # classes of characters that Rust and Python read in other ways
-_INNER_END = re.compile(r"\$(?=.)")
+# What is escaped, a class of characters, or "$" that is not the last
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$(?!\Z)", re.DOTALL)
 
 
 @lru_cache(maxsize=64)
@@ -34,11 +35,19 @@ def _for_rust(node: Any, *, named: bool = False) -> Any:
     if not isinstance(node, dict):
         return node
     return {
-        key: _INNER_END.sub(r"(?=\\n?$)", value)
+        key: _PIECE.sub(_piece, value)
         if key == "pattern" and isinstance(value, str) and not named
         else _for_rust(value, named=key == "properties" and not named)
         for key, value in node.items()
     }
+
+
+def _piece(found: re.Match[str]) -> str:
+    """A piece of a pattern as Rust writes it. Raises ValueError for a class that it reads in another way."""
+    piece = found[0]
+    if piece.startswith(("[]", "[^]")):
+        raise ValueError(piece)
+    return r"(?=\n?$)" if piece == "$" else piece
 
 
 def fits(data: Any, name: str) -> bool:

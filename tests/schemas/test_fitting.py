@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import schemas
 from schemas import fits
 
+TASKS = Path(__file__).parents[2] / "tasks"
 RESULT: dict[str, Any] = {
     "schema_version": 1,
     "status": "valid",
@@ -47,7 +48,7 @@ def test_a_whole_number_that_is_written_with_a_point_does_not_fit() -> None:
 
 
 ENDS = ("\n", "\r", "\u2028", "\x85", "/..", "/..\n", "..", "/", "\0", "é", "\u0661", " ")
-DEFINITIONS = {path.parent.name: schemas.load_yaml(path).data for path in Path("tasks").glob("*/task.yaml")}
+DEFINITIONS = {path.parent.name: schemas.load_yaml(path).data for path in TASKS.glob("*/task.yaml")}
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -86,3 +87,50 @@ def test_what_leaves_a_folder_does_not_fit(path: str) -> None:
     definition = copy.deepcopy(DEFINITIONS["vaswani"])
     definition["measures"][0]["truths"] = path
     assert fits(definition, "task") == (schemas.validate(definition, "task") == [])
+    if "\n" not in path and "\r" not in path:
+        assert not fits(definition, "task")
+
+
+PATTERNS = {
+    "class": ("^[A-Z$]+$", "A$"),
+    "class of three": ("^[a$b]$", "$"),
+    "all others": ("^[^$]$", "a"),
+    "bracket escaped": (r"^[\]$]$", "$"),
+    "bracket first": ("^[]$]$", None),  # not taken by the quick one
+    "escaped": (r"^a\$b$", "a$b"),
+    "escaped at the end": (r"^a\$", "a$"),
+    "behind a backslash": (r"^(a\\$|b)$", "a\\"),
+    "inside": ("^(a$|b)$", "a"),
+    "last of a line": ("^(a$\n|b)$", "b"),
+}
+
+
+@pytest.mark.parametrize("case", PATTERNS)
+def test_a_dollar_in_a_pattern_is_read_alike_by_both(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern, fitting = PATTERNS[case]
+    for module in ("checking", "fitting"):
+        monkeypatch.setattr(f"schemas.{module}.schema", lambda _: {"pattern": pattern})
+    for text in (
+        "",
+        "(",
+        "?",
+        "=",
+        ")",
+        "\n",
+        "$",
+        "a",
+        "b",
+        "a\n",
+        "b\n",
+        "$\n",
+        "a$",
+        "A$",
+        "a$b",
+        "a\\",
+        "a\\Z",
+        "]",
+    ):
+        good = schemas.validate(text, case) == []
+        assert fits(text, case) == (good and fitting is not None), text
+    if fitting is not None:
+        assert fits(fitting, case)

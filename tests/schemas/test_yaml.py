@@ -212,13 +212,14 @@ def test_any_input_gives_data_or_problems(text: str | bytes, name: str) -> None:
         schemas.canonical(doc.data)
 
 
+TASKS = Path(__file__).parents[2] / "tasks"
 PIECES = ("\n", "\n\n", " ", "  ", "\t", ":", ": ", "- ", "#", " #", "'", '"', "\\", "|\n", ">-\n", "{", "}", "[", "]", ",", "?", "&a ", "*a", "!t ", "%",
           "---\n", "...\n", "\ufeff", "\x85", "\u2028", "\r", "\xa0", "~", "<<: ", "\\x41", "\\/", "0x", "é", "\U0001f600", "@", "`")  # fmt: skip
 
 
-@pytest.mark.parametrize("path", sorted(Path("tasks").glob("*/task.yaml")), ids=str)
+@pytest.mark.parametrize("path", sorted(TASKS.glob("*/task.yaml")), ids=lambda path: path.parent.name)
 def test_both_readers_of_yaml_find_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, rng = path.read_text("utf-8"), random.Random(str(path))
+    whole, rng = path.read_text("utf-8"), random.Random(path.parent.name)
     accepted = 0
     for _ in range(60):
         start = rng.randrange(len(whole))

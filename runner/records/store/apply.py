@@ -69,11 +69,9 @@ from runner.records.split import KEY_BYTES
 from runner.records.store import tables as t
 from runner.records.store.evaluated import count_evaluations, insert_evaluated, insert_failed
 from runner.records.store.rows import (
-    as_count,
-    as_number,
-    as_text,
     check_manifest,
     contradiction,
+    figures,
     insert,
     inserting,
     remove,
@@ -250,7 +248,7 @@ def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
     run, lock = attempt.record(check=False), attempt.lock(check=False)
     place = {"task": d["task"], "dataset": lock["dataset"], "scenario": lock["scenario"]}
     _ensure_run(connection, d["run"], {"submission": lock["submission_id"], **place})
-    used, verdict = run.get("resources") or {}, read_verdict(run["verdict"])
+    verdict = read_verdict(run["verdict"])
     verdict.as_dict()  # a name that is none, or details that cannot be said, would fail whoever reads them
     insert(
         connection,
@@ -258,30 +256,11 @@ def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
         event,
         *("run", "manifest"),
         number=d["attempt"],
-        **{name: as_text(run[name]) for name in ("lock_digest", "started", "finished")},
+        **figures(run),
         verdict=verdict.name,
         detail="" if verdict.detail is None else json.dumps(verdict.detail.as_dict(), sort_keys=True),
         warnings=json.dumps([warning.as_dict() for warning in verdict.warnings], sort_keys=True),
-        **{name: _given(as_number, used.get(name)) for name in ("wall_seconds", "cpu_seconds")},
-        memory_peak=_given(as_count, used.get("memory_peak")),
-        memory_source=as_text(used.get("memory_source") or "none"),
-        first_seconds=_given(as_number, _on_first_cases(run)),
     )
-
-
-def _given(read: Callable[[Any], Any], value: Any) -> Any:
-    """What ``read`` makes of a value; None where none was given."""
-    return None if value is None else read(value)
-
-
-def _on_first_cases(run: dict[str, Any]) -> float | None:
-    """Seconds that an attempt used on its first cases before it was executed on all topics; of the clock where processor time
-    could not be measured."""
-    first = run.get("first_cases")
-    if first is None or first["verdict"] != "ok":  # it ended there: what it used stands under its resources
-        return None
-    used: float | None = first["wall_seconds"] if first["cpu_seconds"] is None else first["cpu_seconds"]
-    return used
 
 
 def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> None:

@@ -53,6 +53,29 @@ def as_text(value: Any) -> str:
     return value
 
 
+def figures(run: dict[str, Any]) -> dict[str, Any]:
+    """What a ``run.json`` says of an attempt's times and of what it used, by column. Raises ValueError, KeyError, OverflowError."""
+    used = run.get("resources") or {}
+    seconds = {name: used.get(name) for name in ("wall_seconds", "cpu_seconds")}
+    seconds["first_seconds"] = _on_first_cases(run)
+    peak = used.get("memory_peak")
+    return {
+        **{name: as_text(run[name]) for name in ("lock_digest", "started", "finished")},
+        **{name: None if value is None else as_number(value) for name, value in seconds.items()},
+        "memory_peak": None if peak is None else as_count(peak),
+        "memory_source": as_text(used.get("memory_source") or "none"),
+    }
+
+
+def _on_first_cases(run: dict[str, Any]) -> Any:
+    """Seconds that an attempt used on its first cases before it was executed on all topics; of the clock where processor time
+    could not be measured."""
+    first = run.get("first_cases")
+    if first is None or first["verdict"] != "ok":  # it ended there: what it used stands under its resources
+        return None
+    return first["wall_seconds"] if first["cpu_seconds"] is None else first["cpu_seconds"]
+
+
 def check_manifest(event: Event, digest: str) -> None:
     """That a manifest is the one that was committed, by its SHA-256. Raises: PlatformError: E307."""
     if digest != event.data["manifest"]:

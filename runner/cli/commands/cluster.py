@@ -153,7 +153,7 @@ def scheduler(
 def show(as_json: options.JsonOption = False) -> None:
     """Show the hosts that are there, what they have and are at, and why one is given no work."""
     from runner.engines.sandbox import sandbox_digest
-    from runner.execution.cluster.joining import Wanted, unfit
+    from runner.execution.cluster.joining import Wanted, shown, unfit
     from runner.execution.cluster.line import hosts_now
     from runner.execution.cluster.places import places
 
@@ -167,7 +167,7 @@ def show(as_json: options.JsonOption = False) -> None:
         wanted = Wanted(place.role, sandbox, place.stores(where.store_credentials))
         hosts, problems = hosts_now(place.address, place.certificates)
         rows += [
-            {"address": address, "why_not": unfit(said, wanted), **said, "cluster": place.role}
+            {**shown(said), "address": address, "why_not": unfit(said, wanted), "cluster": place.role}
             for address, said in sorted(hosts.items())
         ]
         for problem in problems:

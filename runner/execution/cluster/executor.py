@@ -20,7 +20,7 @@ from runner.engines.base import Engine
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.attempt import Stop
 from runner.execution.cluster.duties import Duty, Prepared
-from runner.execution.cluster.joining import Wanted, host_of, named, unfit
+from runner.execution.cluster.joining import Wanted, host_of, unfit
 from runner.execution.cluster.keys import key_for
 from runner.execution.cluster.line import Line
 from runner.execution.cluster.storage.artefacts import Artefacts, patiently
@@ -67,7 +67,7 @@ class ClusterExecutor:
         say: Told what goes wrong with hosts.
         wait: Seconds for which hosts are waited for.
         following: Where those who follow runs ask for what softwares write (:mod:`runner.execution.cluster.tails`); None: nobody does.
-        only: The name or address of the one host that is given work; None: all that are fit.
+        only: The address of the one host that is given work; None: all that are fit.
     """
 
     fixed = False
@@ -227,7 +227,7 @@ class ClusterExecutor:
         """Take the hosts that are fit for this work; of the others it is told once why not."""
         there = said if isinstance(said, dict) else {}
         if self._only is not None:
-            there = named(there, self._only)
+            there = {address: one for address, one in there.items() if address == self._only}
         problems = {address: unfit(one, self._wanted) for address, one in there.items()}
         with self._lock:
             for address in [known for known in self._hosts if known not in there]:

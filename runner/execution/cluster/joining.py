@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -39,12 +39,46 @@ def host_of(address: str, said: Any, wanted: Wanted) -> Host:
 
 
 def named(there: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Of what hosts say of themselves, by address: those that are called ``name``, or have that address."""
+    """Of what hosts say of themselves, by address: the one that has the address ``name``, whatever others are called; otherwise those called so."""
+    if name in there:
+        return {name: there[name]}
     return {
         address: said
         for address, said in there.items()
-        if name in (address, said.get("name") if isinstance(said, dict) else None)
+        if isinstance(said, dict) and said.get("name") == name
     }
+
+
+def shown(said: object) -> dict[str, Any]:
+    """What is shown of what a host says of itself: what we know of, as far as it has the form that it should have."""
+    found = said if isinstance(said, dict) else {}
+    return {name: found[name] for name, fits in _SHOWN.items() if name in found and fits(found[name])}
+
+
+def _is_text(said: object) -> bool:
+    return isinstance(said, str) and len(said) <= 1000
+
+
+def _is_amount(said: object) -> bool:
+    return isinstance(said, int | float) and not isinstance(said, bool) and 0 <= said <= 1e18
+
+
+def _is_list(said: object) -> bool:
+    return isinstance(said, list) and len(said) <= 10_000 and all(map(_is_text, said))
+
+
+def _or_none(fits: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda said: said is None or fits(said)
+
+
+_SHOWN: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("version", "name", "sandbox", "platform", "role", "artefacts", "full"), _is_text),
+    **dict.fromkeys(("protocol", "cpus", "memory", "gpus", "cached", "room"), _is_amount),
+    **dict.fromkeys(("labels", "images", "at_work"), _is_list),
+    "blinded": _or_none(_is_text),
+    "steps": _or_none(_is_amount),
+    "granted": lambda said: isinstance(said, bool),
+}
 
 
 def unfit(said: Any, wanted: Wanted) -> str:

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 
-from runner.model.errors import disk_error
+from runner.model.errors import PlatformError, disk_error
 from runner.records.archive import RunArchive
+from schemas.files import atomic_file
+
+LENGTH = 32  # bytes
 
 
 def key_of(archive: RunArchive) -> bytes:
-    """The secret of an archive, made when it is first needed: what hosts deliver is signed by keys that are made from it. Raises E306."""
+    """The secret of an archive, made when it is first needed: what hosts deliver is signed by keys that are made from it.
+
+    Raises E306, and E307 where it has another length: an empty one would be everybody's.
+    """
     path = archive.root.parent / "cluster.key"
     try:
         if not path.exists():
-            part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-                stream.write(secrets.token_bytes(32))
-            part.rename(path)
-        return path.read_bytes()
+            with atomic_file(path, mode=0o600, sync=True) as stream:
+                stream.write(secrets.token_bytes(LENGTH))
+        key = path.read_bytes()
     except OSError as error:
         raise disk_error(f"{path} cannot be used", error) from error
+    if len(key) != LENGTH:
+        why = f"It has {len(key)} bytes, and {LENGTH} when it was made."
+        fix = "end what is under way on hosts and remove that file: another one is made"
+        raise PlatformError(f"{path} was changed or damaged", why=why, fix=fix, code="E307")
+    return key
 
 
 def home_of(key: bytes) -> str:

@@ -15,7 +15,7 @@ from runner.records.files import on_disk
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-PATIENCE = 60  # seconds for which another process is waited for
+PATIENCE = 60  # seconds for which another thread is waited for, and then another process
 
 
 @contextmanager
@@ -25,11 +25,18 @@ def locked(tmp: Path) -> Iterator[None]:
     Threads of this process wait for each other and then for other processes: a lock file is asked for again and again, so that several
     that asked at once would sleep while nobody has it. Raises E306 where the disk fails, and filelock.Timeout.
     """
+    from filelock import Timeout
+
     with on_disk("the archive cannot be written"):
         tmp.mkdir(parents=True, exist_ok=True)
     turn, file = _of(tmp)
-    with turn, file:
-        yield
+    if not turn.acquire(timeout=PATIENCE):
+        raise Timeout(file.lock_file)
+    try:
+        with file:
+            yield
+    finally:
+        turn.release()
 
 
 @cache

@@ -8,6 +8,7 @@ crash left behind the last newline was never acknowledged to anybody, and the ne
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -216,14 +217,15 @@ class EventLog:
                 last = event
             before(events)
             written = os.write(descriptor, lines)
-            if written != len(lines):
-                os.ftruncate(descriptor, size)
-                raise OSError(28, "No space left on device")
+            if written != len(lines):  # whole lines may have been read by others: they stay
+                os.ftruncate(descriptor, size + lines.rfind(b"\n", 0, written) + 1)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
         if size == 0:
             sync_folder(self.path.parent)
+        if written != len(lines):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return events
 
     def _next(self, last: Event | None, type: str, data: Mapping[str, Any], actor: str) -> Event:

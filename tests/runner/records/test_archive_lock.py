@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import Timeout
 
+from runner.records import archive_lock
 from runner.records.archive_lock import locked
 
 
@@ -36,6 +38,22 @@ def test_one_thread_at_a_time_and_none_sleeps_for_another(
         thread.join(60)
     assert most == 1
     assert not slept
+
+
+def test_a_thread_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_lock, "PATIENCE", 0.1)
+    held, go = threading.Event(), threading.Event()
+    other = threading.Thread(target=hold, args=(tmp_path, held, go))
+    other.start()
+    assert held.wait(60)
+    try:
+        with pytest.raises(Timeout), locked(tmp_path):
+            pass
+    finally:
+        go.set()
+        other.join(60)
+    with locked(tmp_path):
+        pass  # whoever gave up holds nothing
 
 
 def hold(tmp: Path, held: threading.Event, go: threading.Event) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import resource
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import schemas
 from runner.model.clock import FixedClock
 from runner.model.config import Person
-from runner.model.errors import PlatformError
+from runner.model.errors import PlatformError, RunnerError
 from runner.records.events import COORDINATOR, EventLog, Position
 
 
@@ -66,6 +67,25 @@ def test_several_events_are_written_together_or_not_at_all(tmp_path: Path) -> No
         with pytest.raises(ValueError, match=r"unknown event type|an event may have"):
             log.append_all([("quota-extended", good), bad], actor="organiser")
     assert log.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("room", "whole"), [(0.5, 0), (2.5, 2)])
+def test_of_a_write_that_finds_no_room_whole_events_stay_as_others_may_have_read_them(
+    tmp_path: Path, room: float, whole: int
+) -> None:
+    log, good = log_with(tmp_path / "events.jsonl", 2), {"task": "t", "team": "team-2", "submissions": 2}
+    size, line = log.path.stat().st_size, len(log.path.read_bytes().splitlines(keepends=True)[-1])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + int(room * line), limits[1]))
+    try:
+        with pytest.raises(RunnerError) as caught:
+            log.append_all([("quota-extended", good)] * 3, actor="organiser")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.code == "E306"
+    assert [one.seq for one in log] == [*range(1, whole + 3)] and log.path.read_bytes().endswith(b"\n")
+    assert log.append("quota-extended", good, actor="organiser").seq == whole + 3
+    assert log.verify() == []
 
 
 @pytest.mark.parametrize("cut", [1, 5, 100])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
+from runner.model.comparing.topics import by_number
 from runner.views.plots import style
 from runner.views.plots.base import Plot, axis, figure, of_board
 from runner.views.plots.by_topic import ByTopic
@@ -19,7 +20,7 @@ def plot(scores: ByTopic) -> Plot:
     made: list[dict[str, Any]] = [
         {"row": row, "topic": topic, "value": value}
         for row, values in scores.scores.items()
-        for topic, value in sorted(values.items())
+        for topic, value in sorted(values.items(), key=lambda one: by_number(one[0]))
     ]
     medians = {row: median(values.values()) for row, values in scores.scores.items()}
     spread = {row: max(values.values()) - min(values.values()) for row, values in scores.scores.items()}

@@ -89,6 +89,7 @@ class RunProgress:
 
 LOOK = 1.0  # seconds between two looks at hosts that come and go
 TOGETHER = 64  # steps that are begun, or committed, at once
+AT_ONCE = 8 * 10**6  # bytes of scores, about, that are committed at once
 SHOWN = 5  # hosts that are named where none will do
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
@@ -189,7 +190,11 @@ class Pool:
         return found
 
     def _commit(self, ended: Sequence[tuple[Planned, Result]]) -> list[tuple[Planned, Result]]:
-        """Commit together what came of steps; returns them, with the error in the place of what the store refused."""
+        """Commit what came of steps; returns them, with the error in the place of what the store refused."""
+        return [one for part in _in_parts(ended) for one in self._commit_together(part)]
+
+    def _commit_together(self, ended: Sequence[tuple[Planned, Result]]) -> list[tuple[Planned, Result]]:
+        """As :meth:`_commit`, in one transaction unless the store refuses some of it."""
         try:
             commit(
                 self.workspace.store,
@@ -198,7 +203,7 @@ class Pool:
         except Refused as error:
             if len(ended) == 1:
                 return [(ended[0][0], error)]
-            return [settled for one in ended for settled in self._commit([one])]
+            return [settled for one in ended for settled in self._commit_together([one])]
         return [*ended]
 
     def _paused(self) -> Callable[[Planned], str]:
@@ -295,3 +300,17 @@ class Pool:
         if run.outcome.todo == "evaluate":
             return Planned(run, "evaluate", run.outcome.reason, pausable=False)
         return run
+
+
+def _in_parts(ended: Sequence[tuple[Planned, Result]]) -> Iterator[list[tuple[Planned, Result]]]:
+    """What came of steps in parts with about :data:`AT_ONCE` bytes of scores: nobody else writes to the store while one is committed."""
+    part, size = list[tuple[Planned, Result]](), 0
+    for one in ended:
+        part.append(one)
+        if isinstance(one[1], Evaluation):
+            size += one[1].manifest().get("scores.jsonl", {}).get("size", 0)
+        if size >= AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

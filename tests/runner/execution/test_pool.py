@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -311,20 +311,45 @@ def test_stopping_leaves_nothing_half_done(world: World) -> None:
     assert not any(p.is_dir() for p in world.store.archive.tmp.iterdir())
 
 
-def _both_at_once(monkeypatch: pytest.MonkeyPatch, then: Any) -> None:
-    """Have the first step be given out once two have ended, and ``then`` be what is done to the second."""
-    real, kept = LocalExecutor.ended, list[Any]()
+def _both_at_once(
+    monkeypatch: pytest.MonkeyPatch, then: Callable[[Any], Any] = lambda one: one, pairs: int = 1
+) -> None:
+    """Have steps be given out once two have ended, so often, and ``then`` be what is done to the second."""
+    real, kept, left = LocalExecutor.ended, list[Any](), pairs
 
     def ended(self: LocalExecutor, timeout: float | None) -> Any:
-        if len(kept) < 2:
+        nonlocal left
+        if timeout != 0 and left:
+            left -= 1
             kept.extend(real(self, None) for _ in range(2))
-            return kept[0]
-        if kept[1] is None:
-            return real(self, timeout)
-        second, kept[1] = kept[1], None
-        return then(second)
+            return kept.pop(0)
+        return then(kept.pop(0)) if kept else real(self, timeout)
 
     monkeypatch.setattr(LocalExecutor, "ended", ended)
+
+
+def test_large_evaluations_are_committed_one_after_the_other_so_that_others_get_in_between(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scores(mounts: Mounts, out: Path) -> None:
+        evaluator(mounts, out)
+        out.joinpath("scores.jsonl").write_text('{"measure": "ndcg_10", "topic": "1", "value": 0.5}\n')
+
+    world.engine.script[EVALUATOR] = scores
+    together: list[int] = []
+    real = Store.commit_all
+
+    def commit_all(self: Store, said: Any, **more: Any) -> Any:
+        together.append(len(said))
+        return real(self, said, **more)
+
+    runs = [world.hand_in("alpha"), world.hand_in("beta")]
+    monkeypatch.setattr("runner.execution.pool.AT_ONCE", 1)
+    monkeypatch.setattr(Store, "commit_all", commit_all)
+    _both_at_once(monkeypatch, pairs=2)
+    world.work(jobs=2)
+    assert together == [2, 1, 1], "attempts together, evaluations each by itself"
+    assert [world.outcome(run).name for run in runs] == ["scored", "scored"]
 
 
 def test_who_interrupts_while_results_are_gathered_loses_none(

@@ -224,7 +224,7 @@ def say(what: dict[str, Any]) -> None:
 async def _main(address: str, home: str, certificates: str | None) -> None:
     from distributed import Client
 
-    reader = asyncio.StreamReader()
+    reader = asyncio.StreamReader(limit=1 << 16)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )

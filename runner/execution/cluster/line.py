@@ -27,6 +27,8 @@ from runner.records.contents import Content
 from schemas import show
 
 MAX_LINE = 1 << 21
+MAX_WISH = 1 << 15  # bytes of a line to the process, which takes lines of 1 << 16
+WRITING = 10.0  # seconds within which the process has to read one
 AWAY = "does not answer"  # what is said of a scheduler that is not there
 SETTLED = 1.5  # seconds without another host after which all have said what they are
 AGAIN = 2.0  # seconds after which a line that broke is opened again
@@ -100,7 +102,7 @@ class Line:
         self._say = say
         self._process: subprocess.Popen[bytes] | None = None
         self._orders: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
         self._connected = False  # whether the scheduler ever answered
         self._closing = threading.Event()
         self._told: Told = lambda _: None
@@ -125,7 +127,9 @@ class Line:
         with self._lock:
             self._orders.add(name)
             what = {"name": name, "order": list(order), "key": key.hex(), "hidden": hidden, "url": url}
-            sent = self._wish({"do": "begin", "host": host, **what})
+            process = self._process
+        sent = self._wish(process, {"do": "begin", "host": host, **what})
+        with self._lock:
             known = name in self._orders
             if not sent:
                 self._orders.discard(name)
@@ -134,20 +138,18 @@ class Line:
 
     def stop(self, host: str, name: str, *, drop: bool) -> None:
         """Have a host end an order; with ``drop`` it delivers nothing."""
-        with self._lock:
-            self._wish({"do": "stop", "host": host, "names": [name], "drop": drop})
+        self._wish(self._process, {"do": "stop", "host": host, "names": [name], "drop": drop})
 
     def tail(self, host: str, name: str, start: int) -> None:
         """Have a host asked what the software of an order has written after its first ``start`` bytes; it is told as ``tail``."""
-        with self._lock:
-            self._wish({"do": "tail", "host": host, "name": name, "start": start})
+        self._wish(self._process, {"do": "tail", "host": host, "name": name, "start": start})
 
     def close(self) -> None:
         """Close it; what was going on is not told any more."""
         self._closing.set()
         with self._lock:
-            self._wish({"do": "quit"})
             process = self._process
+        self._wish(process, {"do": "quit"})
         if process is not None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(10 if self._connected else 0.1)  # who is still connecting hears nothing
@@ -156,20 +158,19 @@ class Line:
             self._reader.join(10)
             self._folder.cleanup()
 
-    def _wish(self, wish: dict[str, Any]) -> bool:
-        """Under the lock: write a line, as a whole or not at all; one that is not read in time ends the process that should."""
-        process = self._process
-        if process is None or process.stdin is None:
-            return False
+    def _wish(self, process: subprocess.Popen[bytes] | None, wish: dict[str, Any]) -> bool:
+        """Without the lock, which who hears needs: write a line as a whole; a process that does not read it in time is ended."""
         line = json.dumps(wish).encode() + b"\n"
-        try:
-            # A pipe takes so few bytes at once or none of them.
-            return len(line) <= select.PIPE_BUF and os.write(process.stdin.fileno(), line) == len(line)
-        except BlockingIOError:
+        if process is None or process.stdin is None or len(line) > MAX_WISH:
+            return False
+        left, until = memoryview(line), time.monotonic() + WRITING
+        with self._writing, suppress(OSError, ValueError):  # where it has ended
+            (free := select.poll()).register(process.stdin, select.POLLOUT)
+            while left and free.poll(max(0.0, until - time.monotonic()) * 1000):
+                left = left[os.write(process.stdin.fileno(), left) :]
+        if left and process.poll() is None:
             self._end(process)
-        except (OSError, ValueError):
-            pass
-        return False
+        return not left
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         with suppress(OSError):  # with whatever it became
@@ -209,7 +210,8 @@ class Line:
                 self._process = None
             self._end(process)
             process.wait()
-            process.stdin.close()
+            with self._writing:
+                process.stdin.close()
             process.stdout.close()
 
     def _heard(self, text: bytes) -> None:

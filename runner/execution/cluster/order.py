@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from runner.engines.base import Fill, Mount, Volume
+from runner.execution.cluster.line import MAX_WISH
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.grants import Grants
 from runner.execution.cluster.storage.stores import Stores
@@ -21,11 +22,13 @@ from runner.execution.evaluation import shown
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import Job
 from runner.execution.workflows.batch import data_mounts
+from runner.model.errors import RunnerError
 from runner.model.task import Dataset, Task
 from runner.records.contents import Content
 from runner.tasks.files import missing_sources
 
 BROUGHT = 86400.0  # seconds for which data that were brought to a store are not looked for there again
+MOST_URL = MAX_WISH - 1000  # characters of what grants an order, which the line brings among others
 NOWHERE = Path("/nonexistent")
 Tree = tuple[tuple[str, Content], ...]  # the files of a volume, by their names in it
 Role = Literal["software", "evaluations"]  # what the hosts of a cluster are for
@@ -114,7 +117,8 @@ def laid_down(
 ) -> tuple[Content, str]:
     """Put an order into the ``store`` of its data; with grants for so long where the host works by them.
 
-    Returns its content, and by what the host may read it (empty: by its own credentials). Raises E313.
+    Returns its content, and by what the host may read it (empty: by its own credentials). Raises E313, and E101 where the store signs
+    addresses that are too long.
     """
     if not granted:
         return store.put_bytes(order.dump()), ""
@@ -124,7 +128,14 @@ def laid_down(
             grants, read={**grants.read, **stores.open.grants([archive], order.name, seconds).read}
         )
     content = store.put_bytes(replace(order, grants=grants).dump())
-    return content, store.grants([content], order.name, seconds).read[content.sha256]
+    if len(url := store.grants([content], order.name, seconds).read[content.sha256]) > MOST_URL:
+        what = f"the artefact store {store.place} signs addresses of {len(url):,} characters"
+        why = f"An order holds one of at most {MOST_URL:,}; what they hold of temporary credentials is that long."
+        fix = (
+            "give the coordinator credentials of the store whose session token is shorter, or that have none"
+        )
+        raise RunnerError("E101", what, why=why, fix=fix)
+    return content, url
 
 
 def _contents(trees: Iterable[Tree]) -> set[Content]:

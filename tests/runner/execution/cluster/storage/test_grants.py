@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -155,6 +156,34 @@ def test_hosts_without_credentials_execute_software_by_grants(
         assert not any(one in data for one in (b"X-Amz", s3.secret.encode(), s3.key.encode()))
     orders = [path for path in s3.folder.rglob("*") if path.is_file() and b"X-Amz" in path.read_bytes()]
     assert len(orders) == 4, "only an order has what is granted"
+    world.close()
+
+
+@pytest.mark.parametrize(("length", "why"), [(20_000, ""), (40_000, "temporary credentials")])
+def test_grants_of_temporary_credentials_are_long(
+    project: Project, s3: ObjectStore, tmp_path: Path, length: int, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They hold a token of the store's that may have thousands of characters; here a fragment does, of which the server hears nothing."""
+    grants = Artefacts.grants
+
+    def longer(self: Artefacts, *asked: Any) -> Grants:
+        made = grants(self, *asked)
+        return replace(made, read={one: f"{url}#{'x' * length}" for one, url in made.read.items()})
+
+    monkeypatch.setattr(Artefacts, "grants", longer)
+    world, hosts, notes = World(project), Cluster(tmp_path / "cluster"), Notes()
+    hosts.artefacts, hosts.credentials, hosts.origin = s3.address, s3.credentials, s3.origin
+    try:
+        hosts.start_scheduler()
+        hosts.start_host("h1")
+        run = world.hand_in("team0")
+        with coordinated(world, notes, hosts) as coordinator:
+            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    finally:
+        hosts.close()
+    assert list(result.undone) == ([run] if why else []), (result.undone, notes.lines)
+    assert all(why in one.why and "X-Amz" not in one.why for one in result.undone.values())
+    assert s3.store().attempts() == [] and world.store.archive.live() == {}
     world.close()
 
 

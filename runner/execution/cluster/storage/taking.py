@@ -18,6 +18,7 @@ from runner.execution.contract import MAX_RESULT_BYTES, RESULT_FILES, contract_p
 from runner.execution.evaluation import RESULTS
 from runner.execution.job import Job
 from runner.model.clock import STAMP, stamp
+from runner.model.errors import PlatformError
 from runner.model.limits import MIB
 from runner.model.task import Task
 from runner.model.verdict import TABLE, read_verdict
@@ -194,7 +195,7 @@ def _problem(record: object, staging: Staging, job: Job) -> str:
         return "its run.json is of another attempt"
     if not (_is_time(record["started"]) and _is_time(record["finished"]) and _is_ended(record)):
         return "its run.json says neither when nor how it ended"
-    if schemas.digest(read_json(staging.path / "lock.json", "lock")) != job.lock_digest:
+    if not _is_lock(staging.path / "lock.json", job.lock_digest):
         return "its lock is another one"
     output = record["output"]
     said = {one["name"]: (one["sha256"], one["size"]) for one in output["files"]}
@@ -202,6 +203,13 @@ def _problem(record: object, staging: Staging, job: Job) -> str:
         return "its output is not what run.json says"
     there = output["file"] in said if output["file"] is not None else record["verdict"]["name"] != "ok"
     return "" if there else "its run file is none that it delivered"
+
+
+def _is_lock(path: Path, digest: str) -> bool:
+    try:
+        return schemas.digest(read_json(path, "lock")) == digest
+    except (PlatformError, ValueError):  # what is no lock
+        return False
 
 
 def _is_plain(value: object, level: int = 0) -> bool:

@@ -115,6 +115,14 @@ def other_lock(folder: Path, facts: dict[str, Any]) -> None:
     (folder / "lock.json").write_text(json.dumps({**lock, "seed": 1}))
 
 
+def no_lock(folder: Path, facts: dict[str, Any]) -> None:
+    (folder / "lock.json").write_text("{")
+
+
+def lock_of_no_text(folder: Path, facts: dict[str, Any]) -> None:
+    (folder / "lock.json").write_text(json.dumps({"lock": "\ud800"}))
+
+
 def lies_about_output(folder: Path, facts: dict[str, Any]) -> None:
     (folder / "output" / "run.txt").write_text("another\n")
 
@@ -137,6 +145,8 @@ CHANGES: list[Change] = [
     other_run,
     other_number,
     other_lock,
+    no_lock,
+    lock_of_no_text,
     lies_about_output,
     no_record,
     another_file,

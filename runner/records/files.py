@@ -16,6 +16,7 @@ from schemas.files import file_sha256 as sha256_of
 
 MAX_JSON = 16 * 1024 * 1024
 MAX_LINE = 1024 * 1024
+MAX_NAME = 255  # bytes
 _WRITTEN = jsonl.Rules(duplicates="last", bounded=False)  # our own parts wrote it
 
 
@@ -45,10 +46,8 @@ def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]
                 name = prefix + entry.name
                 if not prefix and entry.name == skip:
                     continue
-                try:
-                    name.encode()
-                except UnicodeEncodeError:
-                    raise damaged(f"{here} holds a name that is not UTF-8") from None
+                if not is_utf8(name):
+                    raise damaged(f"{here} holds a name that is not UTF-8")
                 if entry.is_dir(follow_symlinks=False):
                     stack.append((f"{name}/", Path(entry.path)))
                 elif entry.is_file(follow_symlinks=False):
@@ -112,6 +111,21 @@ def hash_and_sync(path: Path) -> str:
         digest = sha256_of(stream)
         os.fsync(stream.fileno())
     return digest
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written: surrogates cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_name(name: str) -> bool:
+    """Whether it is the name of a file in a folder, and no way to another one, as every file system can have it."""
+    plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name
+    return plain and is_utf8(name) and len(name.encode()) <= MAX_NAME
 
 
 def shown(name: str) -> str:

@@ -27,6 +27,7 @@ from runner.execution.cluster.storage.grants import Store
 from runner.execution.evaluation import RunFiles
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
+from runner.records.files import is_name
 from runner.submissions.bundle import MAX_IMAGE
 from runner.submissions.origins import kept_as, resolve_expected
 
@@ -104,7 +105,7 @@ class Hands:
         )
         with TemporaryDirectory(prefix=SCRATCH, dir=folder.parent) as scratch:
             for file, content in order.output:
-                if PurePosixPath(file).name != file:
+                if not is_name(file):
                     raise PlatformError(
                         "the order names a file that is none of an output",
                         why=schemas.show(file, 100),

@@ -24,7 +24,7 @@ from runner.model.task import Task
 from runner.model.verdict import TABLE, read_verdict
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.contents import Content
-from runner.records.files import file_sha256, read_json
+from runner.records.files import file_sha256, is_name, is_utf8, read_json
 from runner.records.staging import Staging
 from schemas.details import read
 
@@ -32,7 +32,6 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FOLDERS = ("output", "logs")
 _BESIDE = 16 * MIB  # of what the platform itself writes beside output and logs
 _FILES = 64  # beside those of the output
-_NAME = 255  # bytes of a file's name, as file systems have it
 _DEEPEST = 16  # levels of a record
 _WHOLE = 2**63  # what whole numbers of the store stay below
 _ENDED = ("started", "finished", "status", "final", "fault", "exit")  # what a host says of an evaluation
@@ -173,7 +172,7 @@ def _files(
     found: dict[str, Content] = {}
     for file, entry in files.items():
         parts = file.split("/")
-        plain = len(parts) == 2 and parts[0] in folders and _is_name(parts[1])
+        plain = len(parts) == 2 and parts[0] in folders and is_name(parts[1])
         known = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int) and entry[1] >= 0
         if not (plain or file in alone) or not known or not _SHA256.fullmatch(str(entry[0])):
             raise _refused(schemas.show(file, 100), "it is no file of what was ordered")
@@ -220,24 +219,10 @@ def _is_plain(value: object, level: int = 0) -> bool:
     if isinstance(value, list):
         return level < _DEEPEST and all(_is_plain(one, level + 1) for one in value)
     if isinstance(value, str):
-        return "\0" not in value and _is_utf8(value)
+        return "\0" not in value and is_utf8(value)
     if isinstance(value, int):
         return -_WHOLE <= value < _WHOLE
     return value is None or (isinstance(value, float) and math.isfinite(value))
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_name(name: str) -> bool:
-    """Whether it is the name of a file that every file system can have."""
-    plain = name not in ("", ".", "..") and not {"/", "\0"} & {*name}
-    return plain and _is_utf8(name) and len(name.encode()) <= _NAME
 
 
 def _is_time(said: object) -> bool:

@@ -26,7 +26,7 @@ IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
 
 def commit(store: Store, *sealed: Attempt | Evaluation) -> None:
-    """Record sealed attempts and evaluations: events first, then the store. Once for each, ever; together those of one call.
+    """Record sealed attempts and evaluations: an event of each, and the store with it. Once for each, ever; together those of one call.
 
     An evaluation that says something else than the one that counts is only proposed: :func:`accept` makes it count.
     No two of a call may be of the same attempt. Raises Refused where the store cannot hold one of them: none is recorded then.

@@ -16,6 +16,8 @@ from runner.model.errors import CODES, PlatformError, RunnerError
 if TYPE_CHECKING:
     import requests
 
+    from runner.exchange.http import Session
+
 ROOT = "/api/v1"
 TIMEOUT = (10.0, 60.0)  # seconds to connect, and between two parts of an answer
 _SHOWN = 300  # characters of what a server says
@@ -41,7 +43,7 @@ class Server:
         self._here = here
         self._known: dict[str, tuple[str, Any]] = {}
         self._lock = threading.Lock()
-        self._kept: requests.Session | None = None
+        self._kept: Session | None = None
 
     def __repr__(self) -> str:  # no notebook shows the token
         return f"Server({self.url!r})"
@@ -94,7 +96,7 @@ class Server:
                 fix = "look whether the address is right and the server runs; what it says of itself is at /healthz"
                 raise PlatformError(f"{self.url} does not answer", why=why, fix=fix, code="E309") from error
 
-    def _session(self) -> requests.Session:
+    def _session(self) -> Session:
         from runner.exchange.http import Session
 
         if self._kept is None:

@@ -9,7 +9,7 @@ import requests
 import urllib3
 
 
-class Session(requests.Session):
+class Session(requests.Session):  # noqa: TID251 - it is the one
     """A session that reads nothing of what a redirect brings along, and goes on to where it leads at most ``redirects`` times.
 
     That of requests reads and unpacks such a body whole, also where it is told not to follow: it may have no end.

@@ -19,6 +19,8 @@ from runner.model.errors import RunnerError
 if TYPE_CHECKING:
     import requests
 
+    from runner.exchange.http import Session
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST_ANSWER = 1024 * 1024  # bytes of an answer in JSON
 SLICE = (
@@ -48,7 +50,7 @@ class Front:
 
     def __init__(self, url: str, key: Key, stopped: Callable[[], bool] = lambda: False) -> None:
         self.url, self._key, self.stopped = check_front(url), key, stopped
-        self._http: requests.Session | None = None
+        self._http: Session | None = None
 
     def drop(self) -> None:
         """Begin anew with the next call."""

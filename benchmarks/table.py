@@ -76,7 +76,8 @@ def broken(lines: list[bytes]) -> dict[str, list[bytes]]:
 
 def variant(data: Path, what: str) -> Path:
     """The file of medium size in another form."""
-    return data / f"medium-{what.replace(' ', '-')}.run"
+    # ir_measures knows what is packed by its name.
+    return data / f"medium-{what.replace(' ', '-')}.run{'.gz' if what == 'gzip' else ''}"
 
 
 def make(data: Path) -> None:

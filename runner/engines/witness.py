@@ -141,16 +141,18 @@ def recorded_event(
 ) -> str | None:
     """What the engine's API was asked to do to a container (``kill`` or ``pause``); None when nothing is recorded.
 
-    Only for containers that we did not do the same to. An event may be recorded a moment after the container's end:
-    ``linger`` is how many seconds after ``until`` are looked at. Engines remember their last few hundred events, so
-    ask at once.
+    Only for containers that we did not do the same to. The engine has one lock for a container: it records what it was
+    asked to do before it records the end, so nothing is waited for behind that (``die``). Where the end is not recorded, ``linger``
+    is how many seconds after ``until`` are looked at. Engines remember their last few hundred events, so ask at once.
     """
     for event in api.events(
         since=_moment(since),
         until=_moment(until, linger),
-        filters={"type": ["container"], "container": [container], "event": [action]},
+        filters={"type": ["container"], "container": [container], "event": [action, "die"]},
         decode=True,
     ):
+        if event.get("Action") == "die":
+            return None
         signal = str(((event.get("Actor") or {}).get("Attributes") or {}).get("signal", ""))
         if event.get("Action") == "kill" and signal in _ENDING:
             return f"somebody had the container engine send it signal {signal}"

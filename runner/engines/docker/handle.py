@@ -23,7 +23,7 @@ from runner.model.errors import PlatformError
 POLL = 0.5  # seconds between looks at cancellation and the clock
 OUTAGE = 20.0  # seconds that an engine may be away while a container runs
 KILL_GRACE = 30.0
-LINGER = 1.5  # seconds after the end in which the engine may record that it was asked to bring it about
+LINGER = 1.5  # seconds after the end in which an engine that did not record the end may record what it was asked to do
 ASKING = 20.0  # seconds for the engine to say what it was asked to do
 # How close to its limit of memory a SIGKILL that nobody else sent counts as one for memory.
 FAR_BELOW = 0.9
@@ -253,8 +253,7 @@ class DockerHandle:
             if killed == "time":
                 recorded = PAUSED if self._paused else recorded_event(api, self.id, "pause", *times, 0.0)
             else:
-                # A busy engine records what it was asked to do after the container has ended of it.
-                recorded = recorded_event(api, self.id, "kill", *times, LINGER if code else LINGER / 4)
+                recorded = recorded_event(api, self.id, "kill", *times, LINGER)
         if recorded is not None or killed == "time" or self.witness is None:
             return recorded
         far_below = memory is not None and memory < FAR_BELOW * self._spec.limits.memory

@@ -8,10 +8,13 @@ engine turns that off, so an image with such a name is refused, and what the ker
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import posixpath
+import re
 import tarfile
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,33 @@ MAX_LINKS = 8
 SECONDS = 30
 STAT = "X-Docker-Container-Path-Stat"
 LINK = 1 << 27  # the bits of Go's file modes: a link
+RULES = 1  # another number has every image looked at again
+CONTENT = re.compile("sha256:[0-9a-f]{64}")  # an identity that follows from content
 NO_FILE = 1 << 31 | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19  # folder, device, pipe, socket, the rest
+
+
+class Accounts:
+    """What is known of images' account files: each image is looked at once, with the places over which something is mounted.
+
+    An image's identity follows from its content, so what was found sound is also left as the name of an empty file in ``folder``, which
+    is this user's alone, for processes that come later. An image that was refused is looked at again by each of them.
+    """
+
+    def __init__(self, folder: Callable[[], Path]) -> None:
+        self._folder = folder
+        self._refusals: dict[tuple[str, ...], str | None] = {}
+
+    def refusal(self, api: Any, container: str, image: str, places: Iterable[str] = ()) -> str | None:
+        """As :func:`refusal`, of a created container of ``image`` (its identity) with mounts at ``places``."""
+        key = (image, *sorted(places))
+        if key not in self._refusals:
+            said = json.dumps([RULES, *key]).encode()
+            sound = self._folder() / f"accounts-{hashlib.sha256(said).hexdigest()}"
+            lasts = CONTENT.fullmatch(image) is not None
+            self._refusals[key] = None if lasts and sound.exists() else refusal(api, container)
+            if lasts and self._refusals[key] is None:
+                sound.touch()
+        return self._refusals[key]
 
 
 def refusal(api: Any, container: str) -> str | None:

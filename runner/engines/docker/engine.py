@@ -13,13 +13,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 
 from runner.engines import moving
+from runner.engines.accounts import Accounts
 from runner.engines.base import Space
 from runner.engines.docker import meter
 from runner.engines.docker.client import Clients, ignoring, labels_filter
 from runner.engines.docker.evict import evict
 from runner.engines.docker.handle import CANCELLED
 from runner.engines.docker.outputs import MOST, Outputs
-from runner.engines.docker.owner import alive, default_locks
+from runner.engines.docker.owner import alive, default_locks, private_folder
 from runner.engines.docker.session import DockerSession
 from runner.engines.docker.turns import DockerBoard
 from runner.engines.docker.volumes import DockerVolumes
@@ -67,7 +68,7 @@ class DockerEngine(DockerVolumes):
         self.stall, self.patience = stall, patience
         board = DockerBoard(self)
         self.turns = Turns(board, board.gate, engine_for, tell)
-        self._refusals: dict[str, str | None] = {}
+        self._accounts = Accounts(lambda: private_folder(self.locks))
         self._outputs: Lending[Outputs] | None = None
         self._ahead = 1  # output volumes that are made with the next of these keepers
 
@@ -153,7 +154,7 @@ class DockerEngine(DockerVolumes):
                 self,
                 attempt_id,
                 dict(labels or {}) | (self.turns.labels(visibility) if visibility else {}),
-                self._refusals,
+                self._accounts,
                 cancelled,
                 outputs,
             )

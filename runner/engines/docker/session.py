@@ -47,7 +47,7 @@ NO_NETWORK = re.compile(r"network .* not found|could not find a network|user nam
 class DockerSession:
     """See :class:`runner.engines.base.Session`. Made by the engine's ``session``.
 
-    ``refusals`` is shared by the sessions of an engine: by image, why its account files are refused, None if they are not.
+    ``known`` is shared by the sessions of an engine: whether images' account files are refused.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class DockerSession:
         engine: DockerVolumes,
         attempt_id: str,
         labels: Mapping[str, str],
-        refusals: dict[str, str | None],
+        known: accounts.Accounts,
         cancelled: Callable[[], bool] | None = None,
         outputs: Outputs | None = None,
     ) -> None:
         self._engine = engine
-        self._refusals = refusals
+        self._accounts = known
         self._clients = engine.clients
         self._attempt = attempt_id
         self._outputs = outputs
@@ -166,7 +166,8 @@ class DockerSession:
                 handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
                 self._check_mounts(api, spec)
                 self._check_pinned(api, handle.id, processors)
-                handle.start_error = self._refusal(api, handle.id, spec.image.id)
+                places = (*(mount.target for mount in spec.mounts), *spec.exceptions.writable)
+                handle.start_error = self._accounts.refusal(api, handle.id, spec.image.id, places)
                 if handle.start_error is not None:
                     return handle
                 gauge.created(handle.id, sandbox.socket_memory(spec.limits))
@@ -291,12 +292,6 @@ class DockerSession:
                 fix="take pinned out of the task's limits, or use an engine whose control groups have cpuset",
                 code="E302",
             )
-
-    def _refusal(self, api: Any, container: str, image: str) -> str | None:
-        """Why the image's account files are refused; looked at once for each image."""
-        if image not in self._refusals:
-            self._refusals[image] = accounts.refusal(api, container)
-        return self._refusals[image]
 
     def _check_groups(self, api: Any, container: str, user: str, facts: Mapping[str, Any]) -> None:
         """That the kernel gave the container our group and no other, where its processes can be seen."""

@@ -182,7 +182,8 @@ def main() -> int:
         alone = validators(run, count)
         loaded = timed("json.loads, of the truths", lambda: load(truths), count, TIMES)
         options = {"outputs": [{"path": run.name, "schema": SCHEMA}]}
-        request = Request("records", *[run.parent] * 4, run.name, options=options)
+        place = run.parent
+        request = Request("records", place, place, place, place, run.name, options=options)
         log = Log(run.name)
         checked = timed("evaluator: strict reading, validating, ids", lambda: KIND.check(run, run, request, log), count, TIMES)  # fmt: skip
         whole = timed(

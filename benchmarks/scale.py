@@ -14,11 +14,11 @@ import argparse
 import cProfile
 import heapq
 import json
+import math
 import os
 import re
 import resource
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -182,7 +182,7 @@ def _everywhere(profiling: cProfile.Profile, path: Path) -> Iterator[None]:
         others.append(own)
         own.runcall(run, thread)
 
-    threading.Thread.run = profiled  # type: ignore[method-assign]
+    threading.Thread.run = profiled  # type: ignore[method-assign, assignment]
     try:
         with profiling:
             yield
@@ -273,7 +273,7 @@ def measure(slots: int, runs: int, hosts: int, mean: float, profile: Path | None
     if found["good"] != runs:
         raise SystemExit(f"{found['good']} of {runs} runs are scored: {found['failed']}")
     bound = list_schedule([duration(number, mean) for number in found.pop("order")], slots)
-    hosting = statistics.fsum(seconds for one, seconds in spent.items() if one != "scheduler")
+    hosting = math.fsum(seconds for one, seconds in spent.items() if one != "scheduler")
     return found | {"bound": bound, "scheduler": spent["scheduler"], "hosting": hosting}
 
 

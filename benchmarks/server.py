@@ -144,7 +144,12 @@ def reading(front: Front, site: Site, size: Size) -> Iterator[Line]:
     rounds = []
     for _ in range(size.rounds):
         site.alive()
-        order = {"path": BOARD, "count": size.readers, "seconds": size.seconds, "headers": GZIP}
+        order: dict[str, Any] = {
+            "path": BOARD,
+            "count": size.readers,
+            "seconds": size.seconds,
+            "headers": GZIP,
+        }
         rounds.append(measured(front, "readers", **order))
     p95 = statistics.median(at(one["waits"], 0.95) for one in rounds)
     median = statistics.median(at(one["waits"], 0.5) for one in rounds)

@@ -47,7 +47,7 @@ def main() -> None:
         raise KeyboardInterrupt
 
     # What is imported stays: looking through it for garbage again and again takes one part in twenty of a short command.
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(100_000, 20, 20)
     # Matrices are small here: more threads of numpy's library take processor time from each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     signal.signal(signal.SIGTERM, stop)

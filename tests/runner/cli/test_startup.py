@@ -7,7 +7,10 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
+from runner.cli.app import app
+from runner.cli.main import load_commands
 from tests.worlds.mini import Project
 
 HEAVY = {
@@ -42,3 +45,19 @@ def test_a_command_imports_what_it_needs(command: str, needed: set[str], project
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.splitlines()[-1].split()[1:]) <= needed
+
+
+def test_only_what_is_asked_for_is_made_ready() -> None:
+    load_commands()
+    every = names(app)
+    assert names(app.only("runs")) == ["runs"] and names(app.only("task")) == ["task"]
+    assert set(names(app.only("rnus"))) == set(names(app.only("--debug"))) == set(every), (
+        "suggestions need all"
+    )
+    assert [names(app.only(name)) for name in every] == [[name] for name in every]
+    assert names(app) == every and len(every) > 40
+
+
+def names(commands: typer.Typer) -> list[str]:
+    """What can be the first word of a command line."""
+    return list(typer.main.get_command(commands).commands)  # type: ignore[attr-defined]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
+
+AGAIN = 0.02  # seconds until it is looked again whether the main thread may be interrupted
+
+# Code of Python that an exception must not leave half-way. One in the machinery of imports leaves its lock locked for ever, and
+# whatever thread imports next waits for it; one in what runs when an object goes is swallowed, and nobody is interrupted.
+_IMPORTS, _WEAK = "<frozen importlib.", ("weakref.py", "_weakrefset.py")
 
 
 def heard() -> None:
@@ -21,15 +29,41 @@ def heard() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def interrupted(number: int, frame: FrameType | None) -> None:
+    """A handler of signals: raises KeyboardInterrupt, in a moment where the main thread is at what must not be left half-way.
+
+    For programs with threads: they would wait for each other for ever, or never hear it.
+    """
+    if not _put_off(interrupted, frame):
+        raise KeyboardInterrupt
+
+
+def _put_off(handler: Callable[[int, FrameType | None], None], frame: FrameType | None) -> bool:
+    """Whether the main thread is at what must not be left half-way; then ``handler`` is called again in a moment."""
+    while frame is not None:
+        code = frame.f_code
+        if (
+            code.co_filename.startswith(_IMPORTS)
+            or code.co_filename.endswith(_WEAK)
+            or code.co_name == "__del__"
+        ):
+            signal.signal(signal.SIGALRM, handler)
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+            return True
+        frame = frame.f_back
+    return False
+
+
 class Interrupts:
     """SIGTERM and SIGINT of a program that starts and ends threads: a context in which they raise KeyboardInterrupt, once, and never
     between :meth:`hold` and :meth:`let`, where they are kept.
 
-    It begins held. Outside the main thread nothing happens, as signals arrive there only.
+    It begins held. Outside the main thread nothing happens, as signals arrive there only. ``came`` says whether one arrived: what
+    goes on for ever looks there, too, as other people's code may swallow a KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
-        self._held, self._came = True, False
+        self._held, self.came = True, False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -49,11 +83,11 @@ class Interrupts:
     def let(self) -> None:
         """From now on raise KeyboardInterrupt for what comes, and now for what came."""
         self._held = False
-        if self._came:
-            self._heard()
+        if self.came:
+            self._heard(signal.SIGTERM, None)
 
-    def _heard(self, *_: object) -> None:
-        self._came = True
-        if not self._held:
+    def _heard(self, _: int, frame: FrameType | None) -> None:
+        self.came = True
+        if not self._held and not _put_off(self._heard, frame):
             self._held = True  # the next finds us ending
             raise KeyboardInterrupt

@@ -41,17 +41,14 @@ def load_commands() -> None:
 
 def main() -> None:
     """Entry point of ``runner``: exit codes per design (0 fine, 1 failed, 2 usage, 3 platform, 4 organiser, 130)."""
-    from schemas.interrupts import heard
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
+    from schemas.interrupts import interrupted
 
     # What is imported stays: looking through it for garbage again and again takes one part in twenty of a short command.
     gc.set_threshold(100_000, 20, 20)
     # Matrices are small here: more threads of numpy's library take processor time from each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    signal.signal(signal.SIGTERM, stop)
-    heard()
+    for number in (signal.SIGTERM, signal.SIGINT):  # also where a shell had the second ignored
+        signal.signal(number, interrupted)
     load_commands()
     try:
         sys.exit(app(standalone_mode=True) or 0)

@@ -6,11 +6,9 @@ Its executor executes and evaluates, and touches no database. The coordinator (t
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -59,22 +57,6 @@ class Control:
     def forget(self, run_id: str) -> None:
         """A new start of ``run_id`` is not hit by an old request."""
         (self.folder / run_id).unlink(missing_ok=True)
-
-    @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """A context in which Ctrl-C and SIGTERM stop the work in order: containers go, what is sealed is committed."""
-
-        def stop(number: int, _: object) -> None:
-            self.stop.set()
-            raise KeyboardInterrupt
-
-        in_main = threading.current_thread() is threading.main_thread()
-        old = signal.signal(signal.SIGTERM, stop) if in_main else None
-        try:
-            yield
-        finally:
-            if in_main:
-                signal.signal(signal.SIGTERM, old)
 
 
 @dataclass(frozen=True)

@@ -100,10 +100,11 @@ class Work:
                 for thread in threads:
                     thread.start()
                 interrupts.let()
-                while not self.stop.is_set():
+                while not (self.stop.is_set() or interrupts.came):
                     self._round()
-                    self._wake.wait(ROUND)
-                    self._wake.clear()
+                    if not interrupts.came:
+                        self._wake.wait(ROUND)
+                        self._wake.clear()
             finally:
                 interrupts.hold()
                 self.end()

@@ -331,8 +331,8 @@ class Space(NamedTuple):
 class Engine(Filled, Probe, Images, Protocol):
     """A container engine that can enforce the sandbox."""
 
-    def keeping(self, most: int) -> AbstractContextManager[None]:
-        """While the context lasts, with at most ``most`` sessions at once, what one needs may be made for those that follow, too."""
+    def keeping(self, most: int) -> AbstractContextManager[bool]:
+        """While it lasts, with ``most`` sessions at once, things are made for several; gives whether to begin rooms before they are needed."""
 
     def session(
         self,

@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from runner.engines.base import Engine, Room
-from runner.model.errors import PlatformError
+from runner.engines.base import Cancelled, Engine, Room
+from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Visibility
 
 IDLE = 2.0  # seconds that a free room stays
+AHEAD = 10.0  # seconds that one stays which was made while the software runs whose output it is for: that holds the turn as well
 
 
 class Lent(Protocol):
@@ -40,6 +41,16 @@ class _Free(Generic[_T]):
     clock: threading.Timer | None = None
 
 
+@dataclass
+class _Ahead(Generic[_T]):
+    """A room that is being made before anybody asked for it; ``made`` is set when it is there or could not be made."""
+
+    key: Hashable
+    made: threading.Event = field(default_factory=threading.Event)
+    wanted: bool = False  # somebody waits for it
+    found: _Free[_T] | None = None
+
+
 class Lending(Generic[_T]):
     """The rooms (or others that are :class:`Lent`) of one engine. ``most`` bounds how many free ones there are; leave it as a context to close them all.
 
@@ -49,14 +60,21 @@ class Lending(Generic[_T]):
     def __init__(self, engine: Engine, most: int = 1, *, aside: bool = False) -> None:
         self._engine, self._most, self._aside = engine, most, aside
         self._free: list[_Free[_T]] = []
+        self._ahead: list[_Ahead[_T]] = []
         self._clocks: set[threading.Timer] = set()
         self._lock = threading.Lock()
+        self._closing = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close all free rooms, and wait for those that are being closed."""
+        """Close all free rooms, and wait for those that are being made or closed."""
+        self._closing = True
+        with self._lock:
+            ahead = list(self._ahead)
+        for one in ahead:
+            one.made.wait()
         with ExitStack() as all_of_them:  # also where one of them cannot be closed
             for free in self._take(lambda _: True):
                 all_of_them.callback(free.stack.close)
@@ -90,27 +108,81 @@ class Lending(Generic[_T]):
             Cancelled, PlatformError: see there.
         """
         key = (visibility, key)  # data may be the same: a room still holds the turn of one visibility only
-        found = next(iter(self._take(lambda free: free.key == key, 1)), None)
+        found = next(iter(self._take(lambda free: free.key == key, 1)), None) or self._made_ahead(key)
         if found is not None and not found.room.usable:  # it has become too old
             with suppress(PlatformError):  # not this evaluation's failure: ``reap`` finds what is left
                 found.stack.close()
             found = None
         if found is None:
-            with ExitStack() as stack:
-                session = self._engine.session(
-                    attempt_id,
-                    labels={"role": role},
-                    visibility=visibility,
-                    cancelled=cancelled,
-                    stays=True,
-                )
-                found = _Free(key, furnish(stack.enter_context(session)), stack)
-                found.stack = stack.pop_all()
+            found = self._make(key, furnish, attempt_id, visibility, cancelled, role)
         with found.stack as stack:
             yield found.room
             if self._aside or found.room.usable:
                 found.stack = stack.pop_all()
-                (self._keep if found.room.usable else self._end)(found)
+                self._keep(found, IDLE) if found.room.usable else self._end(found)
+
+    def ahead(
+        self,
+        key: Hashable,
+        furnish: Callable[[Any], _T],
+        *,
+        attempt_id: str,
+        visibility: Visibility,
+        cancelled: Callable[[], bool],
+        role: str = "evaluator",
+    ) -> None:
+        """Begin to make a room for whoever asks next with this ``key``; the arguments are those of :meth:`lend`.
+
+        Does not wait. One that nobody asks for is closed as any free one; where it cannot be made, who asks makes another.
+        """
+        one = _Ahead[_T]((visibility, key))
+
+        def make() -> None:
+            found = None
+            try:
+                stop = lambda: self._closing or cancelled()  # noqa: E731
+                found = self._make(one.key, furnish, attempt_id, visibility, stop, role)
+            except (Cancelled, RunnerError):
+                pass  # whoever asks finds out why
+            finally:
+                with self._lock:
+                    self._ahead.remove(one)
+                    one.found = found
+                    kept = not one.wanted
+                if found is not None and kept:
+                    self._keep(found, AHEAD)
+                one.made.set()
+
+        with self._lock:
+            self._ahead.append(one)
+        threading.Thread(target=make, name="makes a room ahead", daemon=True).start()
+
+    def _made_ahead(self, key: Hashable) -> _Free[_T] | None:
+        """The room that is being made for this key, waited for; None where there is none, or it could not be made."""
+        with self._lock:
+            one = next((one for one in self._ahead if one.key == key and not one.wanted), None)
+            if one is None:
+                return None
+            one.wanted = True
+        one.made.wait()
+        return one.found
+
+    def _make(
+        self,
+        key: Hashable,
+        furnish: Callable[[Any], _T],
+        attempt_id: str,
+        visibility: Visibility,
+        cancelled: Callable[[], bool] | None,
+        role: str,
+    ) -> _Free[_T]:
+        with ExitStack() as stack:
+            session = self._engine.session(
+                attempt_id, labels={"role": role}, visibility=visibility, cancelled=cancelled, stays=True
+            )
+            found = _Free(key, furnish(stack.enter_context(session)), stack)
+            found.stack = stack.pop_all()
+        return found
 
     def _take(self, wanted: Callable[[_Free[_T]], bool], most: int | None = None) -> list[_Free[_T]]:
         """Free rooms, which are free no longer; stops their clocks."""
@@ -135,7 +207,7 @@ class Lending(Generic[_T]):
             self._clocks = {other for other in self._clocks if other.is_alive()} | {clock}
             clock.start()
 
-    def _keep(self, free: _Free[_T]) -> None:
+    def _keep(self, free: _Free[_T], idle: float) -> None:
         """Have a room be free for a moment; the one that has been free for longest makes place for it."""
 
         def close() -> None:
@@ -146,7 +218,7 @@ class Lending(Generic[_T]):
             with self._lock:
                 self._clocks.discard(clock)
 
-        clock = threading.Timer(IDLE, close)
+        clock = threading.Timer(idle, close)
         clock.daemon = True
         with self._lock:
             free.clock = clock

@@ -15,9 +15,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from runner.execution.attempt import evaluate, execute
+from runner.engines.lending import Rooms
+from runner.execution.attempt import NotStoppable, evaluate, execute
 from runner.execution.cluster.one_host import work_at
 from runner.execution.cluster.places import over_hosts, stays
+from runner.execution.evaluation import prepare
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
@@ -188,8 +190,8 @@ class Coordinator:
             self.listener.problem(error)
         machine, for_ = self.machine, self.config.engine_for
         served = {name for name, task in self.tasks.items() if "interactive" in task.workflows}
-        needed = not self.dry_run and any(bundle.data["task"] in served for bundle in bundles.values())
-        sidecars = machine.sidecars(needed=needed)
+        talks = any(bundle.data["task"] in served for bundle in bundles.values())
+        sidecars = machine.sidecars(needed=not self.dry_run) if talks else None
         return Workspace(self.store, self.tasks, bundles, machine.own_profile(), sidecars, for_)
 
     def plan(self, request: EvaluationRequest) -> Plan:
@@ -264,10 +266,14 @@ class Coordinator:
             run = detail(self.store, job.run_id, [task]).run
             work_at(host, self.config, self.machine, desk, run, job)
             return job, detail(self.store, job.run_id, [task])
-        attempt = execute(job, engine, archive)
-        commit(self.store, attempt)
-        if attempt.record()["verdict"]["name"] == "ok":
-            commit(self.store, evaluate(attempt, evaluator, dataset, scenario, engine, archive))
+        with engine.keeping(1) as ahead, Rooms(engine) as rooms:
+            if ahead and job.workflow == "batch":
+                prepare(evaluator, dataset, rooms, engine, NotStoppable().stopping)
+            attempt = execute(job, engine, archive)
+            commit(self.store, attempt)
+            if attempt.record()["verdict"]["name"] == "ok":
+                done = evaluate(attempt, evaluator, dataset, scenario, engine, archive, rooms=rooms)
+                commit(self.store, done)
         return job, detail(self.store, job.run_id, [task])
 
     def _publish_due(self) -> None:

@@ -7,8 +7,9 @@ reads ``request.json`` and writes three files will do (a fourth, ``details.jsonl
 from __future__ import annotations
 
 import json
+import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -118,8 +119,7 @@ def evaluate(
     task = evaluator.task
     (staging / "logs").mkdir()
     work = _Work(evaluator, dataset, scenario, run, engine, attempt_id, staging, cancelled)
-    shares = evaluator.default and task.evaluation_gateway is None
-    with work.in_a_room(rooms) if shares else work.alone() as (ended, room):
+    with work.in_a_room(rooms) if _shares(evaluator) else work.alone() as (ended, room):
         status, detail, fault, final = _judge(ended, staging, task)
         if room is not None and status == "error" and fault == "platform":
             room.retire()
@@ -185,25 +185,12 @@ class _Work:
     @contextmanager
     def in_a_room(self, rooms: Rooms | None) -> Iterator[tuple[_Ended, Room]]:
         """Run the platform's evaluator in a room, which is nobody else's until the context is left."""
-        task, image = self.evaluator.task, self.evaluator.image
-        limits, digests = task.evaluator_limits, self.evaluator.digests[self.dataset.id]
-        given = most_handed(task, self.run) + 4 * MIB
-
-        def furnish(session: Session) -> Room:
-            mounts = shown(self.evaluator, self.dataset, self.engine)
-            spec = ContainerSpec("evaluator", image, None, limits, tuple(mounts))
-            return session.room(spec, given=given)
-
+        limits = self.evaluator.task.evaluator_limits
+        key, furnish = _room(self.evaluator, self.dataset, self.engine, records=self.run.records)
         with ExitStack() as stack:
             room = stack.enter_context(
                 (rooms or stack.enter_context(Rooms(self.engine))).lend(
-                    (
-                        image.id,
-                        limits,
-                        given,
-                        *sorted(digests.items()),
-                        *sorted(self.evaluator.services.items()),
-                    ),
+                    key,
                     furnish,
                     attempt_id=self.attempt_id,
                     visibility=self.dataset.visibility,
@@ -276,13 +263,47 @@ class _Work:
         asked = request(
             task, self.dataset, self.scenario, run.name, records=run.records, given=given, output=output
         )
-        files = files_for_evaluator(run.folder, run.name, most_handed(task, run))
+        files = files_for_evaluator(run.folder, run.name, most_handed(task, records=run.records))
         return {REQUEST: json.dumps(asked).encode(), **{f"run/{name}": path for name, path in files.items()}}
 
 
-def most_handed(task: Task, run: RunFiles) -> int:
-    """How many bytes of a run's files the evaluator is given at most."""
-    return task.limits.output + (RECORDS if run.records else 0)
+def prepare(
+    evaluator: Evaluator, dataset: Dataset, rooms: Rooms, engine: Engine, cancelled: Callable[[], bool]
+) -> None:
+    """Begin to make the room in which a run that writes its output itself will be evaluated, where it shares one. Does not wait.
+
+    Nothing of the run is in the room, and nothing runs in it, before the run is sealed.
+    """
+    if _shares(evaluator):
+        key, furnish = _room(evaluator, dataset, engine, records=False)
+        name, visibility = f"room-{secrets.token_hex(12)}", dataset.visibility
+        rooms.ahead(key, furnish, attempt_id=name, visibility=visibility, cancelled=cancelled)
+
+
+def _shares(evaluator: Evaluator) -> bool:
+    """Whether its evaluations are made in rooms: of the platform's own evaluator, where it asks no models."""
+    return evaluator.default and evaluator.task.evaluation_gateway is None
+
+
+def _room(
+    evaluator: Evaluator, dataset: Dataset, engine: Engine, *, records: bool
+) -> tuple[Hashable, Callable[[Session], Room]]:
+    """What all evaluations in one room have in common, and what furnishes such a room in a session."""
+    image, limits = evaluator.image, evaluator.task.evaluator_limits
+    given = most_handed(evaluator.task, records=records) + 4 * MIB
+
+    def furnish(session: Session) -> Room:
+        mounts = shown(evaluator, dataset, engine)
+        spec = ContainerSpec("evaluator", image, None, limits, tuple(mounts))
+        return session.room(spec, given=given)
+
+    digests = (sorted(evaluator.digests[dataset.id].items()), sorted(evaluator.services.items()))
+    return (image.id, limits, given, *map(tuple, digests)), furnish
+
+
+def most_handed(task: Task, *, records: bool) -> int:
+    """How many bytes of a run's files the evaluator is given at most; ``records`` as in :class:`RunFiles`."""
+    return task.limits.output + (RECORDS if records else 0)
 
 
 def shown(evaluator: Evaluator, dataset: Dataset, engine: Filled) -> list[Mount]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import secrets
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,10 +19,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from runner.engines import lending
+from runner.engines.base import ContainerSpec
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.session import DockerSession
 from runner.engines.lending import Rooms
-from runner.execution.evaluation import Evaluated, RunFiles, evaluate
+from runner.execution.evaluation import Evaluated, RunFiles, evaluate, prepare
 from runner.execution.evaluator import Evaluator
 from runner.model.container import ImageRef
 from runner.tasks.load import load_task
@@ -277,6 +281,52 @@ def test_a_taken_over_evaluator_costs_its_own_run_only(place: Place, attack: str
     assert len(place.engine.sessions) == (1 if hostile.again else 2)
     left = [labels.get("proctor.attempt", "") for labels in place.engine.clients.labelled(owner=None)]
     assert not [attempt for attempt in left if attempt.startswith(place.name)]
+
+
+FROM_THE_SOFTWARE = """
+import os, glob
+seen = [p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())]
+seen += [p for p in ("/truths", "/room", "/inputs/truths", "/var/run/docker.sock") if os.path.lexists(p)]
+seen += [word for line in open("/proc/self/mountinfo") for word in line.split() if word in ("/truths", "/room")]
+try: os.kill(-1, 9)
+except OSError as error: seen.append(error.errno)
+for folder in ("/room/in", "/room/out", "/tmp", "/dev/shm"):
+    try: open(folder + "/planted", "w").write("x")
+    except OSError: pass
+print(seen)
+"""
+
+
+def test_a_software_gains_nothing_by_a_room_that_is_made_while_it_runs(
+    place: Place, scratch_image: ImageRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It neither sees nor reaches the room, and its evaluation finds nothing there but what it is given."""
+    monkeypatch.setattr(lending, "AHEAD", 120.0)  # however slow this machine is
+    with Rooms(place.engine) as rooms:
+        prepare(place.evaluator, place.evaluator.task.datasets["dev"], rooms, place.engine, lambda: False)
+        _there(place.engine)
+        with place.engine.session(place.name) as session:
+            limits = replace(place.evaluator.task.limits, wall_clock=60)
+            software = ("python3", "-c", FROM_THE_SOFTWARE)
+            handle = session.start(ContainerSpec("software", scratch_image, software, limits))
+            assert handle.wait(60).code == 0, handle.logs("stderr", 2000)
+            assert handle.logs("stdout", 2000).split() == [b"[3]"], (
+                "no process of ours but its own, and nobody to kill"
+            )
+        done = place.evaluate("a run", rooms)
+    assert (done.evaluated.status, str(done.evaluated.detail)) == ("valid", "[]")
+    assert [name.partition("-")[0] for name in place.engine.sessions] == ["room", "test"]
+
+
+def _there(engine: Counting) -> None:
+    """Wait until the container of its first session runs."""
+    end = time.monotonic() + 60
+    running = False
+    while not running:
+        assert time.monotonic() < end
+        threading.Event().wait(0.05)
+        label = [f"proctor.attempt={name}" for name in engine.sessions[:1]]
+        running = bool(label) and bool(engine.clients.get().containers(filters={"label": label}))
 
 
 def test_what_it_sees_and_may_do(place: Place) -> None:

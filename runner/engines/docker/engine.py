@@ -92,12 +92,12 @@ class DockerEngine(DockerVolumes):
         return evict(self)
 
     @contextmanager
-    def keeping(self, most: int) -> Iterator[None]:
+    def keeping(self, most: int) -> Iterator[bool]:
         """See :class:`runner.engines.base.Engine`: output volumes, whose keeper then serves several sessions."""
         before, self._ahead = self._outputs, 1
         with Lending[Outputs](self, most, aside=True) as self._outputs:
             try:
-                yield
+                yield True
             finally:
                 self._outputs = before
 

@@ -11,7 +11,7 @@ from runner.execution.cluster.software import LATE
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
-from runner.execution.evaluation import RunFiles, files_for_evaluator, most_handed
+from runner.execution.evaluation import files_for_evaluator, most_handed
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
@@ -89,7 +89,7 @@ class Evaluations:
         main, records = attempt.record()["output"]["file"], attempt.lock()["workflow"] == "interactive"
         assert main is not None, "only attempts with a run file are evaluated"
         with attempt.output() as folder:
-            most = most_handed(evaluator.task, RunFiles(folder, main, records))
+            most = most_handed(evaluator.task, records=records)
             files = files_for_evaluator(folder, main, most)
             return main, records, tuple((name, store.put(path)) for name, path in files.items())
 

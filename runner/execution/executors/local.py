@@ -11,6 +11,7 @@ from typing import Self
 from runner.engines.base import Engine
 from runner.engines.lending import Rooms
 from runner.execution.attempt import Stop, evaluate, execute
+from runner.execution.evaluation import prepare
 from runner.execution.executors.base import Host, Result
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
@@ -43,9 +44,10 @@ class LocalExecutor:
         self._workers = ThreadPoolExecutor(self.host.slots, thread_name_prefix="worker")
         self.results: Results = queue.Queue() if results is None else results
         self._open = ExitStack()
+        self._ahead = False  # the next room is begun before it is needed
 
     def __enter__(self) -> Self:
-        self._open.enter_context(self.engine.keeping(self.host.slots))
+        self._ahead = self._open.enter_context(self.engine.keeping(self.host.slots))
         self._open.enter_context(self.rooms)
         self._open.callback(self._workers.shutdown, wait=True, cancel_futures=True)
         return self
@@ -67,7 +69,10 @@ class LocalExecutor:
 
     def begin(self, planned: Planned, host: Host) -> None:
         """In a thread of its own."""
-        self._workers.submit(self._work, planned)
+        # The room for its evaluation is made while the first software runs; later ones find one.
+        ahead = self._ahead and planned.step == "execute"
+        self._ahead = self._ahead and not ahead
+        self._workers.submit(self._work, planned, ahead)
 
     def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
         """See :class:`Executor`."""
@@ -76,19 +81,22 @@ class LocalExecutor:
         except queue.Empty:
             return None
 
-    def _work(self, planned: Planned) -> None:
+    def _work(self, planned: Planned, ahead: bool) -> None:
         """In a worker: one step. Whatever happens comes back as a result."""
         try:
-            self.results.put((planned, self._step(planned)))
+            self.results.put((planned, self._step(planned, ahead)))
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
             self.results.put((planned, error))
 
-    def _step(self, planned: Planned) -> Attempt | Evaluation:
+    def _step(self, planned: Planned, ahead: bool) -> Attempt | Evaluation:
         run, archive = planned.run, self.workspace.store.archive
         if planned.step == "execute":
             take_image(self.engine, self.workspace.bundles[run.submission.id])
             job = planned.job or self.workspace.job(run)
             self.workspace.check_current(job)
+            if ahead and job.workflow == "batch":
+                evaluator = self.workspace.evaluators[job.task.id]
+                prepare(evaluator, job.dataset, self.rooms, self.engine, self.stop.stopping)
             return execute(job, self.engine, archive, self.stop)
         task, number = self.workspace.tasks[run.submission.task], run.outcome.attempt
         assert number is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
@@ -72,3 +73,62 @@ def test_a_room_of_before_that_cannot_be_closed_costs_no_evaluation() -> None:
             pass
     assert engine.opened == [("stuck", "public"), ("second", "public"), ("third", "public")]
     assert sorted(engine.closed) == ["second", "stuck", "third"]
+
+
+def begun(
+    rooms: Rooms,
+    key: str,
+    name: str,
+    visibility: Visibility = "public",
+    room: Any = lambda session: session.room,
+) -> None:
+    rooms.ahead(key, room, attempt_id=name, visibility=visibility, cancelled=lambda: False)
+
+
+def test_a_room_made_ahead_is_that_of_whoever_asks_first_and_waited_for() -> None:
+    engine, go = Sessions(), threading.Event()
+
+    def slow(session: Any) -> Any:
+        assert go.wait(60)
+        return session.room
+
+    with Rooms(engine, most=2) as rooms:  # type: ignore[arg-type]
+        begun(rooms, "key", "ahead", room=slow)
+        with lent(rooms, "other", "not of this key"), lent(rooms, "key", "not blinded", "blinded"):
+            go.set()
+        with lent(rooms, "key", "asked"), lent(rooms, "key", "second"):
+            pass
+    names = ["ahead", "not blinded", "not of this key", "second"]
+    assert sorted(name for name, _ in engine.opened) == sorted(engine.closed) == names
+
+
+def test_a_room_made_ahead_that_nobody_asks_for_is_closed() -> None:
+    engine, go = Sessions(), threading.Event()
+
+    def slow(session: Any) -> Any:
+        go.set()
+        return session.room
+
+    with Rooms(engine) as rooms:  # type: ignore[arg-type]
+        begun(rooms, "key", "ahead", room=slow)
+        assert go.wait(60)  # it is being made when all are closed
+    assert engine.closed == ["ahead"]
+
+
+def test_where_no_room_can_be_made_ahead_whoever_asks_finds_out_why() -> None:
+    engine = Sessions()
+
+    def fails(session: Any) -> Any:
+        raise PlatformError("a room cannot be started")
+
+    with Rooms(engine) as rooms:  # type: ignore[arg-type]
+        begun(rooms, "key", "ahead", room=fails)
+        with pytest.raises(PlatformError, match="cannot be started"):
+            rooms.lend(
+                "key",
+                fails,
+                attempt_id="asked",
+                visibility="public",
+                cancelled=lambda: False,
+            ).__enter__()
+        assert [name for name, _ in engine.opened] == ["ahead", "asked"]

@@ -39,10 +39,12 @@ def settled(facts: os.stat_result) -> bool:
     return abs(time.time_ns() - facts.st_mtime_ns) > TICKS
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in ``folder`` are on the disk. Raises OSError."""
+def sync_folder(folder: Path, *, mode: int | None = None) -> None:
+    """Wait until the names in ``folder`` are on the disk, which has that ``mode`` then, where one is given. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,18 +24,15 @@ from runner.records.contents import Content, ContentStore, KeptFile, Stored, fol
 from runner.records.files import (
     damaged,
     file_sha256,
-    hash_and_sync,
     on_disk,
     read_json,
     read_lines,
     walk,
-    write_json,
 )
+from runner.records.sealing import MANIFEST, seal_folder
 from runner.records.staging import Staging, StagingFolders
 from schemas.files import sync_folder
 
-MANIFEST = "manifest.json"
-LARGE = 4096  # bytes; less would save no block of a disk
 _RUN = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 
 
@@ -191,6 +188,7 @@ class RunArchive:
         self.tmp = root / ".tmp"
         self.contents = ContentStore(root)
         self._staging = StagingFolders(self.tmp)
+        self._known = set[str]()  # tasks whose folder this process knows to be on the disk
 
     # Writing
 
@@ -209,16 +207,15 @@ class RunArchive:
             PlatformError: E306, when the disk fails or another process is at work on the run.
         """
         _check_names(task, run_id)
-        with self._staging.lock():
-            if any(self._staging.is_live(one.name) for one in self._staging.all(run_id=run_id)):
-                raise PlatformError(
-                    f"{run_id} is being run already",
-                    why="Another process is at work on this run.",
-                    fix="wait for it, or stop it with runner cancel",
-                    code="E306",
-                )
-            last = max(_numbers(self.root / task / run_id / "attempts"), default=0)
-            return self._staging.make("a", task, run_id, last + 1)
+        staging = self._begin("a", task, run_id, self.root / task / run_id / "attempts")
+        if staging is None:
+            raise PlatformError(
+                f"{run_id} is being run already",
+                why="Another process is at work on this run.",
+                fix="wait for it, or stop it with runner cancel",
+                code="E306",
+            )
+        return staging
 
     def seal(self, staging: Staging, run_json: Mapping[str, Any]) -> Attempt:
         """Write ``run.json`` and ``manifest.json``, sync everything, and move the attempt to its place.
@@ -238,17 +235,42 @@ class RunArchive:
         if run_json.get("attempt") != staging.number or run_json.get("run_id") != staging.run_id:
             raise ValueError("run.json names another attempt than the one that was begun")
         with on_disk("the attempt cannot be archived"):
-            write_json(staging.path / "run.json", run_json)
-            (staging.path / "evaluations").mkdir()
-            self._commit(staging, target, skip="evaluations")
+            self._commit(staging, target, ("run.json", run_json), self._way(staging))
+        self._known.add(staging.task)
         return Attempt(staging.task, staging.run_id, staging.number, target, self.contents)
+
+    def _way(self, staging: Staging) -> list[Path]:
+        """The folders down to an attempt in which a name may be new: its own always, those above it with the first attempt."""
+        task = self.root / staging.task
+        way = [task / staging.run_id / "attempts"]
+        if staging.number == 1:
+            way += [task / staging.run_id, task]
+        if staging.task not in self._known:
+            way.append(self.root)
+        return way
+
+    def settle(self, sealed: Attempt | Evaluation) -> None:
+        """Wait until the place of what a process sealed that was killed then is on the disk. Raises E306."""
+        with on_disk("what was sealed cannot be kept"):
+            for folder in sealed.path.parents[: 4 if isinstance(sealed, Attempt) else 1]:
+                sync_folder(folder)
 
     def begin_evaluation(self, attempt: Attempt) -> Staging:
         """As :meth:`begin`, for the next evaluation of ``attempt``; end with :meth:`add_evaluation` or :meth:`discard`."""
-        with self._staging.lock():
-            numbers = _numbers(attempt.path / "evaluations")
-            taken = [staged.number for staged in self._staging.all("e", attempt.run_id)]
-            return self._staging.make("e", attempt.task, attempt.run_id, max([0, *numbers, *taken]) + 1)
+        staging, above = None, 0
+        while staging is None:  # others may be at work on other evaluations of it
+            staging = self._begin("e", attempt.task, attempt.run_id, attempt.path / "evaluations", above)
+            above += 1
+        return staging
+
+    def _begin(self, sort: str, task: str, run_id: str, places: Path, above: int = 0) -> Staging | None:
+        """A staging folder of the number after the last in ``places``, or so many ``above``; None where a living process has that one."""
+        while True:
+            number = max(_numbers(places), default=0) + 1 + above
+            staging = self._staging.make(sort, task, run_id, number)
+            if staging is None or not (places / str(number)).exists():
+                return staging
+            self.discard(staging)  # it was sealed meanwhile
 
     def add_evaluation(
         self, attempt: Attempt, staging: Staging, evaluation_json: Mapping[str, Any]
@@ -272,15 +294,13 @@ class RunArchive:
             raise ValueError("evaluation.json names another evaluation than the one that was begun")
         target = attempt.path / "evaluations" / str(staging.number)
         with on_disk("the evaluation cannot be archived"):
-            write_json(staging.path / "evaluation.json", evaluation_json)
-            self._commit(staging, target)
+            way = [target.parent] if target.parent.is_dir() else [target.parent, attempt.path]
+            self._commit(staging, target, ("evaluation.json", evaluation_json), way)
         return attempt.evaluation(staging.number)
 
     def discard(self, staging: Staging) -> None:
         """Throw a staging folder away (the attempt was given up before it was sealed)."""
-        with self._staging.lock():
-            self._staging.remove(staging.path.name)
-            staging.lock.release(force=True)
+        self._staging.discard(staging)
 
     def sweep(self, *, dry_run: bool = False) -> list[str]:
         """Remove what processes that have died left in the middle; returns the run ids, and names of half-written contents.
@@ -319,11 +339,7 @@ class RunArchive:
 
     def live(self) -> dict[str, int]:
         """Run id → attempt number of what living processes are running at this moment."""
-        if not self.tmp.is_dir():
-            return {}
-        with self._staging.lock():
-            staged = self._staging.all("a")
-            return {one.run_id: one.number for one in staged if self._staging.is_live(one.name)}
+        return self._staging.live("a")
 
     def sealed(self, task: str | None = None) -> Iterator[Attempt | Evaluation]:
         """Every sealed attempt (of a task), each followed by its evaluations: oldest first of each run, runs sorted."""
@@ -332,44 +348,19 @@ class RunArchive:
                 yield attempt
                 yield from attempt.evaluations()
 
-    def _commit(self, staging: Staging, target: Path, skip: str | None = None) -> None:
-        files: dict[str, dict[str, Any]] = {}
-        stored: list[Path] = []
-        for name, path in walk(staging.path, skip=skip):
-            if _is_stored(name, path):
-                files[name] = {**self.contents.put(path)._asdict(), "stored": True}
-                stored.append(path)
-            else:
-                files[name] = {"sha256": hash_and_sync(path), "size": path.stat().st_size}
-                path.chmod(0o444)
-        for path in stored:  # only now, so that a disk that is full leaves the folder whole
-            path.unlink()
-        write_json(staging.path / MANIFEST, {"schema_version": 1, "files": files})
-        hash_and_sync(staging.path / MANIFEST)
-        (staging.path / MANIFEST).chmod(0o444)
-        for inner, _, _ in os.walk(staging.path, topdown=False):
-            sync_folder(Path(inner))
-            # The top one later, because a read-only folder cannot be moved; evaluations come in later still.
-            if Path(inner) != staging.path and Path(inner).name != skip:
-                Path(inner).chmod(0o555)
+    def _commit(
+        self, staging: Staging, target: Path, record: tuple[str, Mapping[str, Any]], way: Sequence[Path]
+    ) -> None:
+        """Seal a folder with its record and move it to ``target``; all of it, and the names on the ``way``, is on the disk then."""
+        seal_folder(staging.path, *record, self.contents)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with self._staging.lock():
-            if target.exists():
-                raise PlatformError(
-                    f"{target} is already there", why="Attempts are written once.", code="E306"
-                )
-            staging.path.rename(target)
+        if target.exists():
+            raise PlatformError(f"{target} is already there", why="Attempts are written once.", code="E306")
+        staging.path.rename(target)
         target.chmod(0o555)
-        for folder in (target.parent, target.parent.parent, target.parent.parent.parent, self.root):
+        for folder in way:
             sync_folder(folder)
         self._staging.finish(staging)
-
-
-def _is_stored(name: str, path: Path) -> bool:
-    """Whether a file of a folder that is being sealed goes to the content store: what software wrote, large logs and lists."""
-    if name.startswith("output/"):
-        return True
-    return path.stat().st_size >= LARGE and (name.startswith("logs/") or name.endswith(".jsonl"))
 
 
 def _check_names(task: str, run_id: str) -> None:

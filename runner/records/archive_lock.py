@@ -1,11 +1,16 @@
-"""The lock of a whole archive, to be held while folders and contents are made, moved or removed."""
+"""Locks of an archive: of the whole, to be held while others are looked at or removed, and of single things.
+
+All are locks of the kernel on files (flock), which end with the process that holds them, however it ends.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,25 +21,73 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 PATIENCE = 60  # seconds for which another thread is waited for, and then another process
+_held: set[int] = set()  # what this process has open of locks
+
+
+@dataclass(frozen=True)
+class Held:
+    """A lock that this process holds on the file at ``path``."""
+
+    path: Path
+    descriptor: int
+
+    def release(self) -> None:
+        """Give it up; the file stays. Nothing where that is done, or by a process that was forked from the one that holds it."""
+        if self.descriptor in _held:
+            _held.remove(self.descriptor)
+            os.close(self.descriptor)
+
+    def remove(self) -> None:
+        """As :meth:`release`, and the file is removed."""
+        if self.descriptor in _held:
+            self.path.unlink(missing_ok=True)  # before: whoever has it open sees that it is another one
+            self.release()
+
+
+def hold(path: Path, *, make: bool = True) -> Held | None:
+    """Hold the lock on a file, which is made unless ``make`` is False; None where another holds it. Raises OSError."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o644)
+        held = Held(path, descriptor)
+        _held.add(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(path.stat(), os.fstat(descriptor)):
+                    return held
+        except BlockingIOError:
+            held.release()
+            return None
+        except BaseException:
+            held.release()
+            raise
+        held.release()  # whoever held it has removed the file meanwhile
 
 
 @contextmanager
 def locked(tmp: Path) -> Iterator[None]:
     """Hold the lock of the archive whose folder of unfinished things is ``tmp``, which is made.
 
-    Threads of this process wait for each other and then for other processes: a lock file is asked for again and again, so that several
+    Threads of this process wait for each other and then for other processes: those ask for it again and again, so that several threads
     that asked at once would sleep while nobody has it. Raises E306 where the disk fails, and filelock.Timeout.
     """
     from filelock import Timeout
 
-    with on_disk("the archive cannot be written"):
-        tmp.mkdir(parents=True, exist_ok=True)
-    turn, file = _of(tmp)
+    turn, waiting = _of(tmp)
     if not turn.acquire(timeout=PATIENCE):
-        raise Timeout(file.lock_file)
+        raise Timeout(waiting.lock_file)
     try:
-        with file:
+        with on_disk("the archive cannot be written"):
+            tmp.mkdir(parents=True, exist_ok=True)
+            held = hold(tmp / ".lock")
+        if held is None:
+            with waiting:
+                yield
+            return
+        try:
             yield
+        finally:
+            held.release()
     finally:
         turn.release()
 
@@ -46,4 +99,13 @@ def _of(tmp: Path) -> tuple[threading.Lock, BaseFileLock]:
     return threading.Lock(), FileLock(tmp / ".lock", timeout=PATIENCE, thread_local=False)
 
 
-os.register_at_fork(after_in_child=_of.cache_clear)  # another thread may have held them
+def _forget() -> None:
+    """In a process that was forked: another thread may have held turns, and what is locked is locked by the other process."""
+    _of.cache_clear()
+    for descriptor in _held:
+        with suppress(OSError):
+            os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -119,6 +119,7 @@ def commit_orphans(store: Store) -> int:
     found = [s for s in uncommitted(store.archive, store.log) if _submission(store.archive, s) in known]
     taken = 0
     for sealed in found:
+        store.archive.settle(sealed)
         with suppress(Refused):
             commit(store, sealed)
             taken += 1

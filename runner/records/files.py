@@ -17,6 +17,7 @@ from schemas.files import file_sha256 as sha256_of
 MAX_JSON = 16 * 1024 * 1024
 MAX_LINE = 1024 * 1024
 MAX_NAME = 255  # bytes
+_PLAIN = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False).encode
 _WRITTEN = jsonl.Rules(duplicates="last", bounded=False)  # our own parts wrote it
 
 
@@ -37,10 +38,16 @@ def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]
     ``skip`` names one folder at the top that is left out. Raises E307 for anything that is neither a regular
     file nor a folder, and for names that are no UTF-8.
     """
-    stack = [("", folder)]
+    return iter(tree(folder, skip=skip)[0])
+
+
+def tree(folder: Path, *, skip: str | None = None) -> tuple[list[tuple[str, Path]], list[Path]]:
+    """As :func:`walk`, with all folders, each before the one that it is in; the last is ``folder`` itself."""
+    stack, folders = [("", folder)], list[Path]()
     found: list[tuple[str, Path]] = []
     while stack:
         prefix, here = stack.pop()
+        folders.append(here)
         with os.scandir(here) as entries:
             for entry in entries:
                 name = prefix + entry.name
@@ -54,7 +61,7 @@ def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]
                     found.append((name, Path(entry.path)))
                 else:
                     raise damaged(f"{here}/{shown(entry.name)} is a link or a special file")
-    return iter(sorted(found))
+    return sorted(found), folders[::-1]
 
 
 def file_sha256(path: Path) -> str:
@@ -66,9 +73,21 @@ def file_sha256(path: Path) -> str:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write ``data`` readably, with sorted keys; refuses NaN."""
-    text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    """Write ``data`` as :func:`readable`."""
+    path.write_bytes(readable(data))
+
+
+def readable(data: Mapping[str, Any]) -> bytes:
+    """``data`` as JSON with a line for each key, sorted, and for each within what holds objects alone (the files of a manifest). Raises ValueError for NaN."""
+    rows = []
+    for key in sorted(data):
+        value = data[key]
+        if isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values()):
+            inner = ",\n".join(f"  {_PLAIN(name)}: {_PLAIN(value[name])}" for name in sorted(value))
+            rows.append(f" {_PLAIN(key)}: {{\n{inner}\n }}")
+        else:
+            rows.append(f" {_PLAIN(key)}: {_PLAIN(value)}")
+    return "{{\n{}\n}}\n".format(",\n".join(rows)).encode() if rows else b"{}\n"
 
 
 def read_json(path: Path, schema: str | None) -> dict[str, Any]:
@@ -103,14 +122,6 @@ def read_lines(file: Readable | None) -> Iterator[dict[str, Any]]:
 
 def _refuse(constant: str) -> float:
     raise ValueError(constant)
-
-
-def hash_and_sync(path: Path) -> str:
-    """SHA-256 of a file, which is on the disk when this returns."""
-    with path.open("rb") as stream:
-        digest = sha256_of(stream)
-        os.fsync(stream.fileno())
-    return digest
 
 
 def is_utf8(text: str) -> bool:

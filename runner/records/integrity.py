@@ -7,10 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from runner.model.errors import PlatformError, Problem
-from runner.records.archive import MANIFEST, Attempt, Evaluation, Key, RunArchive
+from runner.records.archive import Attempt, Evaluation, Key, RunArchive
 from runner.records.contents import Content
 from runner.records.events import Event
 from runner.records.files import damaged, file_sha256, read_json, shown, walk
+from runner.records.sealing import MANIFEST
 
 MOST = 20  # of what needs a content that are named
 _BACKUP = "restore it from a backup"

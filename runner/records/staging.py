@@ -8,13 +8,10 @@ import shutil
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from runner.records.archive_lock import locked
+from runner.records.archive_lock import Held, hold, locked
 from runner.records.files import on_disk
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Staging:
     task: str
     run_id: str
     number: int
-    lock: BaseFileLock = field(repr=False, compare=False)
+    lock: Held = field(repr=False, compare=False)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -48,63 +45,85 @@ class Staged(NamedTuple):
         """The folder's name."""
         return "~".join(map(str, self))
 
+    @property
+    def lock(self) -> str:
+        """The name of its lock file, which is that of its number: a run's next attempt is begun once, whoever begins it."""
+        return f"{self.sort}~{self.task}~{self.run_id}~{self.number}.lock"
+
 
 class StagingFolders:
-    """The staging folders below ``tmp``. Each has a lock file of its name with ``.lock``, held by the process that writes."""
+    """The staging folders below ``tmp``. Each has a lock file, held by the process that writes; whoever looks which are held, or
+    removes what the dead left, holds the lock of the whole archive meanwhile."""
 
     def __init__(self, tmp: Path) -> None:
         self.tmp = tmp
 
     def lock(self) -> AbstractContextManager[None]:
-        """The lock of the whole archive, to be held while folders are made, moved or removed. Raises E306."""
+        """The lock of the whole archive, to be held while others are looked at or removed. Raises E306."""
         return locked(self.tmp)
 
-    def make(self, sort: str, task: str, run_id: str, number: int) -> Staging:
-        """A new folder. Called under :meth:`lock`, so that nobody sweeps between the lock file and the folder. Raises E306."""
-        from filelock import FileLock
-
-        name = Staged(sort, task, run_id, number, secrets.token_hex(4)).name
+    def make(self, sort: str, task: str, run_id: str, number: int) -> Staging | None:
+        """A new folder; None where a living process has one of that number. It costs the same however many there are. Raises E306."""
+        staged = Staged(sort, task, run_id, number, secrets.token_hex(4))
         with on_disk("a run cannot be begun"):
-            lock = FileLock(self.tmp / f"{name}.lock", timeout=0, thread_local=False)
-            lock.acquire()
-            path = self.tmp / name
+            held = self._hold(staged.lock)
+            if held is None:
+                with self.lock():  # nobody only looks now whether it is held
+                    held = self._hold(staged.lock)
+            if held is None:
+                return None
+            path = self.tmp / staged.name
             path.mkdir()
-        return Staging(path, task, run_id, number, lock)
+        return Staging(path, task, run_id, number, held)
 
-    def all(self, sort: str | None = None, run_id: str = "") -> list[Staged]:
-        """The folders that there are, all or those of a ``sort`` or run, by name."""
+    def _hold(self, name: str) -> Held | None:
+        try:
+            return hold(self.tmp / name)
+        except FileNotFoundError:
+            self.tmp.mkdir(parents=True, exist_ok=True)
+            return hold(self.tmp / name)
+
+    def all(self) -> list[Staged]:
+        """The folders that there are, by name."""
         if not self.tmp.is_dir():
             return []
-        part = f"~{run_id}~" if run_id else ""
         with os.scandir(self.tmp) as entries:
-            names = [one.name for one in entries if part in one.name and one.is_dir(follow_symlinks=False)]
+            names = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
         parts = [name.split("~") for name in sorted(names) if name.count("~") == 4]
-        known = [Staged(s, t, run, int(n), x) for s, t, run, n, x in parts if n.isdecimal()]
-        return [staged for staged in known if sort in (None, staged.sort)]
+        return [Staged(s, t, run, int(n), x) for s, t, run, n, x in parts if n.isdecimal()]
 
-    def is_live(self, name: str) -> bool:
+    def live(self, sort: str) -> dict[str, int]:
+        """Run id → number of the folders of a ``sort`` whose process lives."""
+        if not self.tmp.is_dir():
+            return {}
+        with self.lock():
+            found = [one for one in self.all() if one.sort == sort]
+            return {one.run_id: one.number for one in found if self._is_live(one.lock)}
+
+    def _is_live(self, lock: str) -> bool:
         """Whether the process that began this folder still holds its lock (the kernel frees it at any death)."""
-        from filelock import FileLock, Timeout
-
-        probe = FileLock(self.tmp / f"{name}.lock", timeout=0)
         try:
-            probe.acquire()
-        except Timeout:
+            held = hold(self.tmp / lock, make=False)
+        except FileNotFoundError:
+            return False
+        if held is None:
             return True
-        probe.release()
+        held.release()
         return False
 
-    def remove(self, name: str) -> None:
-        """Remove a folder with its lock file."""
-        for folder, _, _ in os.walk(self.tmp / name):
+    def discard(self, staging: Staging) -> None:
+        """Remove a folder that this process began, and give up its lock."""
+        self._remove(staging.path)
+        self.finish(staging)
+
+    def _remove(self, path: Path) -> None:
+        for folder, _, _ in os.walk(path):
             Path(folder).chmod(0o755)  # sealing may have been broken off with read-only folders
-        shutil.rmtree(self.tmp / name, ignore_errors=True)
-        (self.tmp / f"{name}.lock").unlink(missing_ok=True)
+        shutil.rmtree(path, ignore_errors=True)
 
     def finish(self, staging: Staging) -> None:
         """Give up the lock of a folder that was moved to its place."""
-        staging.lock.release(force=True)
-        (self.tmp / f"{staging.path.name}.lock").unlink(missing_ok=True)
+        staging.lock.remove()
 
     def sweep(self, *, dry_run: bool = False) -> list[str]:
         """Remove folders and lock files whose process has died; returns the run ids. With ``dry_run`` nothing is removed."""
@@ -113,11 +132,11 @@ class StagingFolders:
             return swept
         with self.lock():
             for staged in self.all():
-                if not self.is_live(staged.name):
+                if not self._is_live(staged.lock):
                     swept.append(staged.run_id)
                     if not dry_run:
-                        self.remove(staged.name)
-            for lock in () if dry_run else self.tmp.glob("*.lock"):
-                if not (self.tmp / lock.stem).exists() and not self.is_live(lock.stem):
-                    lock.unlink(missing_ok=True)
+                        self._remove(self.tmp / staged.name)
+            for lock in () if dry_run else self.tmp.glob("*~*.lock"):
+                if (held := hold(lock)) is not None:
+                    held.remove()
         return swept

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import tracemalloc
 from pathlib import Path
 
@@ -88,6 +89,41 @@ def test_run_json_must_be_of_the_attempt_that_was_begun(tmp_path: Path) -> None:
     staging = archive.begin(TASK, RUN)
     with pytest.raises(ValueError, match="another attempt"):
         archive.seal(staging, {"run_id": RUN, "attempt": 2})
+
+
+def test_beginning_costs_the_same_however_many_are_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, listed = RunArchive(tmp_path), list[str]()
+    scandir = os.scandir
+    monkeypatch.setattr("os.scandir", lambda path: (listed.append(str(path)), scandir(path))[1])
+    attempt = sealed(archive)
+    archive.discard(archive.begin(TASK, f"{RUN}.other"))
+    archive.discard(archive.begin_evaluation(attempt))
+    assert listed and str(archive.tmp) not in listed
+
+
+def test_who_looks_what_is_under_way_is_in_nobodys_way(tmp_path: Path) -> None:
+    archive, over = RunArchive(tmp_path), threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            archive.live()
+            archive.sweep()
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(100):
+            staging = RunArchive(tmp_path).begin(TASK, RUN)
+            assert staging.path.is_dir() and archive.live() == {RUN: 1}
+            archive.discard(staging)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(60)
+    assert {p.name for p in archive.tmp.iterdir()} <= {".lock"}
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "A", ".x", "a..b"])
@@ -192,7 +228,7 @@ def test_large_files_are_not_read_into_memory(tmp_path: Path) -> None:
 
 
 KILLED = """
-import os, signal, sys
+import fcntl, os, signal, sys
 from pathlib import Path
 import runner.records.archive as a
 from tests.worlds.records import *
@@ -210,7 +246,7 @@ def wrap(owner, name):
     setattr(owner, name, new)
 
 calls = (
-    (os, "fsync"), (os, "fchmod"), (os, "utime"),
+    (os, "fsync"), (os, "fchmod"), (os, "utime"), (os, "open"), (fcntl, "flock"),
     (Path, "mkdir"), (Path, "rename"), (Path, "chmod"), (Path, "write_text"), (Path, "unlink"),
 )
 for n in range(0, 500, 2):

@@ -1,0 +1,36 @@
+"""What is sealed is on the disk before anybody is told of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runner.records.archive import RunArchive
+from tests.worlds.records import TASK, fill_attempt
+
+SUBMISSION = "alpha.x.00000000"
+RUN = f"{SUBMISSION}.test"
+
+
+def test_all_is_on_the_disk_before_it_has_its_place_and_the_place_before_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, done = RunArchive(tmp_path), list[str]()
+    fsync, rename = os.fsync, os.rename
+    link = "/proc/self/fd/{}".format
+    monkeypatch.setattr("os.fsync", lambda n: (done.append(os.readlink(link(n))), fsync(n))[1])
+    monkeypatch.setattr("os.rename", lambda *a, **k: (done.append(f"to {a[1]}"), rename(*a, **k))[1])
+    begun = archive.begin(TASK, RUN)
+    attempt = fill_attempt(archive, begun, SUBMISSION)
+    again = archive.begin_evaluation(attempt)
+    evaluation = archive.add_evaluation(attempt, again, {"run_id": RUN, "attempt": 1, "evaluation": 1})
+    for staging, what, above in ((begun, attempt, 4), (again, evaluation, 1)):
+        moved = done.index(f"to {what.path}")
+        there = {p for p in what.path.rglob("*") if "evaluations" not in p.relative_to(what.path).parts}
+        wanted = {staging.path / p.relative_to(what.path) for p in there if p.is_dir() or p.stat().st_size}
+        assert {str(p) for p in wanted | {staging.path}} == {
+            p for p in done[:moved] if p.startswith(str(staging.path))
+        }
+        assert {str(p) for p in what.path.parents[:above]} <= set(done[moved:])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
 FEW_TOPICS = 25
+MOST_EACH = 200  # rows that are tested against each of them: what that takes grows with their square
 MOST_RESAMPLED = 10_000  # topics; the evaluator keeps no resamples of more
 TEST_NAME = "Fisher's randomisation test"
 CORRECTION = "Holm"
@@ -148,7 +149,9 @@ class Tests:
         return Tested(found, tuple(notes), test)
 
     def each(self) -> list[Tested]:
-        """:meth:`against` for every row; what two rows differ by is tested once."""
+        """:meth:`against` for every row; what two rows differ by is tested once. Nothing where there are more than :data:`MOST_EACH`."""
+        if len(self.rows) > MOST_EACH:
+            return []
         for alike, values in self._tables:
             found = significance.between(values)
             self._p |= {(alike[a], alike[b]): p for (a, b), p in found.items()}
@@ -171,7 +174,7 @@ class Tests:
         differences = {n: math.fsum(pair) / len(pair) for n, pair in pairs.items()}
         known = {n: p for n in pairs if (p := self._p.get((min(n, base), max(n, base)))) is not None}
         missing = [n for n in pairs if n not in known]
-        known |= zip(missing, significance.randomisation([pairs[n] for n in missing]), strict=True)
+        known |= zip(missing, significance.remembered([pairs[n] for n in missing]), strict=True)
         topics = {n: len(pair) for n, pair in pairs.items()}
         made = _corrected(self.task, self.table, differences, topics, [known[n] for n in pairs])
         return made, notes + _few(len(against)), TEST_NAME

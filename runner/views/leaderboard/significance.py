@@ -27,6 +27,7 @@ FLIPS = 100_000
 FLIPS_MANY_TOPICS = 10_000
 MANY_TOPICS = 500
 _CHUNK = 1_000_000  # signs held at once
+_SUMS = 4_000_000  # sums of rows by sign patterns held at once
 _BLOCK = 1024  # sign patterns of which all pairs are compared at once: what fits a cache
 
 
@@ -54,16 +55,28 @@ def randomisation(differences: Sequence[Sequence[float]]) -> list[float]:
     return result
 
 
+def remembered(differences: Sequence[Sequence[float]]) -> list[float]:
+    """The p-values of :func:`randomisation`; the same list is tested once in a process, as long as space for it lasts."""
+    keys = [_digest(row) for row in differences]
+    _forget(_KNOWN_ALONE)
+    missing = {key: row for key, row in zip(keys, differences, strict=True) if key not in _KNOWN_ALONE}
+    _KNOWN_ALONE.update(zip(missing, randomisation([*missing.values()]), strict=True))
+    return [_KNOWN_ALONE[key] for key in keys]
+
+
 def _randomise(rows: list[Sequence[float]], length: int) -> list[float]:
     import numpy as np
 
     data = np.asarray(rows, dtype=np.float64).T
     # Sums in another order differ in their last bits: patterns that tie with what was seen must count as such.
     observed = [abs(math.fsum(row)) - 1e-10 * max(1e-300, math.fsum(abs(x) for x in row)) for row in rows]
+    least = np.array(observed)
     extreme = np.zeros(len(rows), dtype=np.int64)
     draws = flips(length)
     for signs in _all_signs(length) if draws == 0 else _random_signs(length, draws):
-        extreme += np.count_nonzero(np.abs(signs @ data) >= observed, axis=0)
+        for begin in range(0, len(rows), width := max(1, _SUMS // len(signs))):
+            part = slice(begin, begin + width)
+            extreme[part] += np.count_nonzero(np.abs(signs @ data[:, part]) >= least[part], axis=0)
     if draws == 0:
         return [int(count) / 2**length for count in extreme]
     return [(1 + int(count)) / (1 + draws) for count in extreme]
@@ -86,9 +99,8 @@ def between(rows: Sequence[Sequence[float]] | np.ndarray[Any, Any]) -> dict[tupl
         first = np.sign(apart[np.arange(len(apart)), np.argmax(apart != 0, axis=1)])
         apart = apart * np.where(first == 0, 1.0, first)[:, None] + 0.0
         for b, row in enumerate(apart, start=a + 1):
-            pairs[a, b] = hashlib.blake2b(row.tobytes(), digest_size=16).digest()
-    if len(_KNOWN) > _MOST_KNOWN:
-        _KNOWN.clear()
+            pairs[a, b] = _digest(row)
+    _forget(_KNOWN)
     missing = [pair for pair, key in pairs.items() if key not in _KNOWN]
     for pair, p in _between(data, missing).items():
         _KNOWN[pairs[pair]] = p
@@ -96,7 +108,19 @@ def between(rows: Sequence[Sequence[float]] | np.ndarray[Any, Any]) -> dict[tupl
 
 
 _KNOWN: dict[bytes, float] = {}  # p-values by digests of differences
+_KNOWN_ALONE: dict[bytes, float] = {}  # those of tests that were asked for one by one
 _MOST_KNOWN = 500_000
+
+
+def _forget(known: dict[bytes, float]) -> None:
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+
+
+def _digest(row: Sequence[float] | np.ndarray[Any, Any]) -> bytes:
+    import numpy as np
+
+    return hashlib.blake2b(np.asarray(row, dtype=np.float64).tobytes(), digest_size=16).digest()
 
 
 def _between(data: np.ndarray[Any, Any], pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], float]:

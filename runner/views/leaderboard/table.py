@@ -23,7 +23,7 @@ from runner.views.audience import ORGANISER, Audience, escape, not_for, scores_o
 from runner.views.leaderboard import choosing, ranks
 from runner.views.leaderboard.anonymous import Names, names_for
 from runner.views.leaderboard.choosing import Group, Listed
-from runner.views.leaderboard.comparing import Tests, compare
+from runner.views.leaderboard.comparing import MOST_EACH, Tests, compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
 from runner.views.leaderboard.making import measures_shown, rank_rows
 from runner.views.leaderboard.rows import (
@@ -77,7 +77,7 @@ def build(
         pick: What counts of it in each cell, its ``latest``, its ``best`` or the ``chosen`` submission; None: as the table says.
         topics: Over which part of split topics, see :func:`runner.views.scores.board_split`.
         against: The row that all others are tested against, see :func:`runner.views.leaderboard.comparing.row_of`; None: the baseline.
-        each: Also test the rows against each of them.
+        each: Also test the rows against each of them, as long as they are not too many.
 
     Raises:
         RunnerError: E101 for another ``unit``, ``pick`` or ``topics``, E102 when there is no such table or row, E103 when its scores are
@@ -191,6 +191,8 @@ def _build(
     before = (*split_notes(split), *doubts, *_stale(compared), *not_settled(task, rows, organiser=words))
     lacking = choosing.not_chosen(table, task.measures[wanted.first].measure, groups_of_rows)
     after = (*_mixed(groups_of_rows, table), *lacking, *judge_notes(counting, judges, len(below)))
+    if each and len(rows) > MOST_EACH:
+        after = (*after, f"Rows are tested against each other only where there are at most {MOST_EACH}.")
     made = LeaderboardTable(
         **_defined(task, table),
         audience="public",

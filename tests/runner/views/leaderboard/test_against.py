@@ -11,7 +11,9 @@ import schemas
 from runner.model.comparing.topics import holm
 from runner.model.errors import RunnerError
 from runner.views.audience import ORGANISER, PUBLIC
+from runner.views.leaderboard import comparing
 from runner.views.leaderboard.export import as_dict, each_as_dict, from_dict
+from runner.views.leaderboard.formats.page import to_html
 from runner.views.leaderboard.formats.parts import legend
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
@@ -79,6 +81,20 @@ def test_every_row_at_once_is_what_each_is_alone(world: World) -> None:
     (mine,) = [one for one in data["against"] if one["name"] == "alpha/bm25"]
     assert mine["significance"] == as_dict(against(world, "alpha/bm25"))["significance"]
     assert [one is None for one in mine["comparisons"]] == [row.team == "alpha" for row in table.rows]
+
+
+def test_rows_that_are_too_many_are_not_all_tested_against_each_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = "Rows are tested against each other only where there are at most"
+    for most, many in ((4, False), (3, True)):
+        monkeypatch.setattr(comparing, "MOST_EACH", most)
+        monkeypatch.setattr("runner.views.leaderboard.table.MOST_EACH", most)
+        table = against(world, None, each=True)
+        assert (table.each == ()) is many and any(says in one for one in table.notes) is many
+        assert ("Tests against any row" in to_html(table, piece=True, task_at="/tasks/mini")) is not many
+        assert not any(says in one for one in against(world, None).notes), "nobody asked for it"
+        assert [row.comparison for row in table.rows] == [row.comparison for row in against(world, None).rows]
 
 
 def test_figures_that_were_resampled_have_every_row_too(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@
       files/<ab>/<sha256>      the objects' data (canonical JSON), pages (HTML) and style sheets, by their content
       access.json              who may sign in (:mod:`runner.exchange.access`)
       answers/<id>.json        what became of a request (:mod:`runner.exchange.inbox`)
+      tails/<name>.json        what softwares on public data write as they run (:mod:`runner.exchange.tails`)
       alive.json               when work last said that it is there, and whether it cannot publish
 
 **One audience, one database** (``public``, ``team:NAME``, ``organiser``, ``assistant``): the front opens that of whoever asks, so an
@@ -37,6 +38,7 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``beside/RUN``                     beside        what comparing shows beside figures; only for who sees its scores by topic
 ``texts/SHA256``                   texts         what the topics of a public dataset say, by their ids
 ``logs/RUN``                       log           ``runner logs``: stdout and stderr; only where its team may read them
+``tails/RUN``                      tail          while it runs: the name of the end of its log; as ``logs/RUN``, of public data alone
 ``parts``                          parts         SHA-256 of parts of images that the team need not send
 ``standing/TASK``                  standing      what the team has left of quota and time
 ``queue``                          queue         how many runs wait: in all, of the team, and before its first
@@ -372,8 +374,11 @@ def _pieces(root: Path, digest: str) -> tuple[str, ...]:
 
 def sweep(root: Path) -> None:
     """Remove databases and files that no pointer has named for a while; readers may still be at them."""
-    old, used = time.time() - KEPT_SECONDS, leads_to(root, Published(root).pointer().values())
-    for path in (*root.glob("audiences/*.sqlite"), *root.glob("files/*/*")):
+    named = set(Published(root).pointer().values())
+    old, used = time.time() - KEPT_SECONDS, leads_to(root, named)
+    for view in (View(root, one) for one in named):
+        used |= {f"tails/{view.data(one)['file']}.json" for one in view.below("tails/")}
+    for path in (*root.glob("audiences/*.sqlite"), *root.glob("files/*/*"), *root.glob("tails/*.json")):
         with suppress(FileNotFoundError):
             if str(path.relative_to(root)) not in used and path.stat().st_mtime < old:
                 path.unlink()

@@ -19,6 +19,7 @@ from runner.engines.lending import Rooms
 from runner.execution.attempt import NotStoppable, evaluate, execute
 from runner.execution.cluster.one_host import work_at
 from runner.execution.cluster.places import over_hosts, stays
+from runner.execution.cluster.tails import FOLDER, sweep
 from runner.execution.evaluation import prepare
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
@@ -144,6 +145,8 @@ def coordinating(
         nullcontext() if dry_run else only_coordinator(config, store, is_work=is_work),
     ):
         adopted = 0 if dry_run else commit_orphans(store)
+        if not dry_run:
+            sweep(config.home / FOLDER)
         yield Coordinator(
             config, store, machine, listener, tasks, adopted=adopted, dry_run=dry_run, clock=clock
         )

@@ -240,6 +240,7 @@ _SERVER = (
     ("inbox-team", "data of a request about a team's account", "the front, for work"),
     ("inbox-answer", "published/answers/ID.json", "work, for the front"),
     ("keys", "published/keys.json", "work, for the front"),
+    ("tail", "published/tails/NAME.json", "work, for the front"),
     ("receipt", "A receipt", "front and work, for the team"),
     ("notices", "notices.yaml", "the organiser, for work"),
 )

@@ -210,6 +210,12 @@ def topics_open(run: Run, audience: Audience, dataset: Dataset, published: bool 
     return may.run and may.topics
 
 
+def log_open(run: Run, audience: Audience, dataset: Dataset, published: bool = False) -> bool:
+    """Whether ``audience`` may read what the software of a run wrote: what :func:`check_log` lets through."""
+    may = permissions_for(audience, run.submission.team, dataset, published, run.released)
+    return may.run and may.free_text
+
+
 def check_log(
     found: RunDetail,
     audience: Audience,

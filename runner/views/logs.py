@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 LOG_LINES = 50
 MOST_LOG = 256 * 1024  # characters of a stream of a log on a page
 MAX_LINE = _LOG_WINDOW = 64 * 1024
+_WHOLE = 1 << 40  # characters of a text that is not cut
 _LOG_NAME = re.compile(r"[a-z][a-z-]{0,39}\.(log|json)")
 
 
@@ -83,6 +85,29 @@ def log_of(found: RunDetail, audience: Audience, dataset: Dataset) -> dict[str, 
             raise
         return {}
     return streams
+
+
+class Writing:
+    """The end of what a software writes, escaped like a log: at most ``most`` characters of :attr:`text`, behind :attr:`first` others.
+
+    It takes bytes as they come. Characters and ends of lines that come in two parts are one; a line may have any length.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self.first, self.text = most, 0, ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""  # a carriage return that may belong to the end of a line
+
+    def add(self, data: bytes) -> bool:
+        """Take what came; whether the text is another one now."""
+        came = (self._held + self._decoder.decode(data)).replace("\r\n", "\n")
+        self._held = "\r" * came.endswith("\r")
+        came = came.removesuffix("\r")
+        came = "\n".join(escape(line, _WHOLE) for line in came.split("\n"))
+        self.text += came
+        over = max(0, len(self.text) - self._most)
+        self.first, self.text = self.first + over, self.text[over:]
+        return bool(came)
 
 
 def last_lines(found: RunDetail) -> dict[str, list[str]]:

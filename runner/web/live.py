@@ -3,11 +3,15 @@
 A stream carries the entity tag of its page for its visitor, and the page is fetched again like any other: nothing is
 decided here, and nobody learns more, or earlier, than by loading the page. The tag is made of what the page shows, without
 times and counters.
+
+The page of a run that goes on also shows the end of its log, to those who may read it. Its stream brings what comes (events ``log``). Each
+such stream looks for itself whether there is more, and wakes no other: nobody else can tell that a log grows.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,12 +19,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.exchange import tails
+from runner.exchange.tails import Tail
 from schemas.files import settled
 
 LOOK = 0.5  # seconds between two looks of the watcher
 HEARTBEAT = (
     15.0  # seconds without an event until a stream says that it is there, and who listens is looked at again
 )
+MOST_LOGS = 256  # of logs that grow, the last that were read
 RETRY = 5000  # milliseconds until a browser opens a stream anew that was cut
 
 
@@ -57,6 +64,7 @@ class Live:
         self._published, self._notes, self._ending = published, notes, ending
         self.bounds = bounds or Bounds()
         self._open: Counter[str | None] = Counter()
+        self._logs: dict[str, tuple[object, Tail | None]] = {}
         self._tags: dict[tuple[str, str], str] = {}
         self._stamp: tuple[object, ...] = ()
         self._settled = True  # whether a change after the last look shows in the times of that look
@@ -91,14 +99,33 @@ class Live:
             self._tags[key] = made
         return self._tags.get(key)
 
-    async def stream(self, last: str, tag: Callable[[], str | None]) -> AsyncIterator[str]:
+    def log(self, name: str) -> Tail | None:
+        """The end of a log that grows, by the name of its file: read once for all who look at it until it is replaced."""
+        version = tails.version(self._published, name)
+        known = self._logs.get(name)
+        if known is None or known[0] != version:
+            while len(self._logs) >= MOST_LOGS:
+                del self._logs[next(iter(self._logs))]
+            known = self._logs[name] = (version, tails.read(self._published, name) if version else None)
+        return known[1]
+
+    async def stream(
+        self,
+        last: str,
+        tag: Callable[[], str | None],
+        log: Callable[[], str | None] = lambda: None,
+        place: int = 0,
+    ) -> AsyncIterator[str]:
         """Events of one page, until it is not there any more for who listens.
 
         Args:
             last: The tag that the listener has.
             tag: Looks again who listens, and gives the tag of the page for them; None ends the stream: the
                 page is gone, or is not theirs any more.
+            log: Gives the name of the log that grows on the page, for who listens; None where there is none.
+            place: How many characters of it the listener has.
         """
+        growing = _Growing(self.log, place)
         yield f"retry: {RETRY}\n\n"
         while not self._ending():
             news = self._news  # before looking: what comes after it is not missed
@@ -110,8 +137,8 @@ class Live:
                 last = now
             else:
                 yield ":\n\n"
-            with suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), HEARTBEAT)
+            async for event in growing.until(news, log()):
+                yield event
 
     async def _watch(self) -> None:
         """Wake the streams whenever something was published or taken, as long as there are any."""
@@ -134,6 +161,35 @@ class Live:
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
+
+
+class _Growing:
+    """The log of one stream: its listener has its first ``place`` characters."""
+
+    def __init__(self, log: Callable[[str], Tail | None], place: int) -> None:
+        self._log, self._place = log, place
+        self._shown: Tail | None = None
+
+    async def until(self, news: asyncio.Event, name: str | None) -> AsyncIterator[str]:
+        """Events with what comes of the log of that name, until there is news, or for a :data:`HEARTBEAT`."""
+        clock = asyncio.get_running_loop()
+        end = clock.time() + HEARTBEAT
+        while (left := end - clock.time()) > 0:
+            if name is not None and (event := self._event(name)):
+                yield event
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), left if name is None else min(left, tails.EVERY))
+                return
+
+    def _event(self, name: str) -> str:
+        """What came since the last event; empty for nothing."""
+        now = self._log(name)
+        if now is None or now is self._shown:
+            return ""
+        self._shown, new = now, now.since(self._place)
+        self._place = now.end
+        data = {"first": new.first, "end": new.end, "text": new.text}
+        return f"event: log\ndata: {json.dumps(data, ensure_ascii=False)}\n\n" if new.text else ""
 
 
 def _facts(path: Path) -> os.stat_result | None:

@@ -24,6 +24,23 @@
     while (old.childNodes.length > after.length) old.lastChild.remove();
   };
 
+  // The log of a run that goes on. Its end stays in sight unless somebody has scrolled away from it.
+  const MOST_LOG = 1000000; // characters of it that stay here
+  const log = () => content.querySelector("section.log pre");
+  const atEnd = one => one === null || one.scrollHeight - one.scrollTop - one.clientHeight < 8;
+  const toEnd = one => { if (one !== null) one.scrollTop = one.scrollHeight; };
+  const grow = ({ first, end, text }) => {
+    const one = log(), have = Number(one?.dataset.end), ended = atEnd(one);
+    if (one === null || end <= have) return;
+    if (first > have) one.replaceChildren(); // something between is not there
+    one.append(first < have ? [...text].slice(have - first).join("") : text);
+    let over = one.textContent.length - MOST_LOG;
+    if (first > have || over > 0) content.querySelector("section.log .cut").hidden = false;
+    for (; over > 0 && one.childNodes.length > 1; one.firstChild.remove()) over -= one.firstChild.length;
+    one.dataset.end = end;
+    if (ended) toEnd(one);
+  };
+
   const said = follows => {
     for (const one of document.querySelectorAll(".again")) one.hidden = follows;
     for (const one of document.querySelectorAll(".follows")) one.hidden = !follows;
@@ -35,7 +52,9 @@
     if (!answer.ok) return;
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("content");
     if (next === null) return;
+    const ended = atEnd(log());
     become(content, next);
+    if (ended) toEnd(log());
     document.dispatchEvent(new Event("changed"));
     said(stream !== null);
   };
@@ -43,7 +62,9 @@
   const follow = () => {
     if (stream !== null || document.hidden) return;
     const have = encodeURIComponent(content.dataset.tag);
-    stream = new EventSource(`/live?page=${encodeURIComponent(page)}&have=${have}`);
+    const end = log()?.dataset.end ?? 0;
+    stream = new EventSource(`/live?page=${encodeURIComponent(page)}&have=${have}&log=${end}`);
+    stream.addEventListener("log", event => grow(JSON.parse(event.data)));
     stream.addEventListener("open", () => said(true));
     stream.addEventListener("page", event => {
       if (event.data !== content.dataset.tag) setTimeout(() => load().catch(() => {}), pause());
@@ -61,5 +82,6 @@
     if (stream !== null) stream.close();
     stream = null;
   });
+  toEnd(log());
   follow();
 })();

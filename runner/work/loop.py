@@ -19,6 +19,7 @@ from pathlib import Path
 import schemas
 from runner.exchange.published import Publisher
 from runner.exchange.receipts import KEY, Signer, publish_key
+from runner.execution.cluster.tails import FOLDER
 from runner.execution.coordinator import EvaluationRequest, Listener, coordinating
 from runner.execution.machine import Machine
 from runner.model.calendar import announced
@@ -33,15 +34,15 @@ from runner.views.overview.offering import Offering
 from runner.views.plots.apart import Apart
 from runner.views.plots.published import Drawings
 from runner.work.accounts import Accounts, open_accounts, publish_access
-from runner.work.checks import Checks
+from runner.work.checks import Checks, Slot
 from runner.work.front import Front
 from runner.work.link import Link, forget_contact
+from runner.work.live_logs import LiveLogs
 from runner.work.news import Told
 from runner.work.notices.telling import Telling, of_teams
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from runner.work.run_pages import Kept
-from runner.work.slot import Slot
 from schemas.files import settled
 from schemas.interrupts import Interrupts
 
@@ -170,6 +171,7 @@ class Work:
             closing(Slot()) as slot,
             closing(Drawings(to, Apart(), self.listener.say)) as drawings,
             closing(Offering(to, self.listener.problem, beside=True)) as offering,
+            closing(LiveLogs(to.root, config.home / FOLDER, machine.engine, self._no_logs)) as logs,
         ):
             publish_access(config, accounts)
             signer = Signer.load(config.home / KEY)
@@ -203,9 +205,8 @@ class Work:
                         shown = accounts.registrations.shown(tasks.values(), self.clock.now())
                         told, accepted = of_teams(config, accounts), accounts.registrations.acceptances()
                         known = (kept, shown, told, drawings, offering, accepted)
-                        Desk(as_told, tasks, to, self.listener.problem, self.clock, *known).publish(
-                            *_teams(accounts)
-                        )
+                        desk = Desk(as_told, tasks, to, self.listener.problem, self.clock, *known, logs=logs)
+                        desk.publish(*_teams(accounts))
                     seen, looked = state, now
                     due = time.monotonic() + REST * (time.monotonic() - now)
                 drawings.collect()
@@ -214,6 +215,12 @@ class Work:
                 if requests.round(announced(definitions.now(), self.clock.now())):
                     self._wake.set()
                 self.stop.wait(TICK)
+
+    def _no_logs(self, error: OSError) -> None:
+        """Say that what softwares write as they run cannot be published."""
+        self.listener.problem(
+            disk_error("pages cannot show what softwares write", error, self.config.published)
+        )
 
     @contextmanager
     def _publishing(self) -> Iterator[None]:

@@ -18,13 +18,14 @@ import schemas
 from runner.exchange.look import source
 from runner.exchange.published import Object, Publisher
 from runner.exchange.receipts import published_key
+from runner.execution.cluster.tails import may_leave
 from runner.model.calendar import announced
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import frozen_rounds, published, submissions
 from runner.submissions.parcel import parts_for
 from runner.tasks.files import terms_of
-from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
+from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open, log_open
 from runner.views.leaderboard.anonymous import sees_as
 from runner.views.leaderboard.export import as_dict, each_as_dict, export
 from runner.views.leaderboard.formats import ENDINGS
@@ -45,6 +46,7 @@ from runner.views.plots.published import Drawings
 from runner.views.redact import redact_row
 from runner.views.show import page as run_page
 from runner.work.console import console
+from runner.work.live_logs import LiveLogs
 from runner.work.registrations import NO_REGISTRATIONS
 from runner.work.run_pages import Kept, RunPages
 
@@ -62,6 +64,7 @@ class Desk:
     ``notices`` says by team what it is told by mail, ``registrations`` are what the console says of them (:meth:`runner.work.registrations.Registrations.shown`).
     With the same ``kept`` at the next publishing, runs of which nothing has changed are not made again; ``drawings`` are those of
     plots, by default drawn while it is published; ``offering`` those of data that are downloaded, which goes by what teams ``accepted``.
+    ``logs`` follow what softwares write as they run; without them nobody sees that before it is sealed.
     ``home`` tells in calendars who publishes, by default the key with which work signs.
     """
 
@@ -77,6 +80,7 @@ class Desk:
     offering: Offering | None = None
     accepted: Mapping[str, Collection[tuple[str, str, str]]] = field(default_factory=dict)
     home: str = ""
+    logs: LiveLogs | None = None
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
     _made: dict[tuple[str, ...], tuple[Object, ...]] = field(default_factory=dict)
     _figures: dict[Object, list[Figure]] = field(default_factory=dict)  # of boards
@@ -150,11 +154,15 @@ class Desk:
         rows = [row for row in rows if row["team"] in teams]
         runs = self.to.object("runs", "runs", "Runs", rows)
         shut = {one for name in hidden & self.kept.keys() for one in self.kept[name].objects}
-        open_ = [one for one in together if one not in shut]
+        shut_tails = {f"tails/{name}" for name in hidden}
+        open_ = [one for one in together if one not in shut and one.path not in shut_tails]
         found["assistant"] = [*found["public"], runs, *open_, both]
         for name in self.kept.keys() - {one.run.id for one in chain(*of_team.values())}:
             del self.kept[name]
-        return self.to.publish(found)
+        changed = self.to.publish(found)
+        if self.logs is not None:
+            self.logs.settle()
+        return changed
 
     def publish_to_everybody(self) -> bool:
         """Publish what everybody may see, and nothing else; whether anything changed."""
@@ -353,7 +361,21 @@ class Desk:
                 rows.append(dict(row))
                 with self._apart():
                     objects += self._run_pages.of(one, audience)
+                    objects += self._tail(one, audience)
         return rows, objects
+
+    def _tail(self, listed: ListedRun, audience: Audience) -> Iterator[Object]:
+        """Where the end of a log is that grows, for those who may read it once it is sealed; of a run on public data alone."""
+        name, number = listed.run.id, self._live.get(listed.run.id)
+        opened = log_open(listed.run, audience, listed.dataset, listed.published)
+        if self.logs is None or number is None or not opened or not may_leave(listed.dataset):
+            return
+        if file := self.logs.name_of(name, number):
+            yield self.to.object(f"tails/{name}", "tail", name, {"file": file})
+
+    @cached_property
+    def _live(self) -> Mapping[str, int]:
+        return self.store.archive.live()
 
     @contextmanager
     def _apart(self) -> Iterator[None]:

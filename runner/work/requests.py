@@ -33,11 +33,10 @@ from runner.model.task import Task
 from runner.records.store.connect import Store, open_store
 from runner.work.accounts import Accounts
 from runner.work.arrivals import Arrivals, difference
-from runner.work.checks import Checks, Later
+from runner.work.checks import Checks, Later, Slot
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.wish import NotGood, Wish
 from runner.work.news import Told
-from runner.work.slot import Slot
 from runner.work.tokens import Account
 from schemas.files import scratch_folder
 

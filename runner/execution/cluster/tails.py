@@ -1,8 +1,8 @@
 """What a software writes at a host, while it runs: of public data alone, and only while somebody follows the run.
 
 Who follows leaves a note in the data directory (:class:`Follower`). The coordinator sees it, asks the host now and then for what came since
-(:class:`Tails`), and lays that beside the note; the host keeps no more than the last bytes (:class:`Tail`). They are words of a participant,
-by way of a host: bounded here, whatever comes, and escaped by whoever shows them.
+(:class:`Tails`), and lays that beside the note; the host keeps no more than the last bytes (:class:`Tail`, which work uses for what runs beside
+it, too). They are words of a participant, by way of a host: bounded here, whatever comes, and escaped by whoever shows them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FOLDER = "following"  # in the data directory: notes of those who follow, and wh
 AT_ONCE = 32 << 10  # bytes that a host gives at once: the last, where more came since
 EVERY = 1.0  # seconds between two questions for one run
 SILENT = 30.0  # the same where nothing came of the last one
-MOST = 1 << 20  # bytes that are taken of an attempt
+MOST = 1 << 20  # bytes that are kept of an attempt: then its file begins anew
 FRESH = 60.0  # seconds after which a note that nobody renewed is old
 AGAIN = 0.5  # seconds between two looks at whether the software has begun
-_LEFT_OUT = b"\n[%d bytes are left out here: runner logs prints all of it once the run is over]\n"
-_CUT = b"\n[cut: runner logs prints the rest once the run is over]\n"
+PIECES, BYTES = 4000, 2 << 20  # that are read of one software in a second, whatever it writes
+LEFT_OUT = b"\n[%d bytes are left out here: the log has them once the run is over]\n"
 
 
 def may_leave(dataset: Dataset) -> bool:
@@ -37,23 +37,29 @@ def may_leave(dataset: Dataset) -> bool:
 
 class Tail:
     """At a host: the last bytes of what a software writes. ``follow`` gives all of it as it comes, nothing before it has begun; it is first
-    called when somebody asks."""
+    called when somebody asks, and again every ``again`` seconds until something comes. Of a software that writes more than :data:`PIECES`
+    and :data:`BYTES` a second the engine keeps the rest, as much as it keeps of logs at all."""
 
-    def __init__(self, follow: Callable[[], Iterable[bytes]]) -> None:
-        self._follow = follow
+    def __init__(self, follow: Callable[[], Iterable[bytes]], again: float = AGAIN) -> None:
+        self._follow, self._again = follow, again
         self._kept, self._end = b"", 0
         self._over, self._lock = threading.Event(), threading.Lock()
         self._reader: threading.Thread | None = None
 
     def since(self, start: int) -> dict[str, Any]:
-        """The bytes that came after the first ``start``, at most the last :data:`AT_ONCE`: ``data`` (base64), and which is its first."""
+        """As :meth:`came`, to be sent: ``first``, and ``data`` (base64)."""
+        first, data = self.came(start)
+        return {"first": first, "data": base64.b64encode(data).decode()}
+
+    def came(self, start: int) -> tuple[int, bytes]:
+        """The bytes that came after the first ``start``, at most the last :data:`AT_ONCE`, behind the place of the first of them."""
         with self._lock:
             if self._reader is None and not self._over.is_set():
                 self._reader = threading.Thread(target=self._read, name="tail", daemon=True)
                 self._reader.start()
             before = self._end - len(self._kept)
             first = max(start, before)
-            return {"first": first, "data": base64.b64encode(self._kept[first - before :]).decode()}
+            return first, self._kept[first - before :]
 
     def close(self) -> None:
         """Nothing is read any more."""
@@ -62,13 +68,20 @@ class Tail:
     def _read(self) -> None:
         with suppress(Exception):  # an engine that is gone says so to whoever executes the run
             while not self._over.is_set() and not self._end:
+                pieces = size = 0
+                second = time.monotonic() + 1
                 for piece in self._follow():
                     with self._lock:
                         self._kept = (self._kept + piece)[-AT_ONCE:]
                         self._end += len(piece)
+                    pieces, size = pieces + 1, size + len(piece)
+                    if pieces >= PIECES or size >= BYTES:
+                        self._over.wait(second - time.monotonic())
+                        pieces = size = 0
+                        second = time.monotonic() + 1
                     if self._over.is_set():
                         return
-                self._over.wait(AGAIN)
+                self._over.wait(self._again)
 
 
 @dataclass
@@ -120,10 +133,11 @@ class Tails:
             if found is None:
                 return
             first, data = found
-            text = _LEFT_OUT % (first - one.place) * (first > one.place) + data
-            if one.size + len(text) > MOST:
-                text, one.over = text[: MOST - one.size] + _CUT, True
+            text = LEFT_OUT % (first - one.place) * (first > one.place) + data
             try:
+                if one.size + len(text) > MOST:  # who follows still has the file that is open to them
+                    one.path.unlink(missing_ok=True)
+                    one.size = 0
                 if text:
                     _append(one.path, text)
             except OSError:  # of our disk: following is the least that it is needed for
@@ -177,11 +191,20 @@ class Follower:
 
     def read(self) -> bytes:
         """What came since."""
+        came = b""
         with suppress(OSError):
-            if self._file is None:
-                self._file = self._path.open("rb")
-            return self._file.read()
-        return b""
+            while True:
+                if self._file is None:
+                    self._file = self._path.open("rb")
+                begun_anew = (
+                    os.fstat(self._file.fileno()).st_nlink == 0
+                )  # before reading: nothing more comes into it
+                came += self._file.read()
+                if not begun_anew:
+                    break
+                self._file.close()
+                self._file = None
+        return came
 
     def close(self) -> None:
         """Follow no more."""
@@ -199,3 +222,11 @@ def following(folder: Path, run_id: str, number: int) -> Iterator[Follower]:
         yield follower
     finally:
         follower.close()
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left: what came for whoever followed, and notes that nobody renews. For a coordinator, before hosts are asked."""
+    for path in folder.glob("*"):
+        with suppress(OSError):
+            if "~" in path.name or time.time() - path.stat().st_mtime > FRESH:
+                path.unlink()

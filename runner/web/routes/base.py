@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import schemas
+from runner.exchange import tails
 from runner.exchange.inbox import Refused, Request, answered
-from runner.exchange.published import Object
+from runner.exchange.published import Object, View
 from runner.exchange.receipts import receipt
+from runner.exchange.tails import Tail
 from runner.web.door import Door
 from runner.web.limits import NoRoom, Room
 from runner.web.pages import piece
@@ -43,9 +45,20 @@ class Routes:
         found = call.view.get(path)
         return found if found is not None and found.kind == kind else None
 
-    def tag_of(self, page: str, visitor: Visitor) -> str | None:
-        """The entity tag of what a page shows to a visitor, by its path: for pages that follow; None where there is none."""
-        view = self.door.published.view(visitor.audience)
+    def log_of(self, view: View, run: str) -> str | None:
+        """The name of the log of a run that goes on, as far as whose view it is may read it; None where there is none."""
+        found = view.get(f"tails/{run}")
+        return str(view.data(found)["file"]) if found is not None and found.kind == "tail" else None
+
+    def writing(self, call: Call, run: str) -> Tail | None:
+        """The end of the log of a run that goes on, for its page; None where the visitor may not read it, or it does not go on."""
+        name = self.log_of(call.view, run)
+        return None if name is None else tails.read(self.door.published.root, name) or Tail()
+
+    def tag_of(self, page: str, visitor: Visitor, view: View | None = None) -> str | None:
+        """The entity tag of what a page shows to a visitor, by its path: for pages that follow; None where there is none. What its log says
+        is not in it. ``view``: of what; by default of what is published to them now."""
+        view = view or self.door.published.view(visitor.audience)
         name = "tasks" if page == "/" else page.removeprefix("/")
         if name == "team" and visitor.team:
             found = [
@@ -61,8 +74,9 @@ class Routes:
         shown = view.get(name)
         if shown is None or shown.kind not in FOLLOWED:
             return None
-        data = view.get(f"data/{name.removeprefix('tasks/')}") if shown.kind == "task" else None
-        return schemas.digest([shown.etag, data.etag])[:32] if data is not None else shown.etag
+        part = {"task": "data", "run": "tails"}.get(shown.kind)
+        more = view.get(f"{part}/{name.partition('/')[2]}") if part else None
+        return schemas.digest([shown.etag, more.etag])[:32] if more is not None else shown.etag
 
     def _asked(self, visitor: Visitor) -> list[tuple[str, bool]]:
         """The requests of a visitor's team that were taken here, and whether each is answered."""
@@ -71,7 +85,7 @@ class Routes:
 
     def live(self, call: Call, page: str) -> tuple[str, str]:
         """For a page that follows: its path, and the tag of what is shown of it now."""
-        return page, self.tag_of(page, call.visitor) or ""
+        return page, self.tag_of(page, call.visitor, call.view) or ""
 
     def piece(
         self,
@@ -86,7 +100,7 @@ class Routes:
         found = self.object(call, path, kind)
         if found is None:
             return self.nothing(call)
-        live = (f"/{path}", found.etag)
+        live = (f"/{path}", self.tag_of(f"/{path}", call.visitor, call.view) or found.etag)
         return piece(found, call.visitor, call.published, call.view, up, live, beside, **values)
 
     def answer(self, call: Call, id: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What is new: the stream that says that a page changed and the script that fetches it then; and the feed of leaderboards that are open to
+"""What is new: the stream that says that a page changed, and what comes of a log on it; the script that fetches it then; and the feed of leaderboards that are open to
 everybody, for programs that people read news with (Atom, RFC 4287)."""
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ class Following(Routes):
         from starlette.responses import PlainTextResponse, StreamingResponse
 
         page = call.request.query_params.get("page", "")
+        sent = call.request.query_params.get("log", "")
+        place = int(sent) if sent.isascii() and sent.isdigit() and len(sent) <= 15 else 0
         have = call.request.headers.get("last-event-id") or call.request.query_params.get("have", "")
         account = call.visitor.grant.account if call.visitor.grant else None
 
@@ -51,9 +53,13 @@ class Following(Routes):
                 return None
             return self.streams.tag(who.audience, page, lambda: self.tag_of(page, who))
 
+        def log() -> str | None:
+            view = self.door.published.view(self.door.visitor(call.request).audience)
+            return self.log_of(view, page.removeprefix("/runs/")) if page.startswith("/runs/") else None
+
         async def events() -> AsyncIterator[str]:
             with self.streams.place(account):
-                async for event in self.streams.stream(have, tag):
+                async for event in self.streams.stream(have, tag, log, place):
                     yield event
 
         if tag() is None:

@@ -89,7 +89,8 @@ class Reading(Routes):
         up = [(f"Team {call.visitor.team}", "/team")] if call.visitor.team else []
         name, listed = call.at("run"), self.object(call, "runs", "runs")
         row = next((one for one in (call.view.data(listed) if listed else ()) if one["run"] == name), None)
-        return self.piece(call, f"runs/{name}", "run", [*up, *self._software_of(call, row)])
+        above = [*up, *self._software_of(call, row)]
+        return self.piece(call, f"runs/{name}", "run", above, log=self.writing(call, name))
 
     def _software_of(self, call: Call, row: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         """The software of a run in the visitor's list of runs, and its page; nothing where that is not there for them."""
@@ -122,7 +123,8 @@ class Reading(Routes):
                 ("Console", "/console"),
                 *self._software_of(call, next((one for one in listed if one["run"] == name), None)),
             ],
-            live=(f"/runs/{name}", found.etag) if found else None,
+            live=self.live(call, f"/runs/{name}") if found else None,
+            log=self.writing(call, name) if found else None,
             style=found.style if found else None,
             piece=call.view.text(found) if found else "",
             row=row,

@@ -62,7 +62,7 @@ class Handler:
     only that the key in ``data`` is theirs; no event is made of it, since anybody could fill the log. ``do`` returns fields of schemas/inbox-answer.schema.json; called again with the same wish it changes nothing more.
     It raises RunnerError: of the team's doing (exit codes 1 and 2) the request is refused, of ours it waits; and ``Later``
     for what has to be looked at first. A :class:`NotGood` tells more than an error does. What is ``slow`` is done beside the clerk
-    (:mod:`runner.work.slot`), with a store of its own."""
+    (:class:`runner.work.checks.Slot`), with a store of its own."""
 
     scope: str | None
     do: Callable[[Wish], dict[str, Any]]

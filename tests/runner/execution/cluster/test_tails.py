@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from runner.execution.cluster import executor
 from runner.execution.cluster.line import Line
 from runner.execution.cluster.tails import (
     AT_ONCE,
+    BYTES,
     EVERY,
     FOLDER,
     FRESH,
@@ -27,7 +29,7 @@ from runner.execution.cluster.tails import (
     Tails,
     following,
 )
-from runner.execution.coordinator import EvaluationRequest
+from runner.execution.coordinator import EvaluationRequest, coordinating
 from runner.records.store.connect import open_store
 from tests.e2e.test_server import until
 from tests.runner.execution.cluster.test_hosts import coordinated
@@ -148,20 +150,53 @@ def test_what_no_host_of_ours_says_is_not_kept(
     assert (tails.folder / "run~1").read_bytes() == b"asked"
 
 
-def test_no_more_is_kept_of_an_attempt_than_has_its_place(
+def test_no_more_is_kept_of_an_attempt_than_has_its_place_and_who_follows_has_all_of_it(
     kept: tuple[Tails, Callable[[], int | None]],
 ) -> None:
     tails, due = kept
-    asked = 0
-    while (start := due()) is not None:
-        tails.take("order", said(b"x" * AT_ONCE, start))
-        asked += 1
-    assert asked == MOST // AT_ONCE + 1
-    text = (tails.folder / "run~1").read_bytes()
-    assert len(text) < MOST + 100 and text.endswith(b"once the run is over]\n")
-    assert (tails.folder / "run~1").stat().st_mode & 0o777 == 0o600
-    tails.forget("order")
-    assert [path.name for path in tails.folder.iterdir()] == ["run"]
+    path, came, sent = tails.folder / "run~1", b"", b""
+    with following(tails.folder, "run", 1) as follower:
+        for n in range(2 * MOST // AT_ONCE + 3):
+            follower.ask()
+            piece = bytes([97 + n % 26]) * AT_ONCE
+            assert due() == len(sent)
+            tails.take("order", said(piece, len(sent)))
+            sent += piece
+            if n % 3 == 0:
+                came += follower.read()
+            assert path.stat().st_size <= MOST and path.stat().st_mode & 0o777 == 0o600
+        assert came + follower.read() == sent and len(sent) > 2 * MOST
+        tails.forget("order")
+        assert not path.exists() and follower.read() == b""
+
+
+def test_of_a_flood_so_much_is_read_in_a_second_and_the_end_is_not_waited_for() -> None:
+    read, more = [0], threading.Event()
+
+    def flood() -> Iterator[bytes]:
+        while not more.is_set():
+            read[0] += 1
+            yield b"x" * (BYTES // 4)
+
+    tail, begun = Tail(flood), time.monotonic()
+    tail.came(0)
+    until(lambda: read[0] > 8)
+    assert read[0] <= 4 * (time.monotonic() - begun + 1) + 1, "in the next second comes as much again"
+    tail.close()
+    more.set()
+
+
+def test_what_killed_processes_left_goes_at_the_next_start(project: Project) -> None:
+    project.write_task()
+    folder = project.home / FOLDER
+    folder.mkdir(parents=True)
+    for name in ("run~1", "old", "now"):
+        (folder / name).touch()
+    os.utime(folder / "old", (time.time() - 2 * FRESH,) * 2)
+    with coordinating(project.config, Notes(), dry_run=True):
+        assert len(list(folder.iterdir())) == 3
+    with coordinating(project.config, Notes()):
+        assert [path.name for path in folder.iterdir()] == ["now"], "somebody still follows that run"
 
 
 def test_nobody_is_asked_for_runs_that_nobody_follows(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from runner.exchange.inbox import Request
 from runner.exchange.published import Published, Publisher
 from runner.model.clock import SystemClock, stamp
 from runner.submissions.parcel import note_parts, parcel
+from runner.work.checks import Slot
 from runner.work.publishing import Desk as Publishing
-from runner.work.slot import Slot
 from tests.runner.submissions.test_parcel import LAYERS, bundle, digest
 from tests.runner.work.test_requests import Desk, desk
 

@@ -1,0 +1,251 @@
+"""The log of a run that goes on: for those alone who may read it once it is sealed, on public data alone, escaped and bounded."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+import httpx2
+import pytest
+
+from runner.exchange import tails
+from runner.exchange.access import Token
+from runner.exchange.published import Published
+from runner.work.accounts import open_accounts, publish_access
+from runner.work.live_logs import LiveLogs
+from tests.e2e.test_server import until
+from tests.runner.execution.test_pool import World, good
+from tests.runner.work.test_loop import at_work
+from tests.worlds.mini import TASK, Project
+from tests.worlds.site import serving
+
+HOSTILE = "<script>alert(1)</script>\x1b[2J\u202eevil"
+SHOWN = "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[2J\\u202eevil"
+READERS, OTHERS = ("alpha", "organiser", "assistant"), ("beta", "public")
+
+
+@dataclass
+class Talking:
+    """A software that says what it reads, and goes on when it is let: on ``dev``, and on ``test``."""
+
+    gates: dict[str, threading.Event] = field(
+        default_factory=lambda: {"dev": threading.Event(), "test": threading.Event()}
+    )
+    at: Queue[str] = field(default_factory=Queue)
+    say: Callable[[str], None] = print
+
+    def __call__(self, mounts: Any, out: Path) -> None:
+        read = next(
+            path.read_text() for folder in mounts.values() for path in folder.glob("**/queries.jsonl")
+        )
+        dataset = json.loads(read.splitlines()[0])["qid"].partition("-")[0]
+        self.say = mounts.say
+        mounts.say(f"canary-{dataset} {HOSTILE}")
+        self.at.put(dataset)
+        assert self.gates[dataset].wait(120)
+        mounts.say("the second")
+        good(mounts, out)
+
+
+class Events:
+    """What comes out of the stream of a page."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.text, self._pieces = "", Queue[str]()
+        self._response = response
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            for piece in self._response.iter_text():
+                self._pieces.put(piece)
+        except httpx2.HTTPError:
+            pass
+
+    def has(self, words: str) -> bool:
+        """Whether words have come by now."""
+        while True:
+            try:
+                self.text += self._pieces.get_nowait()
+            except Empty:
+                return words in self.text
+
+
+@dataclass
+class Site:
+    """A front, and work on a scripted engine beside it; teams and people by their names."""
+
+    world: World
+    url: str
+    tokens: dict[str, Token]
+
+    @contextmanager
+    def client(self, who: str) -> Iterator[httpx2.Client]:
+        headers = {"authorization": f"Bearer {self.tokens[who]}"} if who in self.tokens else {}
+        with httpx2.Client(base_url=self.url, trust_env=False, timeout=60, headers=headers) as client:
+            yield client
+
+    def page(self, who: str, run: str) -> str:
+        with self.client(who) as client:
+            return client.get(f"/runs/{run}").text
+
+    @contextmanager
+    def events(self, who: str, page: str, **more: str) -> Iterator[Events]:
+        with (
+            self.client(who) as client,
+            client.stream("GET", "/live", params={"page": page, **more}) as response,
+        ):
+            yield Events(response)
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted((self.world.project.config.published / "tails").glob("*"))
+
+
+@pytest.fixture
+def site(project: Project, tmp_path: Path) -> Iterator[Site]:
+    cells = [{"dataset": "dev"}, {"dataset": "test"}]
+    project.write_task(tables=[{**TASK["tables"][0], "cells": cells}])
+    world, config = World(project), project.config
+    with open_accounts(config) as accounts:
+        tokens = {team: accounts.add("team", team)[1] for team in ("alpha", "beta")}
+        tokens |= {role: accounts.add(role)[1] for role in ("organiser", "assistant")}
+        publish_access(config, accounts)
+    with serving(config.exchange, tmp_path / "front") as url:
+        yield Site(world, url, tokens)
+    world.close()
+
+
+def nothing(site: Site, who: str, run: str) -> None:
+    """Nobody of those who may not read a log can tell that it is there."""
+    with site.client(who) as client:
+        never = (
+            client.get("/runs/alpha.none.dev"),
+            client.get("/live", params={"page": "/runs/alpha.none.dev"}),
+        )
+        asked = client.get(f"/runs/{run}"), client.get("/live", params={"page": f"/runs/{run}", "log": "0"})
+    for one, other in zip(asked, never, strict=True):
+        assert (one.status_code, one.content) == (other.status_code, other.content)
+        assert [name for name, _ in one.headers.items()] == [name for name, _ in other.headers.items()]
+
+
+def test_a_log_that_grows_is_shown_to_its_readers_and_to_nobody_else(site: Site) -> None:
+    talking = Talking()
+    hidden = site.world.hand_in("alpha", "loud", talking)
+    run = hidden.removesuffix("test") + "dev"
+    seen: set[str] = set()
+    with at_work(site.world) as notes:
+        for _ in range(2):
+            dataset = talking.at.get(timeout=120)
+            if dataset == "dev":
+                _goes_on(site, run, talking)
+            else:
+                until(lambda: "running" in site.page("alpha", hidden))
+                assert not site.files and "canary" not in site.page("organiser", hidden)
+                talking.gates["test"].set()
+            seen.add(dataset)
+        until(lambda: not site.files)
+        until(lambda: "the second" in site.page("alpha", run))
+    assert seen == {"dev", "test"} and notes.problems == []
+    assert "canary-test" not in "".join(site.page(who, hidden) for who in READERS)
+
+
+def _goes_on(site: Site, run: str, talking: Talking) -> None:
+    for who in READERS:
+        until(lambda who=who: f"canary-dev {SHOWN}" in site.page(who, run))
+        assert "The run goes on" in site.page(who, run)
+    assert [one.stat().st_mode & 0o777 for one in site.files] == [0o644]
+    pointer = Published(site.world.project.config.published).pointer()
+    for who in OTHERS:
+        nothing(site, who, run)
+    with (
+        site.events("alpha", f"/runs/{run}", log="7") as own,
+        site.events("public", "/tasks/mini") as strange,
+        site.events("beta", "/team") as team,
+    ):
+        until(lambda: own.has("event: log") and strange.has("id: ") and team.has("id: "))
+        before = strange.text, team.text
+        assert '"first": 7' in own.text and "canary" not in own.text, "only what the listener has not"
+        talking.say("again and again")
+        until(lambda: own.has("again and again"))
+        assert not strange.has("again") and not team.has("again")
+        assert (strange.text, team.text) == before, "nobody else is woken"
+        assert pointer == Published(site.world.project.config.published).pointer(), (
+            "nor is anything published anew"
+        )
+        talking.gates["dev"].set()
+        until(lambda: own.has("\nid: "))
+    until(lambda: "The run goes on" not in site.page("alpha", run))
+
+
+class Engine:
+    """An engine on which every attempt writes the same pieces."""
+
+    def __init__(self, pieces: Callable[[], Iterator[bytes]]) -> None:
+        self._pieces = pieces
+
+    def follow(self, attempt: str) -> Iterator[bytes]:
+        """The pieces."""
+        return self._pieces()
+
+
+def test_whatever_is_written_its_end_is_kept_and_is_text(tmp_path: Path) -> None:
+    problems: list[OSError] = []
+    said = [
+        b"\xf0\x9f",
+        b"\x99\x82\r",
+        b"\n\0\xff\x1b]0;mine\x07\r50 %\r",
+        "\u2028\u202eevil\t".encode(),
+        b"x" * (10 << 20),
+        b" the end",
+    ]
+    engine: Any = Engine(lambda: iter(said))
+    logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: engine, problems.append)
+    try:
+        name = logs.name_of("run", 1)
+        assert name is not None and name == logs.name_of("run", 1) != logs.name_of("other", 1)
+        tail = until(lambda: (now := tails.read(tmp_path, name)) and now.text.endswith(" the end") and now)
+        assert len(tail.text) <= tails.MOST and all(one == "\n" or one.isprintable() for one in tail.text)
+        assert "bytes are left out here" in tail.text
+        assert all(path.stat().st_size < 4 * tails.MOST for path in (tmp_path / "tails").iterdir())
+        logs.settle()
+        logs.name_of("other", 1)
+        logs.settle()
+        assert tails.read(tmp_path, name) is None, "nobody may see it any more"
+        assert [*problems] == []
+    finally:
+        logs.close()
+    assert not list((tmp_path / "tails").iterdir())
+
+
+def test_where_the_disk_refuses_it_is_said_once_and_left_at_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems: list[OSError] = []
+    tried = [0]
+
+    def full(*_: Any) -> None:
+        tried[0] += 1
+        raise OSError(28, "No space left on device")
+
+    def pieces() -> Iterator[bytes]:
+        while tried[0] < 3:
+            yield b"more\n"
+            time.sleep(0.2)
+
+    engine: Any = Engine(pieces)
+    monkeypatch.setattr(tails, "write", full)
+    logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: engine, problems.append)
+    try:
+        assert logs.name_of("run", 1)
+        until(lambda: tried[0] >= 3)
+    finally:
+        logs.close()
+    assert len(problems) == 1

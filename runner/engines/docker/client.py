@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from runner.engines.text import printable
 from runner.model.errors import PlatformError
 
 CALL_TIMEOUT = 60
+FRAME = struct.Struct(">BxxxL")  # how the engine marks a piece of what a container says: stream, length
+STDOUT, STDERR = 1, 2
 Labels = Mapping[str, str | None]  # names without our prefix; None: whatever the label says
 
 
@@ -248,6 +251,18 @@ def ignoring(*statuses: int) -> Iterator[None]:
 def explanation(error: Any) -> str:
     """The engine's own words in an APIError, made printable."""
     return printable(str(error.explanation or error), 500)
+
+
+def streams(said: bytes) -> dict[str, bytes]:
+    """What a container said, by stream (``stdout``, ``stderr``), from an answer of the engine in which both stand."""
+    found, at = {STDOUT: bytearray(), STDERR: bytearray()}, 0
+    while at + FRAME.size <= len(said):
+        stream, length = FRAME.unpack_from(said, at)
+        at += FRAME.size
+        if stream in found:
+            found[stream] += said[at : at + length]
+        at += length
+    return {"stdout": bytes(found[STDOUT]), "stderr": bytes(found[STDERR])}
 
 
 def labels_filter(**labels: str | None) -> Mapping[str, list[str]]:

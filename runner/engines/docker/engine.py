@@ -19,7 +19,7 @@ from runner.engines.docker import meter
 from runner.engines.docker.client import Clients, ignoring, labels_filter
 from runner.engines.docker.evict import evict
 from runner.engines.docker.handle import CANCELLED
-from runner.engines.docker.outputs import MOST, Outputs
+from runner.engines.docker.outputs import GROWTH, MOST, Outputs
 from runner.engines.docker.owner import alive, default_locks, private_folder
 from runner.engines.docker.session import DockerSession
 from runner.engines.docker.turns import DockerBoard
@@ -114,12 +114,12 @@ class DockerEngine(DockerVolumes):
         space = output
 
         def furnish(session: DockerSession) -> Outputs:
-            count, self._ahead = self._ahead, 1  # as long as it is not known whether all of them are wanted
+            count = self._ahead
 
-            def used_up() -> None:
-                self._ahead = min(MOST, 2 * count)
+            def wanted(all_of_them: bool) -> None:
+                self._ahead = max(self._ahead, min(MOST, GROWTH * count)) if all_of_them else 1
 
-            return session.outputs(count, space, used_up)
+            return session.outputs(count, space, wanted)
 
         return self._outputs.lend(
             space,

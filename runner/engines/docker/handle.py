@@ -14,7 +14,7 @@ from typing import Any, Literal
 from runner.engines import sandbox
 from runner.engines.base import ContainerSpec
 from runner.engines.docker import meter
-from runner.engines.docker.client import Clients, ignoring
+from runner.engines.docker.client import Clients, ignoring, streams
 from runner.engines.text import printable
 from runner.engines.witness import PAUSED, Witness, recorded_event
 from runner.model.container import Exit, Killed, Resources
@@ -117,7 +117,7 @@ class DockerHandle:
             return b""
         if self._logs is not None and cap <= self._spec.limits.log:
             return getattr(self._logs, stream)[-cap:]  # type: ignore[no-any-return]
-        return self._fetch(stream)[-cap:]
+        return self._fetch()[stream][-cap:]
 
     def alive(self) -> bool:
         """Whether the container runs now."""
@@ -271,17 +271,19 @@ class DockerHandle:
 
     def _all_logs(self) -> _Logs:
         cap = self._spec.limits.log
-        streams = {name: self._fetch(name) for name in ("stdout", "stderr")}
+        kept = self._fetch()
         # About what the engine's own format adds to every entry of at most 16 KiB.
-        stored = sum(len(s) + 24 * (s.count(b"\n") + len(s) // 16384) for s in streams.values())
-        truncated = stored >= sandbox.log_file_size(cap) * 0.9 or any(len(s) > cap for s in streams.values())
-        return _Logs(streams["stdout"][-cap:], streams["stderr"][-cap:], truncated)
+        stored = sum(len(s) + 24 * (s.count(b"\n") + len(s) // 16384) for s in kept.values())
+        truncated = stored >= sandbox.log_file_size(cap) * 0.9 or any(len(s) > cap for s in kept.values())
+        return _Logs(kept["stdout"][-cap:], kept["stderr"][-cap:], truncated)
 
-    def _fetch(self, stream: str) -> bytes:
+    def _fetch(self) -> dict[str, bytes]:
+        """What the engine kept of both streams: one call."""
         with self._clients.calling("reading a log") as api:
-            return bytes(
-                api.logs(self.id, stdout=stream == "stdout", stderr=stream == "stderr", stream=False)
-            )
+            url = f"{api.base_url}/v{api.api_version}/containers/{self.id}/logs"
+            answer = api.get(url, params={"stdout": 1, "stderr": 1}, timeout=api.timeout)
+            answer.raise_for_status()
+            return streams(answer.content)
 
 
 def seconds_between(started: str, finished: str) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from runner.engines.base import Volume
 from runner.model.limits import MIB
 
-MOST = 8  # volumes of one keeper
+MOST, GROWTH = 8, 4  # volumes of one keeper, and how many times those of one whose volumes were all wanted
 LITTLE = (
     16 * MIB
 )  # what a volume may still hold when the next one is given away: it lies in memory until the keeper ends
@@ -25,14 +25,14 @@ LIFETIME = (
 class Outputs:
     """The volumes that are ``left``, each with its path in ``keeper``, and the user ids whose they are.
 
-    ``used_up`` is called when the last one is given away.
+    ``wanted`` is told once the last one is given away (True), or that those left are not, since somebody left much in his (False).
     """
 
     def __init__(
-        self, left: list[tuple[Volume, str, str]], uids: tuple[int, int], used_up: Callable[[], None]
+        self, left: list[tuple[Volume, str, str]], uids: tuple[int, int], wanted: Callable[[bool], None]
     ) -> None:
         self.uid, self.sidecar_uid = uids
-        self._left, self._used_up = left, used_up
+        self._left, self._wanted = left, wanted
         self._sound, self._since = True, time.monotonic()
 
     @property
@@ -45,9 +45,11 @@ class Outputs:
         self._sound = False  # until it is known what became of it
         found = self._left.pop()
         if not self._left:
-            self._used_up()
+            self._wanted(True)
         return found
 
     def seen(self, used: int) -> None:
         """Whoever took the last one has fetched from it what it wanted; ``used`` bytes are still in it."""
         self._sound = used <= LITTLE
+        if not self._sound:
+            self._wanted(False)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 
-from runner.engines.docker.client import Clients
+from runner.engines.docker.client import FRAME, STDERR, STDOUT, Clients
 from runner.engines.docker.handle import POLL
 from runner.engines.text import printable
 from runner.model.errors import PlatformError
 
 FORGOTTEN = 30 * 24 * 3600.0  # seconds after which a program is no longer listened to
 LEAVING = 1.0  # seconds that processes may still be there after the program's end
-FRAME = struct.Struct(">BxxxL")  # how the engine marks a piece of what a program says: stream, length
-STDOUT, STDERR = 1, 2
 CHUNK = 1 << 20
 MEMORY = 8 * CHUNK  # bytes of its output that are kept in memory; more is a file
 

@@ -101,12 +101,12 @@ class DockerSession:
         """A memory volume for the sockets of sidecars, which every user of the session can pass through."""
         return self._volume(name, SOCKET_BYTES, SOCKET_INODES, self.sidecar_uid, mode="0755")
 
-    def outputs(self, count: int, space: Space, used_up: Callable[[], None]) -> Outputs:
+    def outputs(self, count: int, space: Space, wanted: Callable[[bool], None]) -> Outputs:
         """Fresh output volumes for ``count`` other sessions, and their keeper, which is there as long as this session."""
         made = [self._volume(f"output-{n}", *space, self.uid) for n in range(count)]
         self._keep()
         left = [(volume, *self._kept[volume.name]) for volume in made]
-        return Outputs(left, (self.uid, self.sidecar_uid), used_up)
+        return Outputs(left, (self.uid, self.sidecar_uid), wanted)
 
     def room(self, spec: ContainerSpec, *, given: int) -> DockerRoom:
         """Start a room; its container keeps its volume itself. Raises E303 when its image cannot be started."""

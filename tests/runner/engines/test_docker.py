@@ -18,6 +18,7 @@ import pytest
 
 from runner.engines.base import BuildSpec, ContainerSpec, Mount
 from runner.engines.docker import meter, owner
+from runner.engines.docker.client import FRAME, STDERR, STDOUT, streams
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.facts import missing
 from runner.engines.docker.handle import seconds_between
@@ -388,3 +389,16 @@ def test_interrupting_a_process_cleans_up(
         process.kill()  # else it goes on to fill a volume, and stalls there
         process.wait()
     assert everything(engine, f"proctor.attempt={attempt}") == set()
+
+
+def test_both_streams_of_a_log_come_apart_and_no_other_one_counts() -> None:
+    pieces = [
+        (STDOUT, b"a\n"),
+        (STDERR, b"\x01\0\0\0\0\0\0\x02no"),
+        (3, b"the engine's own words"),
+        (STDOUT, b"b"),
+    ]
+    said = b"".join(FRAME.pack(stream, len(text)) + text for stream, text in pieces)
+    assert streams(said) == {"stdout": b"a\nb", "stderr": b"\x01\0\0\0\0\0\0\x02no"}
+    assert streams(said[:-1]) == {"stdout": b"a\n", "stderr": b"\x01\0\0\0\0\0\0\x02no"}
+    assert streams(b"") == {"stdout": b"", "stderr": b""}

@@ -12,8 +12,9 @@ import pytest
 
 from runner.engines.base import ContainerSpec, RoomRun
 from runner.engines.docker import room as rooms
+from runner.engines.docker.client import STDOUT
 from runner.engines.docker.meter import GroupMeter, Meter, StatsMeter
-from runner.engines.docker.program import STDOUT, Program
+from runner.engines.docker.program import Program
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import Limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +17,8 @@ def run(call: Callable[[], int], *, debug: bool = False) -> int:
 
     With ``debug`` what nobody expected is raised.
     """
+    # What files are made into holds no cycles; looking for them after every 700 objects took a tenth of the time.
+    gc.set_threshold(100_000)
     try:
         code = call()
         sys.stdout.flush()

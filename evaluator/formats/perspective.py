@@ -5,7 +5,6 @@ All files are JSON Lines (plain or gzip). Messages name file and line, never a v
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from evaluator.formats.files import Source, organisers, plain_or_gzip
+from evaluator.formats.lines import parse
 
 # As labelled in profiles, with the English names that result files use. Order: of the result files.
 ISSUES = {
@@ -31,9 +31,13 @@ PROFILE = frozenset({*PLAIN, "denomination", "important_political_issues"})
 FIELDS = frozenset({"argument_id", "argument", "topic", "stance", "demographic_profile"})
 # Sorted as the official files sort them: by the labels in the data.
 PROPERTIES = tuple(sorted(("stance", *PLAIN, *ISSUES)))
+_ISSUES = tuple(p for p in PROPERTIES if p in ISSUES)
+_TEXTS = tuple(p for p in PROPERTIES if p in PLAIN)
+assert (*_ISSUES, *_TEXTS, "stance") == PROPERTIES  # _properties gives them in this order
 NAMES = tuple(ISSUES.get(p, p) for p in PROPERTIES)
 QUERIED = {"age_bin": "age", "important_political_issue": "important_political_issues"}
 _MISSING = object()
+_TEXT = {str, type(None), type(_MISSING)}
 
 
 class Query(NamedTuple):
@@ -84,10 +88,10 @@ class _Reader:
 
     def _object(self, line: bytes) -> dict[str, Any]:
         try:
-            data = json.loads(line.decode("utf-8"))
+            data = parse(line)
         except UnicodeDecodeError:
             self.wrong("not UTF-8")
-        except (ValueError, RecursionError):
+        except ValueError:
             fix = "write one object a line: other forms have to be imported first"
             self.wrong("not JSON", fix if self.line == 1 else "")
         if not isinstance(data, dict):
@@ -115,19 +119,21 @@ def read_corpus(folder: Path, name: str = "corpus.jsonl", broken: Broken | None 
     texts: dict[str, int] = {}
     values: dict[int, tuple[int, ...]] = {}
     text_of: dict[int, int] = {}
+    issues: dict[tuple[str, ...], tuple[bool, ...]] = {}
     for data in reader.objects():
         try:
             argument = reader.integer(data, "argument_id")
             if argument in values:
                 reader.wrong("argument_id is there twice")
-            row = [
-                code.setdefault(value, len(code))
-                for code, value in zip(codes, _properties(reader, data), strict=True)
-            ]
+            row = _properties(reader, data, issues)
         except EvaluatorError as error:
             reader.failed(error)
             continue
-        values[argument] = tuple(row)
+        try:
+            numbers = [code[value] for code, value in zip(codes, row, strict=True)]
+        except KeyError:  # a value that was not there before
+            numbers = [code.setdefault(value, len(code)) for code, value in zip(codes, row, strict=True)]
+        values[argument] = tuple(numbers)
         text_of[argument] = texts.setdefault(data["argument"], len(texts))
     if not values:
         reader.wrong("the corpus is empty")
@@ -155,8 +161,10 @@ def _majority(p: int, count: Counter[int], values: dict[int, tuple[int, ...]]) -
     return values[min(argument for argument, row in values.items() if row[p] in tied)][p]
 
 
-def _properties(reader: _Reader, data: dict[str, Any]) -> Iterator[Any]:
-    """Check one argument; its values in the order of :data:`PROPERTIES`."""
+def _properties(
+    reader: _Reader, data: dict[str, Any], issues: dict[tuple[str, ...], tuple[bool, ...]]
+) -> tuple[Any, ...]:
+    """Check one argument; its values in the order of :data:`PROPERTIES`. ``issues``: those of lists that were there before."""
     if data.keys() != FIELDS:
         missing, extra = sorted(FIELDS - data.keys()), sorted(data.keys() - FIELDS)
         if missing:
@@ -174,19 +182,17 @@ def _properties(reader: _Reader, data: dict[str, Any]) -> Iterator[Any]:
     if not profile.keys() <= PROFILE:
         extra = sorted(profile.keys() - PROFILE)
         reader.wrong(f"demographic_profile has the unknown key {plain(extra[0])}")
-    issues = profile.get("important_political_issues")
-    if not isinstance(issues, list) or not all(isinstance(i, str) for i in issues):
+    listed = profile.get("important_political_issues")
+    if not isinstance(listed, list) or not set(map(type, listed)) <= {str}:
         reader.wrong("important_political_issues is missing or not a list of texts")
-    for label in PROPERTIES:
-        if label in ISSUES:
-            yield label in issues
-        elif label == "stance":
-            yield data["stance"]
-        else:
-            value = profile.get(label, _MISSING)
-            if value is not _MISSING and value is not None and not isinstance(value, str):
-                reader.wrong(f"{label} is not text")
-            yield value
+    named = tuple(listed)
+    if named not in issues:
+        issues[named] = tuple([label in listed for label in _ISSUES])
+    texts = [profile.get(label, _MISSING) for label in _TEXTS]
+    if not set(map(type, texts)) <= _TEXT:
+        wrong = next(label for label, value in zip(_TEXTS, texts, strict=True) if type(value) not in _TEXT)
+        reader.wrong(f"{wrong} is not text")
+    return *issues[named], *texts, data["stance"]
 
 
 def read_queries(

@@ -109,22 +109,19 @@ def scenario(word: str, implicit: bool | None) -> str:
     return word
 
 
-def means(queries: Sequence[Query], scores: Sequence[Scores], properties: Sequence[str]) -> Means:
-    """The official figures: means over all queries, then for diversity over properties."""
-    n = len(queries)
+def means(n: int, scores: Scores, properties: Sequence[str]) -> Means:
+    """The official figures: means over all ``n`` queries, then for diversity over properties."""
     found = Means({}, {}, {})
     for k in CUTOFFS:
         found.relevance[k] = (
-            fsum(s.ndcg[k] for s in scores) / n,
-            fsum(s.precision[k] for s in scores) / n,
+            fsum(scores.ndcg[k].tolist()) / n,
+            fsum(scores.precision[k].tolist()) / n,
         )
-        if not scores[0].alpha_ndcg:
+        if not scores.alpha_ndcg:
             continue
-        for p, name in enumerate(properties):
-            found.variables[k, name] = (
-                fsum(s.alpha_ndcg[k][p] for s in scores) / n,
-                fsum(s.rkl[k][p] for s in scores) / n,
-            )
+        columns = zip(properties, scores.alpha_ndcg[k].T.tolist(), scores.rkl[k].T.tolist(), strict=True)
+        for name, alphas, rkls in columns:
+            found.variables[k, name] = (fsum(alphas) / n, fsum(rkls) / n)
         alpha, rkl = zip(*(found.variables[k, name] for name in properties), strict=True)
         found.diversity[k] = (fsum(alpha) / len(alpha), fsum(rkl) / len(rkl))
     return found
@@ -135,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
     from evaluator.findings import Log
     from evaluator.formats.perspective import query_file, read_corpus, read_queries
     from evaluator.formats.predictions import Rules, read_predictions
-    from evaluator.measures.diversity import Scorer
+    from evaluator.measures.diversity_scorer import Scorer
 
     name = scenario(args.scenario, args.implicit)
     queries_of = "baseline" if name == "baseline" else "perspective"
@@ -168,8 +165,8 @@ def run(args: argparse.Namespace) -> int:
             _print_json(args, name, log, None, None)
         print(log.printed(PRINTED), end="", file=sys.stderr)
         return 1
-    scores = [scorer.score(q.relevant, found.get(q.id, ())) for q in queries]
-    result = means(queries, scores, population.properties)
+    scores = scorer.score([q.relevant for q in queries], [found.get(q.id, ()) for q in queries])
+    result = means(len(queries), scores, population.properties)
     folder = args.output / (name if args.own_directories else queries_of) / args.split
     replaced = _write(folder, queries, scores, result)
     print(log.printed(PRINTED), end="", file=sys.stderr)
@@ -185,7 +182,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write(folder: Path, queries: Sequence[Query], scores: Sequence[Scores], result: Means) -> bool:
+def _write(folder: Path, queries: Sequence[Query], scores: Scores, result: Means) -> bool:
     """Write the four files; returns whether there were results before. Floats are written in full."""
     relevance = [f"{k},{a!r},{b!r}" for k, (a, b) in result.relevance.items()]
     files = {"relevance_results.csv": ["k,ndcg@k,precision@k", *relevance]}
@@ -219,7 +216,7 @@ def _write(folder: Path, queries: Sequence[Query], scores: Sequence[Scores], res
     return replaced
 
 
-def _per_query(queries: Sequence[Query], scores: Sequence[Scores], *, diverse: bool) -> list[str]:
+def _per_query(queries: Sequence[Query], scores: Scores, *, diverse: bool) -> list[str]:
     from evaluator.measures.diversity import Measure
 
     names = {"ndcg@k": "nDCG", "precision@k": "P"}
@@ -230,13 +227,16 @@ def _per_query(queries: Sequence[Query], scores: Sequence[Scores], *, diverse: b
             "alpha_ndcg_unqueried@k": "alpha-nDCG-unqueried",
             "kl_divergence_unqueried@k": "rKL-unqueried",
         }
+    asked = [q.asked for q in queries]
     measures = {k: [Measure(f"{name}@{k}") for name in names.values()] for k in CUTOFFS}
+    # For each cut-off the values of all measures, query by query.
+    rows = [list(zip(*(m.values(scores, asked) for m in measures[k]), strict=True)) for k in CUTOFFS]
     return [
         ",".join(("query_id", "k", *names)),
         *(
-            f"{q.id},{k}," + ",".join(repr(m.value(s, q.asked)) for m in measures[k])
-            for q, s in zip(queries, scores, strict=True)
-            for k in CUTOFFS
+            f"{q.id},{k}," + ",".join(map(repr, at[i]))
+            for i, q in enumerate(queries)
+            for k, at in zip(CUTOFFS, rows, strict=True)
         ),
     ]
 

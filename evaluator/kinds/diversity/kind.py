@@ -19,7 +19,7 @@ from evaluator.findings import Log
 from evaluator.formats.perspective import Population, Query, query_file, read_corpus, read_ids, read_queries
 from evaluator.formats.predictions import Rules, read_predictions
 from evaluator.kinds.options import checked_options
-from evaluator.measures.diversity import Measure, Scorer, Scores
+from evaluator.measures.diversity import Measure, Scores
 from evaluator.measures.interval import intervals
 from evaluator.request import Request
 from evaluator.scores import Sink
@@ -43,6 +43,8 @@ class Diversity:
 
     def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None:
         """Check and score the predictions; see :class:`evaluator.kinds.base.Kind`."""
+        from evaluator.measures.diversity_scorer import Scorer
+
         options = checked_options(self.name, request.options)
         cell = cell_of(options, request)
         measures = {m.id: Measure(m.measure) for m in request.measures}
@@ -75,7 +77,7 @@ class Diversity:
             return
         for topic in sink.findings.defects:
             found.pop(int(topic), None)
-        scores = [scorer.score(q.relevant, found.get(q.id, ())) for q in queries]
+        scores = scorer.score([q.relevant for q in queries], [found.get(q.id, ()) for q in queries])
         answered = {q.id for q in queries if found.get(q.id)}
         _report(measures, queries, scores, answered, population, sink, options)
 
@@ -145,26 +147,26 @@ def _rules(
 def _report(
     measures: Mapping[str, Measure],
     queries: Sequence[Query],
-    scores: Sequence[Scores],
+    scores: Scores,
     answered: Collection[int],
     population: Population,
     sink: Sink,
     options: Mapping[str, Any],
 ) -> None:
-    columns = {
-        i: [m.value(s, q.asked) for q, s in zip(queries, scores, strict=True)] for i, m in measures.items()
-    }
+    asked = [q.asked for q in queries]
+    columns = {i: m.values(scores, asked) for i, m in measures.items()}
     spans = intervals(columns) if options["interval"] else {}
     facets = [{"property": name} for name in population.properties]
     for i, measure in measures.items():
         # Means over cut-offs and variants follow from these, so their parts are not written again.
         single = measure.diverse and not measure.unqueried and len(measure.cutoffs) == 1
-        for query, value, score in zip(queries, columns[i], scores, strict=True):
+        named = facets if single and options["properties"] else []
+        parts = measure.by_property(scores, measure.cutoffs[0]) if named else [[]] * len(queries)
+        for query, value, by_property in zip(queries, columns[i], parts, strict=True):
             topic = str(query.id)
             sink.score(i, topic, value, answered=query.id in answered)
-            if single and options["properties"]:
-                for facet, part in zip(facets, measure.by_property(score, measure.cutoffs[0]), strict=True):
-                    sink.score(i, topic, part, facet)
+            for facet, part in zip(named, by_property, strict=True):
+                sink.score(i, topic, part, facet)
         sink.aggregate(
             i,
             fsum(columns[i]) / len(queries),

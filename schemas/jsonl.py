@@ -86,6 +86,7 @@ class Rules:
 
 STRICT = Rules()
 LENIENT = Rules(duplicates="last", constants=True, bounded=False)  # what Python's json takes
+WRITTEN = Rules(duplicates="last", bounded=False)  # what evaluators and our own parts may write
 
 
 class _Found(ValueError):
@@ -152,7 +153,7 @@ def blocks(
     read: Callable[[int], bytes], max_line: int, rules: Rules = STRICT
 ) -> Iterator[tuple[int, list[Any] | Iterator[Any | Fault]]]:
     """The same for many lines at once: the number of the first, and a list where every line has a value and none is blank."""
-    how = _QUICK[rules is STRICT]
+    how = _quick(rules)
     for first, _, block in _blocks(read, max_line):
         if block is None:
             yield first, iter([Fault("too-long")])
@@ -162,22 +163,28 @@ def blocks(
         for start in range(0, len(every), AT_ONCE):
             lines = every[start : start + AT_ONCE]
             found: list[Any] | Iterator[Any] = (_value(raw, max_line, rules) for raw in lines)
-            if sure:
+            if sure and how is not None:
                 with suppress(ValueError):
                     found = [from_json(raw, **how) for raw in lines]
             yield first + start, found
 
 
-# How jiter is asked, leniently and strictly. Texts are mostly different ones: only keys are looked up among those before.
-_QUICK: tuple[dict[str, Any], dict[str, Any]] = (
-    {"allow_inf_nan": True, "catch_duplicate_keys": False, "cache_mode": "keys"},
-    {"allow_inf_nan": False, "catch_duplicate_keys": True, "cache_mode": "keys"},
+# How jiter is asked. Texts are mostly different ones: only keys are looked up among those before.
+_QUICK: tuple[tuple[Rules, dict[str, Any]], ...] = (
+    (LENIENT, {"allow_inf_nan": True, "catch_duplicate_keys": False, "cache_mode": "keys"}),
+    (STRICT, {"allow_inf_nan": False, "catch_duplicate_keys": True, "cache_mode": "keys"}),
+    (WRITTEN, {"allow_inf_nan": False, "catch_duplicate_keys": False, "cache_mode": "keys"}),
 )
+
+
+def _quick(rules: Rules) -> dict[str, Any] | None:
+    """How jiter is asked by these rules; None where it is not."""
+    return next((how for known, how in _QUICK if known is rules), None)
 
 
 def _sure(block: bytes, rules: Rules) -> bool:
     """Whether what the quick way takes of these lines, the other one takes, too."""
-    return rules is LENIENT or (rules is STRICT and not _doubtful(block))
+    return rules is not STRICT or not _doubtful(block)
 
 
 def _value(raw: bytes, max_line: int, rules: Rules) -> Any | Fault:
@@ -188,7 +195,8 @@ def _value(raw: bytes, max_line: int, rules: Rules) -> Any | Fault:
 
 def parse(raw: bytes, rules: Rules = STRICT) -> Any | Fault:
     """The value of a line, or why it has none."""
-    if (rules is STRICT or rules is LENIENT) and (value := _quickly(raw, rules is STRICT)) is not _UNSURE:
+    how = _quick(rules)
+    if how is not None and (value := _quickly(raw, how, rules is STRICT)) is not _UNSURE:
         return value
     if raw.startswith(codecs.BOM_UTF8) and not rules.bom:
         return Fault("syntax", "Unexpected UTF-8 BOM (decode using utf-8-sig)")  # what json says of text
@@ -216,9 +224,9 @@ _MANY, _LARGE = b"0" * 40, b"0e000"
 _NO_BRACKETS = bytes({*range(256)} - {*b"[{\n"})
 
 
-def _quickly(raw: bytes, strict: bool) -> Any:
+def _quickly(raw: bytes, how: Mapping[str, Any], strict: bool) -> Any:
     try:
-        value = from_json(raw, **_QUICK[strict])
+        value = from_json(raw, **how)
     except ValueError:
         return _UNSURE
     return value if not strict or not _doubtful(raw) or _bounded(value) else _UNSURE

@@ -103,6 +103,7 @@ class FakeHandle:
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
         """The scripted end, or ours at the deadline or when cancelled."""
         killed: Killed | None = None
+        pause = 0.01
         while self._exit is None and self._thread.is_alive():
             if cancelled is not None and cancelled():
                 killed = "cancel"
@@ -111,7 +112,11 @@ class FakeHandle:
             if killed is not None:
                 self.ask_to_end()
                 break
-            self._thread.join(timeout=0.01)
+            left = deadline - (time.monotonic() - self._clock)
+            self._thread.join(timeout=max(0.0, min(pause, left)))
+            pause = min(
+                2 * pause, 0.25
+            )  # between two looks whether it is cancelled: the end itself is seen at once
         return self._conclude(killed)
 
     def _conclude(self, killed: Killed | None) -> Exit:

@@ -21,7 +21,6 @@ MAX_RESULT_BYTES = 256 * MIB
 MAX_RESULT_JSON = 4 * MIB
 FINDING_KEYS = {"code", "severity", "file", "line", "message", "fix", "topic"}
 SEVERITIES = ("error", "defect", "warning")
-_LINES = jsonl.Rules(duplicates="last", bounded=False)
 
 
 def contract_problem(folder: Path, task: Task) -> str:
@@ -69,7 +68,7 @@ def _names(found: Iterable[str]) -> str:
 def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
     """The objects of a file of JSON lines; None for a line that is none."""
     with path.open("rb") as stream:
-        for _, data, _ in jsonl.rows(stream.read, max_line=MIB, rules=_LINES):
+        for _, data, _ in jsonl.rows(stream.read, max_line=MIB, rules=jsonl.WRITTEN):
             yield data if isinstance(data, dict) else None
 
 

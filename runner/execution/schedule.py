@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 
 from runner.engines.base import EngineInfo
@@ -102,19 +102,32 @@ class Schedule:
         passed over. Of the hosts that have room and may take it (``takes``), the one that holds most of what it needs, then the
         one that has most left. None while nothing can start.
         """
-        ready = []
         idle = [(one, one.turn()) for one in hosts if one.slots > 0]
-        for lane, steps in self._lanes.items() if idle else ():
+        # Lanes in the order in which their first steps would be chosen: the others are looked at only where those may not start.
+        lanes = [(self._order(lane, steps[0]), lane) for lane, steps in self._lanes.items()] if idle else []
+        heapify(lanes)
+        while lanes:
+            order, lane = lanes[0]
+            steps = self._lanes[lane]
             # Where one step of a lane may be done, all may.
             free = [one for one, turn in idle if turn in (None, lane.visibility) and one.fits(lane.limits)]
             free = [one for one in free if takes(one, steps[0][1])]
-            if not free or (entry := self._first_ready(steps, held, free, hosts)) is None:
-                continue
-            order = (lane.visibility == "blinded", lane.step == "execute", self._served[lane.team], entry[0])
-            ready.append((order, lane, entry, free))
-        if not ready:
-            return None
-        _, lane, entry, free = min(ready, key=lambda choice: choice[0])
+            entry = self._first_ready(steps, held, free, hosts) if free else None
+            if entry is None:
+                heappop(lanes)
+            elif (now := self._order(lane, entry)) > order:
+                heapreplace(lanes, (now, lane))
+            else:
+                return self._taken(lane, entry, free, hosts)
+        return None
+
+    def _order(self, lane: Lane, entry: tuple[int, Planned]) -> tuple[bool, bool, int, int]:
+        return lane.visibility == "blinded", lane.step == "execute", self._served[lane.team], entry[0]
+
+    def _taken(
+        self, lane: Lane, entry: tuple[int, Planned], free: Sequence[Host], hosts: Sequence[Host]
+    ) -> tuple[Planned, Host]:
+        """Take a step out of its lane; returns it and the best of the hosts that are free for it."""
         self._lanes[lane].remove(entry)
         if not self._lanes[lane]:
             del self._lanes[lane]

@@ -18,7 +18,6 @@ MAX_JSON = 16 * 1024 * 1024
 MAX_LINE = 1024 * 1024
 MAX_NAME = 255  # bytes
 _PLAIN = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False).encode
-_WRITTEN = jsonl.Rules(duplicates="last", bounded=False)  # our own parts wrote it
 
 
 class Readable(Protocol):
@@ -114,7 +113,7 @@ def read_lines(file: Readable | None) -> Iterator[dict[str, Any]]:
     if file is None:
         return
     with file.open() as stream:
-        for number, data, _ in jsonl.rows(stream.read, max_line=MAX_LINE, rules=_WRITTEN):
+        for number, data, _ in jsonl.rows(stream.read, max_line=MAX_LINE, rules=jsonl.WRITTEN):
             if not isinstance(data, dict):
                 raise damaged(f"{file.path}:{number} is not a JSON object")
             yield data

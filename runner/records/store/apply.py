@@ -52,14 +52,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
-from sqlalchemy.exc import DataError, IntegrityError
 
 from runner.model.dates import DateError, parse
-from runner.model.errors import PlatformError
 from runner.model.names import ABOUT
 from runner.model.verdict import read_verdict
 from runner.records.archive import RunArchive
@@ -67,7 +65,15 @@ from runner.records.events import TYPES, Event
 from runner.records.snapshot import read_snapshot
 from runner.records.split import KEY_BYTES
 from runner.records.store import tables as t
-from runner.records.store.evaluated import count_evaluations, insert_evaluated, insert_failed
+from runner.records.store.evaluated import (
+    UNREADABLE,
+    WRONG,
+    count_evaluations,
+    evaluation_of,
+    insert_rows,
+    insert_together,
+    rows_of,
+)
 from runner.records.store.rows import (
     check_manifest,
     contradiction,
@@ -91,8 +97,21 @@ def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
     """
     try:
         _RULES[event.type](connection, event, archive)
-    except _WRONG as error:
+    except WRONG as error:
         raise contradiction(event, f"{type(error).__name__}: {error}") from error
+
+
+def apply_all(connection: Connection, events: Sequence[Event], archive: RunArchive) -> None:
+    """As :func:`apply` of each in turn; evaluations, which come from hosts many at a time, are written together."""
+    together = [event for event in events if event.type == "evaluation-committed"]
+    alone = [event for event in events if event.type == "attempt-committed"]
+    if len(together) < 2 or len(together) + len(alone) < len(events):
+        together, alone = [], [*events]
+    for event in alone:
+        apply(connection, event, archive)
+    if together and not insert_together(connection, together, archive):
+        for event in together:
+            apply(connection, event, archive)
 
 
 def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -222,8 +241,6 @@ def _commanded(connection: Connection, event: Event, _: RunArchive) -> None:
 
 
 _PLACE = ("task", "dataset", "scenario")
-_WRONG = (KeyError, TypeError, ValueError, OverflowError, IntegrityError, DataError)
-_UNREADABLE = (*_WRONG, AttributeError, PlatformError)
 
 
 def _ensure_run(connection: Connection, run: str, row: dict[str, Any]) -> None:
@@ -264,21 +281,18 @@ def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
 
 
 def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> None:
-    d = event.data
-    evaluation = archive.attempt(d["task"], d["run"], d["attempt"]).evaluation(d["evaluation"])
-    check_manifest(event, evaluation.manifest_digest())
-    record = evaluation.record(check=False)
+    evaluation, record = evaluation_of(event, archive)
     if record["status"] != "error":
         try:
             with connection.begin_nested():
-                insert_evaluated(connection, event, evaluation, record)
+                insert_rows(connection, [rows_of(event, evaluation, record)])
             return
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             # Checked before it was committed; a result that still cannot be read is the evaluator's error,
             # never a reason for the store to stand still.
             why = f"the evaluator's result cannot be read ({type(error).__name__})"
             record = {**record, "status": "error", "message": why, "exit": {"code": 0}}
-    insert_failed(connection, event, record)
+    insert_rows(connection, [rows_of(event, evaluation, record)])
 
 
 def _accepted(connection: Connection, event: Event, _: RunArchive) -> None:

@@ -79,7 +79,7 @@ class Store:
         They are applied before they are written, so that the log holds nothing that the store cannot take. What a killed process
         had written and not applied for good is caught up with.
         """
-        from runner.records.store.apply import apply
+        from runner.records.store.apply import apply_all
 
         with self.write() as connection:
             position = self._checked(connection)
@@ -87,11 +87,10 @@ class Store:
             def suppose(events: Sequence[Event]) -> None:
                 nonlocal position
                 position = self._follow(connection, position)
-                for event in events:
-                    try:
-                        apply(connection, event, self.archive)
-                    except PlatformError as error:
-                        raise _refused(error) from error
+                try:
+                    apply_all(connection, events, self.archive)
+                except PlatformError as error:
+                    raise _refused(error) from error
 
             events = self.log.append_all(said, actor=actor, before=suppose)
             written = [behind for _, behind in islice(self.log.after(position), len(events))]

@@ -8,56 +8,93 @@ from __future__ import annotations
 import json
 import math
 import struct
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DataError, IntegrityError
 
 from runner.model.errors import PlatformError
 from runner.model.pins import Pins, of_request
-from runner.records.archive import Evaluation
+from runner.records.archive import Evaluation, RunArchive
 from runner.records.events import Event
 from runner.records.files import read_json
 from runner.records.store import tables as t
-from runner.records.store.rows import as_count, as_number, as_text, inserting
+from runner.records.store.rows import as_count, as_number, as_text, check_manifest, inserting
 from schemas.details import read as read_detail
 
 _BATCH = 2000
 
 
-def insert_evaluated(
-    connection: Connection, event: Event, evaluation: Evaluation, record: dict[str, Any]
-) -> None:
-    """Write the rows of an evaluation that gave a result.
+WRONG = (KeyError, TypeError, ValueError, OverflowError, IntegrityError, DataError)
+UNREADABLE = (*WRONG, AttributeError, PlatformError)
+Rows = Iterable[tuple[Table, Iterable[dict[str, Any]]]]
+
+
+def rows_of(event: Event, evaluation: Evaluation, record: dict[str, Any]) -> Rows:
+    """The rows of an evaluation, by their tables.
 
     Args:
-        connection: In a transaction that the caller rolls back when this raises.
         event: The event that commits the evaluation.
         evaluation: Its files.
         record: Its ``evaluation.json``.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError, OverflowError, IntegrityError, PlatformError: the result cannot be
-            read, or contradicts the record.
+        ValueError, KeyError, TypeError, AttributeError, OverflowError, PlatformError: the result cannot be read, or contradicts the
+            record; some of it only when the rows are asked for.
     """
+    if record["status"] == "error":
+        return [(t.evaluations, [_evaluation_row(event, record, {}, None)])]
     result = evaluation.result()
     if result is None or result["status"] != record["status"]:
         raise ValueError("status")
     key = {"run": evaluation.run_id, "attempt": evaluation.attempt, "evaluation": evaluation.number}
     row = _evaluation_row(event, record, result, _pins(evaluation, record))
-    connection.execute(inserting(t.evaluations), row)
     measured = sorted(result["measures"].items())
     pending, codes = result.get("pending") or {}, result["findings"].get("codes", {})
-    for table, rows in (
+    parts: Rows = (
         (t.measures, (_measure_row(name, m) for name, m in measured)),
         (t.resamples, (_resamples_row(n, m["resamples"]) for n, m in measured if m.get("resamples"))),
         (t.pending, ({"measure": name, "reason": str(why)} for name, why in sorted(pending.items()))),
         (t.findings, (_finding_row(code, f) for code, f in sorted(codes.items()))),
         (t.topic_scores, (_score_row(line) for line in evaluation.scores() if not line.get("facets"))),
-    ):
-        while batch := [{**key, **row} for row in islice(rows, _BATCH)]:
+    )
+    return [(t.evaluations, [row]), *((table, ({**key, **row} for row in rows)) for table, rows in parts)]
+
+
+def insert_rows(connection: Connection, parts: Iterable[Rows]) -> None:
+    """Write the rows of evaluations, those of a table together.
+
+    ``connection`` is in a transaction that the caller rolls back when this raises: as :func:`rows_of`, and IntegrityError.
+    """
+    by_table = defaultdict[Table, list[Iterable[dict[str, Any]]]](list)
+    for rows in parts:
+        for table, some in rows:
+            by_table[table].append(some)
+    for table, several in by_table.items():
+        all_rows = chain.from_iterable(several)
+        while batch := list(islice(all_rows, _BATCH)):
             connection.execute(inserting(table), batch)
+
+
+def evaluation_of(event: Event, archive: RunArchive) -> tuple[Evaluation, dict[str, Any]]:
+    """The evaluation that an event commits, and its record. Raises E307 where the archive holds others."""
+    d = event.data
+    evaluation = archive.attempt(d["task"], d["run"], d["attempt"]).evaluation(d["evaluation"])
+    check_manifest(event, evaluation.manifest_digest())
+    return evaluation, evaluation.record(check=False)
+
+
+def insert_together(connection: Connection, events: Sequence[Event], archive: RunArchive) -> bool:
+    """Write the rows of the evaluations that several events commit, those of a table together; returns whether all could be written, or none is."""
+    try:
+        with connection.begin_nested():
+            insert_rows(connection, (rows_of(event, *evaluation_of(event, archive)) for event in events))
+    except UNREADABLE:
+        return False
+    return True
 
 
 def count_evaluations(connection: Connection, accepted: Iterable[Sequence[Any]]) -> bool:
@@ -67,11 +104,6 @@ def count_evaluations(connection: Connection, accepted: Iterable[Sequence[Any]])
         here = (c.run == run, c.attempt == attempt, c.number == number)
         found &= connection.execute(t.evaluations.update().where(*here).values(counts=True)).rowcount == 1
     return found
-
-
-def insert_failed(connection: Connection, event: Event, record: dict[str, Any]) -> None:
-    """Write the row of an evaluation without a result; ``record`` is its ``evaluation.json``, of status ``error``."""
-    connection.execute(inserting(t.evaluations), _evaluation_row(event, record, {}, None))
 
 
 def _evaluation_row(

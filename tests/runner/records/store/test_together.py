@@ -1,0 +1,55 @@
+"""What is committed together: evaluations with one statement for each table, and each by itself where one of them cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import event, select
+
+from runner.records.archive import Evaluation
+from runner.records.commit import commit
+from runner.records.store import tables as t
+from tests.worlds.records import World
+
+SCORES = {"ndcg": {"1": 0.5, "2": 0.25}, "rr": {"1": 0.5, "2": 1.0}}
+TABLES = (t.evaluations, t.measures, t.topic_scores)
+
+
+def evaluated(world: World, count: int) -> list[Evaluation]:
+    attempts = [world.attempt(world.register("alpha", f"x{number}")) for number in range(count)]
+    return [world.evaluation(attempt, SCORES, commit=False) for attempt in attempts]
+
+
+def rows(world: World) -> list[list[Any]]:
+    with world.store.read() as connection:
+        return [sorted(map(repr, connection.execute(select(table)))) for table in TABLES]
+
+
+def test_evaluations_that_come_together_are_one_statement_of_each_table(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    found, said = evaluated(world, 5), list[str]()
+    event.listen(
+        world.store.engine, "before_cursor_execute", lambda *args: said.append(args[2].split(" (")[0])
+    )
+    commit(world.store, *found)
+    assert [said.count(f"INSERT INTO {table.name}") for table in TABLES] == [1, 1, 1]
+    together = rows(world)
+    assert [len(one) for one in together] == [5, 10, 20]
+    world.store.replay()  # which applies one event after the other
+    assert rows(world) == together
+
+
+def test_one_that_cannot_be_read_costs_the_others_nothing(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    found = evaluated(world, 3)
+    result = found[1].path / "result.json"
+    result.chmod(0o644)
+    result.write_text("{}")
+    commit(world.store, *found)
+    with world.store.read() as connection:
+        said = (
+            connection.execute(select(t.evaluations.c.status).order_by(t.evaluations.c.seq)).scalars().all()
+        )
+    assert said == ["valid", "error", "valid"]
+    assert len(rows(world)[2]) == 8

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from runner.web.pages import environment, page
@@ -14,7 +15,7 @@ from runner.web.rules import EVERYBODY, Call, Rule
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from runner.exchange.published import Object
+    from runner.exchange.published import Object, View
 
 MEDIA = {
     "json": "application/json",
@@ -108,16 +109,16 @@ class Boards(Routes):
 
         public = self.door.published.view("public")
         found = public.get(f"tasks/{call.at('task')}/{call.at('table')}")
-        data = public.data(found) if found is not None and found.kind == "board" else None
-        if data is None:
+        board = _indexed(public, found) if found is not None and found.kind == "board" else None
+        if board is None:
             return self.nothing(call)
-        left, right = data["title"], f"{len(data['rows'])} ranked"
+        left, right = board.said["title"], f"{board.ranked} ranked"
         if "team" in call.request.path_params:
             name = call.at("team"), call.at("software")
-            row = next((one for one in data["rows"] if (one["team"], one["software"]) == name), None)
+            row = next(iter(board.of(*name)), None)
             if row is None:
                 return self.nothing(call)
-            left, right = "/".join(name), _standing(row, data)
+            left, right = "/".join(name), _standing(row, board)
         headers = {"Cross-Origin-Resource-Policy": "cross-origin", "Cache-Control": "public, max-age=300"}
         return Response(badge(left, right), 200, headers, "image/svg+xml")
 
@@ -171,13 +172,45 @@ def badge(left: str, right: str) -> str:
     return environment().get_template("badge.svg").render(left=left, right=right, **widths)
 
 
-def _standing(row: Mapping[str, Any], board: Mapping[str, Any]) -> str:
+class _Board(NamedTuple):
+    """A leaderboard for whoever asks for single rows of it: what it says but for its rows (``said``), how many are ``ranked``, and
+    each row as JSON by its team and software."""
+
+    said: Mapping[str, Any]
+    ranked: int
+    rows: Mapping[tuple[str, str], Sequence[bytes]]
+
+    def of(self, team: str, software: str) -> list[Mapping[str, Any]]:
+        """The rows of a software."""
+        return [json.loads(row) for row in self.rows.get((team, software), ())]
+
+
+_INDEXED: dict[str, _Board] = {}  # by the digests of their data
+_MOST_INDEXED = 16
+
+
+def _indexed(view: View, of: Object) -> _Board:
+    """A leaderboard of a view, whose data are read once as long as it stays the same: there are as many pages of softwares as rows."""
+    found = _INDEXED.get(of.data)
+    if found is None:
+        data = view.data(of)
+        rows: dict[tuple[str, str], list[bytes]] = {}
+        for row in data.pop("rows"):
+            rows.setdefault((row["team"], row["software"]), []).append(json.dumps(row).encode())
+        found = _Board(data, sum(map(len, rows.values())), rows)
+        for oldest in [*_INDEXED][: len(_INDEXED) - _MOST_INDEXED + 1]:
+            _INDEXED.pop(oldest, None)
+        _INDEXED[of.data] = found
+    return found
+
+
+def _standing(row: Mapping[str, Any], board: _Board) -> str:
     """Rank and score of a row, in words."""
-    measure = _deciding(board)
+    measure = _deciding(board.said)
     score = row["scores"].get(measure["id"])
     places = 4 if measure.get("precision") is None else measure["precision"]
     figure = f" · {measure['measure']} {score['mean']:.{places}f}" if score else ""
-    return f"rank {row['rank']} of {len(board['rows'])}{figure}"
+    return f"rank {row['rank']} of {board.ranked}{figure}"
 
 
 def _deciding(board: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -238,18 +271,17 @@ def _places(call: Call, task: str, team: str, software: str) -> Iterator[Mapping
     """Where a software stands: each leaderboard that the visitor may see, and its row there."""
     for one in call.view.below(f"{task}/"):
         if one.kind == "board":
-            data = call.view.data(one)
-            for row in data["rows"]:
-                if (row["team"], row["software"]) == (team, software):
-                    best = _deciding(data)
-                    round_ = (data["round"] or {}).get("title")
-                    yield {
-                        "at": f"/{one.path}",
-                        "title": data["heading"] or data["table"],
-                        "round": round_,
-                        "row": row,
-                        "of": len(data["rows"]),
-                        "measure": best,
-                        "score": row["scores"].get(best["id"]),
-                        "name": data.get("names", {}).get(f"{team}/{software}", ""),
-                    }
+            board = _indexed(call.view, one)
+            data = board.said
+            for row in board.of(team, software):
+                best = _deciding(data)
+                yield {
+                    "at": f"/{one.path}",
+                    "title": data["heading"] or data["table"],
+                    "round": (data["round"] or {}).get("title"),
+                    "row": row,
+                    "of": board.ranked,
+                    "measure": best,
+                    "score": row["scores"].get(best["id"]),
+                    "name": data.get("names", {}).get(f"{team}/{software}", ""),
+                }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from runner.exchange.published import Object, Published, Publisher, View
 from tests.runner.web import test_api_v1
 from tests.runner.web.test_routes import Front
 
@@ -47,3 +49,33 @@ def test_words_of_strangers_stay_words(front: Front) -> None:
 
     text = badge('<script>"', "x" * 500 + "]]>")
     assert words(text)[0] == '<script>"' and len(words(text)[1]) == 60 and "<script" not in text
+
+
+def test_a_board_is_read_once_for_all_its_softwares_and_again_when_it_is_another(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board, read, reads = "tasks/toy/main", list[str](), View.data
+
+    def counted(view: View, of: Object) -> Any:
+        read.append(of.path)
+        return reads(view, of)
+
+    view = Published(front.exchange / "published").view("public")
+    objects = {one.path: one for one in view.below("")}
+    data = view.data(objects[board])
+    monkeypatch.setattr(View, "data", counted)
+    with front.client() as client:
+
+        def said(team: str) -> str:
+            page = client.get(f"/tasks/toy/softwares/{team}/y")
+            assert page.status_code == 200 and f"{team}/y" in page.text
+            return words(client.get(f"/badges/toy/main/{team}/y.svg").text)[1]
+
+        assert {said(row["team"])[:11] for row in data["rows"]} == {f"rank {n} of 3"[:11] for n in (1, 2, 3)}
+        assert read.count(board) <= 1
+        last = data["rows"].pop()
+        to = Publisher(front.exchange / "published")
+        changed = to.object(board, "board", "Toy", data, "<p>two</p>", objects[board].style)
+        to.publish({"public": [*(objects | {board: changed}).values()]})
+        assert said(data["rows"][0]["team"]).startswith("rank 1 of 2")
+        assert client.get(f"/badges/toy/main/{last['team']}/y.svg").status_code == 404

@@ -28,7 +28,9 @@ from runner.views.leaderboard.table import build
 from runner.views.redact import redact_run
 from runner.views.show.page import page
 from runner.work.accounts import open_accounts, publish_access
+from runner.work.live_logs import LiveLogs
 from runner.work.publishing import Desk
+from tests.e2e.test_server import until
 from tests.runner.execution.test_pool import EVALUATOR, World, good
 from tests.worlds import compared, records
 from tests.worlds.mini import TASK, Project
@@ -96,9 +98,15 @@ class Pages:
             found |= {"token": "/token"}
         if role == "team":
             found |= {"team": "/team", "hand in": "/tasks/mini/hand-in"}
-            found |= {f"run {n}": f"/{one.path}" for n, one in enumerate(view.below("runs/"), 1)}
+            goes_on = {one.title for one in view.below("tails/")}
+            runs = [one for one in view.below("runs/") if one.title not in goes_on]
+            found |= {f"run {n}": f"/{one.path}" for n, one in enumerate(runs, 1)}
         if role == "organiser":
             found |= {"console": "/console"}
+        if role != "public":
+            found |= {
+                f"run that goes on {n}": f"/runs/{one.title}" for n, one in enumerate(view.below("tails/"), 1)
+            }
         return {name: self.url + path for name, path in found.items()}
 
 
@@ -174,6 +182,8 @@ def _project(project: Project) -> None:
     )  # fmt: skip
     (folder / "terms.txt").write_text("The data are for research.\nName your sources.\n" * 6)
     project.write_task("closed", title="A task whose scores are closed", **more)
+    on_dev = [{"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "ndcg_10"}]
+    project.write_task("practice", title="A task on public data", tables=on_dev, **more)
     for name in ("touche-2021-task1", "report-questions"):
         shutil.copytree(TASKS / name, project.root / "tasks" / name)
 
@@ -202,6 +212,31 @@ def _runs(world: World, runs: int) -> list[str]:
     world.work()
     world.hand_in("alpha", "later")
     return teams
+
+
+class _Talks:
+    """An engine on which a software has written a lot so far, hostile words among it."""
+
+    def follow(self, attempt: str) -> Iterator[bytes]:
+        """What it has written."""
+        lines = [f"{n}/2000 topics, nDCG so far 0.{n % 7}123" for n in range(2000)]
+        lines += [SCRIPT, HOSTILE, "\x1b[2J\u202e\0", "w" * 3000, "loading the index"]
+        return iter(["\n".join(lines).encode()])
+
+
+@contextmanager
+def _going_on(world: World) -> Iterator[LiveLogs]:
+    """While the block lasts a run of alpha's on public data goes on, and its log is followed."""
+    run = world.hand_in("alpha", "talker", task="practice").removesuffix("test") + "dev"
+    staging, problems = world.store.archive.begin("practice", run), list[OSError]()
+    engine: Any = _Talks
+    logs = LiveLogs(world.project.config.published, world.project.home / "following", engine, problems.append)
+    try:
+        yield logs
+    finally:
+        logs.close()
+        world.store.archive.discard(staging)
+    assert problems == []
 
 
 def _alone(root: Path, world: World) -> dict[str, Path]:
@@ -257,10 +292,11 @@ def pages(root: Path, runs: int = 150) -> Iterator[Pages]:
     comparing = compared.commit(project, world.store)
     problems: list[Exception] = []
     to = Publisher(project.config.published)
-    Desk(world.store, world.tasks, to, problems.append).publish([*teams, compared.TEAM])
-    to.alive()
-    assert problems == []
     alone = _alone(root, world)
-    with serving(project.config.exchange, project.home / "front") as url:
+    with _going_on(world) as logs, serving(project.config.exchange, project.home / "front") as url:
+        Desk(world.store, world.tasks, to, problems.append, logs=logs).publish([*teams, compared.TEAM])
+        to.alive()
+        assert problems == []
+        until(lambda: [one for one in (to.root / "tails").glob("*.json") if b"loading" in one.read_bytes()])
         yield Pages(url, tokens, project.config.exchange, alone, comparing)
     world.close()

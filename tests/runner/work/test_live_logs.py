@@ -148,6 +148,9 @@ def test_a_log_that_grows_is_shown_to_its_readers_and_to_nobody_else(site: Site)
                 _goes_on(site, run, talking)
             else:
                 until(lambda: "running" in site.page("alpha", hidden))
+                seen_by = Published(site.world.project.config.published)
+                for audience in seen_by.pointer():
+                    assert seen_by.view(audience).below("tails/") == [], "it is not even followed"
                 assert not site.files and "canary" not in site.page("organiser", hidden)
                 talking.gates["test"].set()
             seen.add(dataset)

@@ -177,14 +177,21 @@ def refuse_what_cannot_work(job: Job, engine: Engine) -> None:
     if job.workflow == "upload":
         return
     engine.require([job.limits])
-    if job.workflow == "interactive" and job.sidecars is None:
-        why = f"{job.task.id} runs interactive software: driver, relay and index are containers of ours."
-        raise no_sidecars(why)
+    if job.workflow == "interactive":
+        sidecars_of(job)
     if job.exceptions.root and not engine.info().user_namespaces:
         what = f"{job.team}/{job.software} was granted root, which this engine cannot give safely"
         why = "Root inside a container has to be nobody outside (user namespaces)."
         fix = "start dockerd with --userns-remap=default, or take the exception out of task.yaml"
         raise RunnerError("E305", what, why=why, fix=fix)
+
+
+def sidecars_of(job: Job) -> str:
+    """The identity of the image of the containers beside interactive software. Raises E304 where it is not there."""
+    if job.sidecars is None:
+        why = f"{job.task.id} runs interactive software: driver, relay and index are containers of ours."
+        raise no_sidecars(why)
+    return job.sidecars
 
 
 def _file_record(path: Path) -> dict[str, Any]:

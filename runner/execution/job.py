@@ -38,6 +38,18 @@ class InputRun:
 
 
 @dataclass(frozen=True)
+class TaskFiles:
+    """What an interactive run has to know of files of its task: size and lines of what the driver reads, and the digests (hex) of the
+    ``data`` and ``prompts`` of services by their names.
+    """
+
+    input_bytes: int
+    input_lines: int
+    data: Mapping[str, str]
+    prompts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Job:
     """One software on one dataset in one scenario, ready to be executed.
 
@@ -45,8 +57,9 @@ class Job:
     the image's own entrypoint); ``lock`` pins all of it and ``lock_digest`` decides "the same work".
 
     Of the workflow interactive only: ``sidecars`` is the identity of the platform's own image for the containers
-    next to the software, ``services`` are those that this run needs, and ``replies`` is the file with what models
-    answered before (None: nothing yet).
+    next to the software, ``services`` are those that this run needs, ``replies`` is the file with what models
+    answered before (None: nothing yet), and ``files`` is what it needs to know of files of the task (None: it is looked up
+    where it is executed).
     """
 
     run_id: str
@@ -68,6 +81,7 @@ class Job:
     sidecars: str | None = None
     services: Mapping[str, Service] = field(default_factory=dict)
     replies: Path | None = None
+    files: TaskFiles | None = None
     lock: Mapping[str, Any] = field(default_factory=dict)
     lock_digest: str = ""
 
@@ -75,7 +89,7 @@ class Job:
         """The same work on a part of the job's dataset: all else is as the lock says. Raises E402 when files are missing."""
         view = inputs_digest(dataset, self.task.scenarios[self.scenario])
         lock = {**self.lock, "digests": {**self.lock["digests"], "view": view}}
-        return replace(self, dataset=dataset, lock=lock, lock_digest=schemas.digest(lock))
+        return replace(self, dataset=dataset, files=None, lock=lock, lock_digest=schemas.digest(lock))
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ import pytest
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
 from tests.e2e.test_server import until
+from tests.worlds.demo_tasks import DATASETS, write_demo
 from tests.worlds.mini import GOOD, TASK, Project, call
 from tests.worlds.small_disk import small_disk
-from tests.worlds.tables import without_measured
+from tests.worlds.tables import boards, without_measured
 from tests.worlds.three_hosts import HOSTS, ThreeHosts, three_hosts
 
 # Well on public data, and not where it counts.
@@ -32,8 +33,10 @@ AGAIN = "cp $inputRun/run.txt $outputDir/run.txt"
 
 
 @pytest.fixture(scope="module")
-def hosts(engine: DockerEngine, evaluator_image: ImageRef, scratch_image: ImageRef) -> Iterator[ThreeHosts]:
-    with three_hosts(engine, evaluator_image, scratch_image) as world:
+def hosts(
+    engine: DockerEngine, evaluator_image: ImageRef, sidecars_image: ImageRef, scratch_image: ImageRef
+) -> Iterator[ThreeHosts]:
+    with three_hosts(engine, [evaluator_image, sidecars_image], scratch_image) as world:
         yield world
 
 
@@ -46,7 +49,7 @@ def use_engine_of(project: Project, hosts: ThreeHosts) -> None:
 def handed_in(project: Project, folder: Path) -> tuple[Path, Path]:
     """Two data directories in which all softwares are handed in."""
     here, there = folder / "here", folder / "there"
-    call(project, "submit", "--all-teams", env={"RUNNER_HOME": str(here)}, timeout=300)
+    call(project, "submit", "--all-teams", "--no-check", env={"RUNNER_HOME": str(here)}, timeout=300)
     shutil.copytree(here, there, symlinks=True)
     return here, there
 
@@ -78,7 +81,7 @@ def evaluated(
 def placed(home: Path) -> dict[str, list[str]]:
     """Where the attempts of each run were executed."""
     found: dict[str, list[str]] = {}
-    for path in sorted((home / "archive" / "mini").glob("*/attempts/*/run.json")):
+    for path in sorted((home / "archive").glob("*/*/attempts/*/run.json")):
         record = json.loads(path.read_text())
         found.setdefault(record["run_id"], []).append(record.get("placed", {}).get("host", ""))
     return found
@@ -157,3 +160,28 @@ def test_a_host_that_is_killed_one_that_is_cut_off_and_one_that_is_full_change_n
         here = thread.submit(evaluated, live, home)
         until(lambda: hosts.go(killed) or here.done())
         assert there == here.result()[0] and len(there) == 4
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(900)
+def test_the_demo_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHosts, tmp_path: Path) -> None:
+    """All four shared tasks, also servers with a simulated user and the argument index beside them."""
+    use_engine_of(live, hosts)
+    write_demo(live)
+    home, elsewhere = handed_in(live, tmp_path)
+    words = ["demo", *(word for task in DATASETS for word in ("--task", task))]
+    there = {f"RUNNER_{key.upper()}": str(value) for key, value in hosts.cluster.settings.items()}
+    call(live, *words, env={"RUNNER_HOME": str(home)}, timeout=400)
+    with hosts.desk.inside():
+        call(live, *words, env={"RUNNER_HOME": str(elsewhere), **there}, timeout=400)
+    here = boards(live, home, DATASETS)
+    assert here == boards(live, elsewhere, DATASETS) and len(here) > 100
+    at = placed(elsewhere)
+    assert len(at) == 8 and {host for found in at.values() for host in found} == set(HOSTS), at
+    # The image of what stands beside a server is brought to a host that lacks it.
+    run = next(run for run in at if ".rad-judge-1." in run)
+    with hosts.desk.inside():
+        env = {"RUNNER_HOME": str(elsewhere), **there}
+        said = call(live, "verify", run, "--on", HOSTS[-1], env=env)
+    assert "the same output" in said.out and f"executed at: {HOSTS[-1]}" in said.out, said.all
+    until(lambda: not any(hosts.containers(name) for name in HOSTS) and not hosts.cluster.left())

@@ -148,8 +148,8 @@ class Project:
 
     def of_the_tree(self, folder: Path, module: str, main: str, **keys: Any) -> str:
         """A software of two files, ``main.py`` and the ``module`` that it imports, in an image that exists already."""
-        code = f"import sys, types\nm = types.ModuleType({module!r})\n"
-        code += f"exec({(folder / f'{module}.py').read_text('utf-8')!r}, m.__dict__)\nsys.modules[{module!r}] = m\n"
+        code = f"import sys, types\nm = sys.modules[{module!r}] = types.ModuleType({module!r})\n"
+        code += f"exec({(folder / f'{module}.py').read_text('utf-8')!r}, m.__dict__)\n"
         code += f"exec({(folder / f'{main}.py').read_text('utf-8')!r}, {{'__name__': '__main__'}})"
         return self.software(keys.pop("name", folder.name), code, **keys)
 

@@ -10,7 +10,7 @@ import ctypes
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -109,19 +109,21 @@ class ThreeHosts:
         """The address of a host's engine."""
         return f"unix://{self.folder / name / 'docker.sock'}"
 
-    def start(self, engine: DockerEngine, image: ImageRef, software: ImageRef) -> None:
-        """Start engines that have ``image`` (our own) and nothing else, the scheduler, and a worker on each host.
+    def start(self, engine: DockerEngine, ours: Sequence[ImageRef], software: ImageRef) -> None:
+        """Start engines that have our own images and nothing else, the scheduler, and a worker on each host.
 
-        The first is the coordinator's, too, which also has the image of the ``software``.
+        The first is the coordinator's, too, which also has the image of the ``software``. The last lacks our second image: it is brought it.
         """
         first, *others = HOSTS
         self._start_engine(first)
-        self._give(engine, image, first, tag(IMAGES[0]))
+        for image, own in zip(ours, IMAGES, strict=True):
+            self._give(engine, image, first, tag(own))
         self._stop_engine(first)
         for name in others:
             self._copy(first, name)
         for name in HOSTS:
             self._start_engine(name)
+        self._docker(HOSTS[-1], "rmi", tag(IMAGES[1]))
         self._give(engine, software, first)
         self.cluster.address, self.cluster.certificates = f"tls://{DESK}:0", self._certificates(DESK)
         with self.desk.inside():
@@ -239,7 +241,7 @@ class ThreeHosts:
 
 
 @contextmanager
-def three_hosts(engine: DockerEngine, image: ImageRef, software: ImageRef) -> Iterator[ThreeHosts]:
+def three_hosts(engine: DockerEngine, ours: Sequence[ImageRef], software: ImageRef) -> Iterator[ThreeHosts]:
     """Three hosts as :meth:`ThreeHosts.start` makes them, until the context ends; the test fails where they cannot be made."""
     missing = [
         tool for tool in ("ip", "unshare", "nsenter", "dockerd", "docker") if daemon.which(tool) is None
@@ -261,6 +263,6 @@ def three_hosts(engine: DockerEngine, image: ImageRef, software: ImageRef) -> It
         ending.callback((folder / "over").touch)
         world = ThreeHosts(folder)
         ending.callback(world.close)
-        world.start(engine, image, software)
+        world.start(engine, ours, software)
         yield world
     assert not folder.exists()

@@ -110,7 +110,7 @@ def _station(name: str, stores: Sequence[Store], state: Path, keep: int) -> Stat
     from runner.model.config import Config
     from runner.model.errors import disk_error
     from runner.provision.engine import open_engine
-    from runner.provision.images import images
+    from runner.provision.images import images, states
 
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -119,12 +119,12 @@ def _station(name: str, stores: Sequence[Store], state: Path, keep: int) -> Stat
     config = Config(root=state, home=state, truths=None, engine=os.environ.get("DOCKER_HOST") or None)
     engine = open_engine(config, output.say)
     engine.require()
-    ours = images(engine)  # what software is given and writes is kept by a container of ours
+    images(engine)  # what software is given and writes is kept by a container of ours
     gone = engine.reap()
     if gone:
         output.say(f"removed what an earlier worker left: {len(gone)}")
     open_, blinded = stores[0], stores[1] if len(stores) > 1 else None
-    cache, own = Cache(state / "cache", open_, keep), tuple(image.id for image in ours.values())
+    cache, own = Cache(state / "cache", open_, keep), tuple(one.id for one in states(engine) if one.id)
     return Station(name, engine, open_, cache, blinded=blinded, images=own)
 
 

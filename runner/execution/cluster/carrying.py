@@ -92,6 +92,8 @@ class Hands:
             return self._evaluate(order, engine, folder, stop)
         job = order.job
         self._image(order.image, kept_as(job.task.id, job.team, job.submission_id))
+        for one in order.beside:
+            self._image(one, kept_as(job.task.id, "", one.id))
         refuse_what_cannot_work(job, engine)
         name = containers_of(order)
         return {"record": perform(job, order.first, order.number, folder, engine, stop, name=name)}

@@ -73,3 +73,9 @@ class Archives:
                 self._engine.save(here(), folder / "image.tar")
                 known = self._known[id_] = self._store.put(folder / "image.tar")
         return OrderedImage(id_, archive=known)
+
+    def ours(self, image: ImageRef, host: Host) -> OrderedImage:
+        """One of our own images or of the task's: a host said that it has it, as most have ours, or an archive is brought with each order,
+        since what an earlier order brought may not have come, or be gone. Raises as :meth:`ordered`.
+        """
+        return OrderedImage(image.id) if image.id in host.images else self.ordered(image.id, lambda: image)

@@ -6,7 +6,7 @@ import schemas
 from runner.execution.attempt import ordered_evaluation
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.order import Bringing, EvaluationOrder, OrderedImage, Role, Tree, laid_down
+from runner.execution.cluster.order import Bringing, EvaluationOrder, Role, Tree, laid_down
 from runner.execution.cluster.software import LATE
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
@@ -43,7 +43,7 @@ class Evaluations:
         assert number is not None
         attempt, evaluator = archive.attempt(task.id, run.id, number), self._workspace.evaluators[task.id]
         dataset = task.datasets[run.dataset]
-        data, image = self._bringing.shown(evaluator, dataset), self._image(evaluator, host)
+        data, image = self._bringing.shown(evaluator, dataset), self._archives.ours(evaluator.image, host)
         main, records, output = self._output(attempt, evaluator, store)
         longest = evaluator.task.evaluator_limits.wall_clock + LATE
         staging = archive.begin_evaluation(attempt)
@@ -92,13 +92,6 @@ class Evaluations:
             most = most_handed(evaluator.task, records=records)
             files = files_for_evaluator(folder, main, most)
             return main, records, tuple((name, store.put(path)) for name, path in files.items())
-
-    def _image(self, evaluator: Evaluator, host: Host) -> OrderedImage:
-        """Where a host gets the evaluator's image: it said that it has it, as most have ours, or an archive is brought with each order:
-        what an earlier order brought may not have come, or be gone."""
-        if evaluator.image.id in host.images:
-            return OrderedImage(evaluator.image.id)
-        return self._archives.ordered(evaluator.image.id, lambda: evaluator.image)
 
 
 def evaluation_travels(workspace: Workspace, planned: Planned) -> bool:

@@ -34,7 +34,7 @@ from runner.records.contents import Content
 from runner.records.files import walk
 
 EARLY = 10_000  # stops that are remembered for orders that have not begun
-PROTOCOL = 4  # of orders and answers: raised whenever one of them changes
+PROTOCOL = 5  # of orders and answers: raised whenever one of them changes
 
 
 @dataclass(frozen=True)

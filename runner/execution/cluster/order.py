@@ -21,8 +21,9 @@ from runner.execution.cluster.storage.stores import Stores
 from runner.execution.evaluation import shown
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import Job
-from runner.execution.workflows.batch import data_mounts
+from runner.execution.workflows import mounts_of
 from runner.model.errors import RunnerError
+from runner.model.sidecars import Service
 from runner.model.task import Dataset, Task
 from runner.records.contents import Content
 from runner.tasks.files import missing_sources
@@ -47,7 +48,7 @@ class OrderedImage:
 class Order:
     """One attempt: its ``name`` and ``number``, the job, the same on its first cases (None: it has none), and its data by digest.
 
-    ``grants`` open what it needs for a host that has no credentials of the store.
+    ``beside`` are the images of the containers beside interactive software. ``grants`` open what it needs for a host that has no credentials of the store.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Order:
     first: Job | None
     image: OrderedImage
     data: Mapping[str, Tree]
+    beside: tuple[OrderedImage, ...] = ()
     grants: Grants | None = None
 
     def dump(self) -> bytes:
@@ -67,6 +69,11 @@ class Order:
     def contents(self) -> set[Content]:
         """All that it needs of the store in which its data are; its image may be in another one."""
         return _contents(self.data.values())
+
+    @property
+    def images(self) -> tuple[OrderedImage, ...]:
+        """All images that it needs."""
+        return (self.image, *self.beside)
 
     @property
     def role(self) -> Role:
@@ -107,6 +114,11 @@ class EvaluationOrder:
         return _contents([*self.data.values(), self.output])
 
     @property
+    def images(self) -> tuple[OrderedImage, ...]:
+        """As :meth:`Order.images`."""
+        return (self.image,)
+
+    @property
     def role(self) -> Role:
         """Which hosts are ordered this."""
         return "evaluations"
@@ -123,10 +135,9 @@ def laid_down(
     if not granted:
         return store.put_bytes(order.dump()), ""
     grants = store.grants(order.contents(), order.name, seconds)
-    if (archive := order.image.archive) is not None:
-        grants = replace(
-            grants, read={**grants.read, **stores.open.grants([archive], order.name, seconds).read}
-        )
+    if archives := [image.archive for image in order.images if image.archive is not None]:
+        opened = stores.open.grants(archives, order.name, seconds).read
+        grants = replace(grants, read={**grants.read, **opened})
     content = store.put_bytes(replace(order, grants=grants).dump())
     if len(url := store.grants([content], order.name, seconds).read[content.sha256]) > MOST_URL:
         what = f"the artefact store {store.place} signs addresses of {len(url):,} characters"
@@ -151,7 +162,7 @@ def load(data: bytes) -> Order | EvaluationOrder:
 
 
 class Bringing:
-    """Takes the data of jobs to the artefact store, once a day for each digest, so that they stay there; in the place of an engine, see :func:`data_mounts`."""
+    """Takes the data of jobs to the artefact store, once a day for each digest, so that they stay there; in the place of an engine, see :func:`mounts_of`."""
 
     def __init__(self, artefacts: Artefacts) -> None:
         self._artefacts = artefacts
@@ -168,7 +179,7 @@ class Bringing:
 
     def data(self, *jobs: Job | None) -> dict[str, Tree]:
         """The data of jobs, which are in the store then. Raises E402, E306, E307 and E313."""
-        return self._trees(mount for job in jobs if job is not None for mount in data_mounts(job, self))
+        return self._trees(mount for job in jobs if job is not None for mount in mounts_of(job, self))
 
     def shown(self, evaluator: Evaluator, dataset: Dataset) -> dict[str, Tree]:
         """What an evaluator is shown, truths too, which are in the store then. Raises as :meth:`data`."""
@@ -182,7 +193,9 @@ def _elsewhere(job: Job) -> Job:
     dataset = _dataset_elsewhere(job.dataset)
     task = _task_elsewhere(job.task, dataset)
     runs = tuple(replace(one, attempt=replace(one.attempt, path=NOWHERE)) for one in job.input_runs)
-    return replace(job, task=task, dataset=dataset, input_runs=runs)
+    return replace(
+        job, task=task, dataset=dataset, input_runs=runs, services=_services_elsewhere(job.services)
+    )
 
 
 def _dataset_elsewhere(dataset: Dataset) -> Dataset:
@@ -192,8 +205,12 @@ def _dataset_elsewhere(dataset: Dataset) -> Dataset:
 
 
 def _task_elsewhere(task: Task, dataset: Dataset) -> Task:
-    services = {
-        name: replace(one, data=one.data and NOWHERE, prompts=None) for name, one in task.services.items()
-    }
-    datasets = {dataset.id: dataset}
+    services, datasets = _services_elsewhere(task.services), {dataset.id: dataset}
     return replace(task, folder=NOWHERE, datasets=datasets, definition={}, services=services)
+
+
+def _services_elsewhere(services: Mapping[str, Service]) -> dict[str, Service]:
+    return {
+        name: replace(one, data=one.data and NOWHERE, prompts=one.prompts and NOWHERE)
+        for name, one in services.items()
+    }

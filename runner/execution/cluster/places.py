@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,14 @@ from runner.execution.cluster.software import Software, software_travels
 from runner.execution.cluster.storage.stores import Stores, store_at
 from runner.execution.cluster.tails import FOLDER
 from runner.execution.executors.local import LocalExecutor
+from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
 from runner.model.config import Config, without_secrets
 from runner.model.errors import RunnerError
 
 Say = Callable[[str], None]
+SHOWN = 5  # softwares that are named
 
 
 @dataclass(frozen=True)
@@ -127,3 +129,22 @@ def stays(config: Config, workspace: Workspace, planned: Planned) -> bool:
     if planned.step == "evaluate":
         return config.evaluation_cluster is None or not evaluation_travels(workspace, planned)
     return config.cluster is None or not software_travels(workspace, planned)
+
+
+def kept_here(config: Config, workspace: Workspace, steps: Iterable[Planned]) -> str:
+    """What is said before work begins of servers that hosts of the cluster do not execute, since models are asked beside them; empty where all travel."""
+    if config.cluster is None:
+        return ""
+    found = {
+        f"{one.team}/{one.software}"
+        for planned in steps
+        if planned.step == "execute" and not software_travels(workspace, planned)
+        for one in (planned.run.submission,)
+        if asked_workflow(workspace.bundles[one.id], workspace.task_for(one)) == "interactive"
+    }
+    named = ", ".join(sorted(found)[:SHOWN]) + (
+        f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    )
+    return (
+        f"on this machine, not by hosts, are executed {named}: models are asked beside them" if found else ""
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from runner.execution.attempt import first_cases
+from collections.abc import Mapping
+from dataclasses import replace
+
+from runner.execution.attempt import first_cases, sidecars_of
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.order import Bringing, Order, OrderedImage, Role, laid_down
@@ -10,18 +13,23 @@ from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
+from runner.execution.job import Job
 from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned
+from runner.execution.workflows.beside import with_files
 from runner.execution.workspace import Workspace
 from runner.model.container import ImageRef
+from runner.model.sidecars import Service
 from runner.records.archive import Attempt, Evaluation
 from runner.submissions.kept import take_image
+from runner.tasks.services import services_of_run
 
 LATE = 1800.0  # seconds that a step may take beside its own limit: data and image are fetched, and what it wrote is delivered
 
 
 class Software:
-    """Batch software is executed by hosts; interactive software and run files stay on the coordinator's machine."""
+    """Software is executed by hosts, but for that beside which models are asked: keys and kept replies stay on the coordinator's machine. Run
+    files, which nobody executes, stay there, too."""
 
     role: Role = "software"
 
@@ -40,7 +48,9 @@ class Software:
         """See :class:`~runner.execution.cluster.duties.Duty`. The lock of the attempt is compared with what is there now."""
         job = planned.job or self._workspace.job(planned.run)
         self._workspace.check_current(job)
+        job, beside = self._beside(job, host)
         first = first_cases(job)
+        first = with_files(first) if first is not None and job.workflow == "interactive" else first
         store = self.stores.of(job.dataset.visibility)
         data, image = self._bringing[store].data(job, first), self._image(planned)
         archive = self._workspace.store.archive
@@ -48,12 +58,12 @@ class Software:
         staging = archive.begin(job.task.id, job.run_id)
         try:
             name = f"{self.home}/{staging.path.name}"
-            order = Order(name, staging.number, job, first, image, data)
+            order = Order(name, staging.number, job, first, image, data, beside)
             content, url = laid_down(order, self.stores, store, longest, granted=host.granted)
         except BaseException:
             archive.discard(staging)
             raise
-        needs = frozenset({image.id, *data})
+        needs = frozenset({*(one.id for one in order.images), *data})
 
         def take(delivered: str, by: str) -> Attempt:
             return take_in(store, delivered, key_for(self.key, delivered), staging, archive, job, by)
@@ -73,15 +83,35 @@ class Software:
 
         def here() -> ImageRef:
             found = take_image(self._engine, bundle)
-            assert found is not None, "batch software has an image"
+            assert found is not None, "software has an image"
             return found
 
         return self._archives.ordered(image["id"], here)
 
+    def _beside(self, job: Job, host: Host) -> tuple[Job, tuple[OrderedImage, ...]]:
+        """An interactive job as a host can execute it, and the images of the containers beside it; any other job as it is."""
+        if job.workflow != "interactive":
+            return job, ()
+        found = {"": self._engine.resolve(sidecars_of(job))}
+        found |= {name: self._engine.resolve(one.image) for name, one in job.services.items() if one.image}
+        # By its identity: what is loaded from an archive has no digest of a registry.
+        services = {
+            name: replace(one, image=found[name].id if name in found else None)
+            for name, one in job.services.items()
+        }
+        images = tuple(self._archives.ours(image, host) for image in found.values())
+        return with_files(replace(job, services=services)), images
+
 
 def software_travels(workspace: Workspace, planned: Planned) -> bool:
-    """Whether a step is done by hosts of a cluster that executes software, where there is one: batch software is."""
+    """Whether a step is done by hosts of a cluster that executes software, where there is one: all software is beside which no models are asked."""
     if planned.step != "execute":
         return False
     submission = planned.run.submission
-    return asked_workflow(workspace.bundles[submission.id], workspace.task_for(submission)) == "batch"
+    task = workspace.task_for(submission)
+    return job_travels(asked_workflow(workspace.bundles[submission.id], task), services_of_run(task.services))
+
+
+def job_travels(workflow: str, services: Mapping[str, Service]) -> bool:
+    """Whether hosts execute software of a workflow that has these services beside it."""
+    return workflow == "batch" or (workflow == "interactive" and "gateway" not in services)

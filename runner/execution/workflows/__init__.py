@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from runner.engines.base import Engine
+from runner.engines.base import Engine, Filled, Mount
 from runner.execution.job import Executed, Job, WorkflowName
 
 WorkflowRun = Callable[[Job, Engine, str, Path, Callable[[], bool]], Executed]
@@ -16,3 +16,10 @@ def workflow(name: WorkflowName) -> WorkflowRun:
     from runner.execution.workflows import batch, interactive, upload
 
     return {"batch": batch.run, "upload": upload.run, "interactive": interactive.run}[name]
+
+
+def mounts_of(job: Job, engine: Filled) -> list[Mount]:
+    """All data that the containers of a job are given, in volumes that are filled where they are not there. Raises E402, E306, E307."""
+    from runner.execution.workflows import batch, beside
+
+    return {"batch": batch.data_mounts, "interactive": beside.data_mounts}[job.workflow](job, engine)

@@ -205,7 +205,7 @@ def _conclude(servers: Servers, driver: Handle, staging: Path, facts: _RunFacts)
     output, logs = staging / "output", staging / "logs"
     wanted = {task.output, TURNS, REPORT}
     found = servers.session.copy_out(
-        servers.out, output, allowed=wanted.__contains__, max_bytes=servers.room, max_files=len(wanted)
+        servers.out, output, allowed=wanted.__contains__, max_bytes=servers.sizes.room, max_files=len(wanted)
     )
     if REPORT in found.files:
         shutil.move(output / REPORT, logs / REPORT)
@@ -241,7 +241,7 @@ def _collect_served(servers: Servers, staging: Path) -> None:
     servers.handles["search"].stop()  # so that its log is whole
     with tempfile.TemporaryDirectory(dir=staging) as box:
         found = servers.session.copy_out(
-            servers.log, Path(box), allowed=SERVED.__eq__, max_bytes=servers.log_bytes, max_files=1
+            servers.log, Path(box), allowed=SERVED.__eq__, max_bytes=servers.sizes.log, max_files=1
         )
         if SERVED in found.files:
             shutil.move(Path(box) / SERVED, staging / "output" / SERVED)

@@ -15,20 +15,18 @@ from pathlib import Path
 from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount, Session, Volume
 from runner.execution.job import Job
 from runner.execution.workflows.batch import inputs_volume, model_mounts, software_spec
+from runner.execution.workflows.beside import Sizes, files_of, service_mounts, with_files
 from runner.execution.workflows.gateway import GatewayRoom
 from runner.execution.workflows.starting import WORDS, keep_log, last_words, unusable, wait_ready
 from runner.model.container import ImageRef
-from runner.model.errors import PlatformError, RunnerError
+from runner.model.errors import PlatformError
 from runner.model.limits import MIB, Exceptions, Limits
 from runner.model.sidecars import SIDECARS, Interaction, Service, port_of, services_with_port, socket_path
-from runner.tasks.data_files import files_digest, folder_files
-from runner.tasks.services import data_digest, driver_settings, gateway_key
+from runner.tasks.services import driver_settings, gateway_key
 
 KIB = 1024
-LOG_BYTES = 32 * MIB  # at most, of what the index notes down about the questions it was asked
 SERVED, TURNS, REPORT, ENDED = "served.jsonl", "turns.jsonl", "driver.json", "software-ended"
 PATIENCE = 30.0  # seconds that a watched service may give no sign of health
-LINE_BYTES = 4 * KIB  # of one record beside what the software said
 
 
 class Servers:
@@ -43,26 +41,21 @@ class Servers:
 
     def __init__(self, job: Job, engine: Engine, session: Session, cancelled: Callable[[], bool]) -> None:
         assert job.sidecars is not None and job.task.interaction is not None
-        self.job, self.engine, self.session, self.cancelled = job, engine, session, cancelled
+        self.job = with_files(job)
+        self.engine, self.session, self.cancelled = engine, session, cancelled
         self.talk: Interaction = job.task.interaction
         self.image: ImageRef = engine.resolve(job.sidecars)
         self.handles: dict[str, Handle] = {}
         # The gateway names its own.
         names = ["software", *(name for name in job.services if SIDECARS[name].socket)]
         self.sockets = {name: session.socket_volume(f"{name}-socket") for name in names}
-        # All that is handed to the evaluator has to fit into limits.output: run file, records, and this log.
-        self.output_bytes = job.limits.output // 2
-        self.log_bytes = max(min(LOG_BYTES, job.limits.output // 4), MIB)
-        size, lines = _input_size(job, self.talk)
-        answers = lines * (self.talk.turns if self.talk.mode == "debate" else 32)
-        # Beside what the software says stand the inputs (in run file and records) and a record of each answer.
-        self.room = self.output_bytes * 2 + 2 * size + answers * LINE_BYTES + 16 * MIB
+        self.files, self.sizes = files_of(self.job), Sizes.of(self.job)
         output_volume = partial(session.output_volume, owner="sidecar")
         self._in = output_volume("in", bytes=MIB, inodes=16)
-        self.out = output_volume("out", bytes=self.room, inodes=2 * lines + 64)
+        self.out = output_volume("out", bytes=self.sizes.room, inodes=2 * self.files.input_lines + 64)
         self.log: Volume | None = None
         if "search" in job.services:
-            self.log = output_volume("search-log", bytes=self.log_bytes + MIB, inodes=16)
+            self.log = output_volume("search-log", bytes=self.sizes.log + MIB, inodes=16)
         self.gateway: GatewayRoom | None = None
         if "gateway" in job.services:
             service = job.services["gateway"]
@@ -105,8 +98,8 @@ class Servers:
             self._start_foreign(service)
         elif service.name == "search":
             assert self.log is not None
-            extra = ["--log", f"/log/{SERVED}", "--log-bytes", str(self.log_bytes)]
-            limits = replace(service.limits, output=self.log_bytes + MIB)
+            extra = ["--log", f"/log/{SERVED}", "--log-bytes", str(self.sizes.log)]
+            limits = replace(service.limits, output=self.sizes.log + MIB)
             self._start("search", extra, [Mount(self.log, "/log", read_only=False)], limits)
         else:
             self._start(service.name)
@@ -124,7 +117,7 @@ class Servers:
             image=self.engine.resolve(service.image),
             command=tuple(service.options["command"]) if "command" in service.options else None,
             limits=service.limits,
-            mounts=(Mount(self._data(service), "/data"),) if service.data is not None else (),
+            mounts=tuple(service_mounts(service, self.files, self.engine)),
             env={str(k): str(v) for k, v in service.options.get("env", {}).items()},
             exceptions=Exceptions(writable=tuple(service.options.get("writable", ()))),
         )
@@ -148,7 +141,7 @@ class Servers:
             self.talk,
             self.job.services.get("user"),
             seconds=max(seconds, 1.0),
-            output_bytes=self.output_bytes,
+            output_bytes=self.sizes.answers,
             ended=f"/in/{ENDED}",
             output="/out",
         )
@@ -157,7 +150,8 @@ class Servers:
         mounts = [inputs, Mount(self._in, "/in"), Mount(self.out, "/out", read_only=False)]
         # What it writes lies in memory, which counts as the driver's own.
         limits = SIDECARS["driver"].limits
-        limits = replace(limits, memory=max(limits.memory, self.room + 256 * MIB), output=self.room)
+        room = self.sizes.room
+        limits = replace(limits, memory=max(limits.memory, room + 256 * MIB), output=room)
         return self._start("driver", mounts=mounts, limits=limits)
 
     # -- while they run -----------------------------------------------------------------------------------
@@ -257,26 +251,6 @@ class Servers:
         mounts += [Mount(self.sockets[one], f"/{one}") for one in asks if one in self.sockets]
         if "gateway" in asks and self.gateway is not None:
             mounts.append(self.gateway.mount)
-        if service is not None and service.data is not None:
-            mounts.append(Mount(self._data(service), "/data"))
-        if service is not None and service.prompts is not None:
-            files = partial(folder_files, service.prompts)
-            mounts.append(Mount(self.engine.data_volume(files_digest(files()), files), "/prompts"))
+        if service is not None:
+            mounts += service_mounts(service, self.files, self.engine)
         return mounts
-
-    def _data(self, service: Service) -> Volume:
-        digest = data_digest(service)
-        assert service.data is not None and digest is not None
-        return self.engine.data_volume(digest, partial(folder_files, service.data))
-
-
-def _input_size(job: Job, talk: Interaction) -> tuple[int, int]:
-    """Bytes and lines of what the driver reads. Raises E402 when it is not there."""
-    path = job.dataset.inputs / talk.input
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        what = f"{talk.input} of {job.task.id}/{job.dataset.id} is missing"
-        why = f"The inputs of an interactive run in mode {talk.mode} are that file."
-        raise RunnerError("E402", what, why=why, fix="put it into the dataset's inputs") from error
-    return len(data), data.count(b"\n") + 1

@@ -1,0 +1,82 @@
+"""Servers with the containers beside them at a host: everything that they need comes with the order, and no file of the task is there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.fake import Mounts, identity
+from runner.engines.lending import Rooms
+from runner.execution.attempt import NotStoppable
+from runner.execution.cluster.carrying import Hands
+from runner.execution.cluster.order import Bringing, Order, OrderedImage, load
+from runner.execution.cluster.software import job_travels
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.cache import Cache
+from runner.execution.workflows.beside import Sizes, with_files
+from runner.model.sidecars import Service
+from runner.tasks.services import services_of_run
+from tests.worlds.interactive_jobs import OURS, engine, make_job, serves, stays, writes
+
+
+def test_a_server_is_executed_where_no_file_of_its_task_is(tmp_path: Path) -> None:
+    seen: dict[str, Any] = {}
+
+    def search(mounts: Mounts) -> None:
+        seen["search"] = (mounts["/data"] / "arguments.jsonl").read_text()
+        serves(mounts)
+
+    def user(mounts: Mounts) -> None:
+        seen["user"] = (mounts["/data"] / "arguments.jsonl").read_text()
+        stays(mounts)
+
+    def driver(mounts: Mounts) -> None:
+        seen["driver"] = (mounts["/inputs"] / "claims.jsonl").read_text()
+        writes()(mounts)
+
+    host = engine(search=search, user=user, driver=driver)
+    folder, store = tmp_path / "task", Artefacts(f"file://{tmp_path / 'store'}")
+    job = with_files(make_job(folder))
+    data = Bringing(store).data(job)
+    assert job.image is not None
+    beside = (OrderedImage(identity(OURS)),)
+    made = Order("home/one~1", 1, job, None, OrderedImage(job.image), data, beside).dump()
+    assert str(folder).encode() not in made, "nothing of the coordinator's folders is told"
+    arguments, claims = (
+        path.read_text() for path in (folder / "arguments/arguments.jsonl", folder / "inputs/claims.jsonl")
+    )
+    sizes = Sizes.of(job)
+    shutil.rmtree(folder)
+    order = load(made)
+    assert isinstance(order, Order) and Sizes.of(order.job) == sizes
+    (work := tmp_path / "host" / "work").mkdir(parents=True)
+    hands = Hands(host, Cache(tmp_path / "cache", store, 1 << 20), store, store, Rooms(host))
+    record = hands.carry_out(order, work, NotStoppable())["record"]
+    assert record["verdict"]["name"] == "ok", record
+    assert seen == {"search": arguments, "user": arguments, "driver": claims}
+    assert {one["name"] for one in record["output"]["files"]} == {
+        "simulations.jsonl",
+        "turns.jsonl",
+        "served.jsonl",
+    }
+    assert json.loads((work / "logs" / "driver.json").read_text())["ready"]
+
+
+@pytest.mark.parametrize(("llm", "travels"), [(False, True), (True, False)])
+def test_software_stays_where_keys_are_that_models_are_asked_with(
+    tmp_path: Path, llm: bool, travels: bool
+) -> None:
+    job = make_job(tmp_path)
+    options = {"llm": {"model": "m"}} if llm else {}
+    services = {
+        **job.services,
+        "user": replace(job.services["user"], options=options),
+        "gateway": Service("gateway", options={"models": ["m"]}),
+    }
+    assert job_travels("interactive", services_of_run(services)) is travels
+    assert job_travels("batch", {}) and not job_travels("upload", {})

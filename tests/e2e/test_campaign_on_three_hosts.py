@@ -163,7 +163,7 @@ def test_a_host_that_is_killed_one_that_is_cut_off_and_one_that_is_full_change_n
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_demo_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHosts, tmp_path: Path) -> None:
     """All four shared tasks, also servers with a simulated user and the argument index beside them."""
     use_engine_of(live, hosts)
@@ -171,17 +171,17 @@ def test_the_demo_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHosts
     home, elsewhere = handed_in(live, tmp_path)
     words = ["demo", *(word for task in DATASETS for word in ("--task", task))]
     there = {f"RUNNER_{key.upper()}": str(value) for key, value in hosts.cluster.settings.items()}
-    call(live, *words, env={"RUNNER_HOME": str(home)}, timeout=400)
+    call(live, *words, env={"RUNNER_HOME": str(home)}, timeout=600)
     with hosts.desk.inside():
-        call(live, *words, env={"RUNNER_HOME": str(elsewhere), **there}, timeout=400)
+        call(live, *words, env={"RUNNER_HOME": str(elsewhere), **there}, timeout=600)
     here = boards(live, home, DATASETS)
     assert here == boards(live, elsewhere, DATASETS) and len(here) > 100
     at = placed(elsewhere)
     assert len(at) == 8 and {host for found in at.values() for host in found} == set(HOSTS), at
-    # The image of what stands beside a server is brought to a host that lacks it.
+    # The image of what stands beside a server is brought to a host that lacks it; how long each turn took is in the output, too.
     run = next(run for run in at if ".rad-judge-1." in run)
     with hosts.desk.inside():
         env = {"RUNNER_HOME": str(elsewhere), **there}
         said = call(live, "verify", run, "--on", HOSTS[-1], env=env)
-    assert "the same output" in said.out and f"executed at: {HOSTS[-1]}" in said.out, said.all
+    assert "the same scores" in said.out and f"executed at: {HOSTS[-1]}" in said.out, said.all
     until(lambda: not any(hosts.containers(name) for name in HOSTS) and not hosts.cluster.left())

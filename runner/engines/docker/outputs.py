@@ -25,7 +25,7 @@ LIFETIME = (
 class Outputs:
     """The volumes that are ``left``, each with its path in ``keeper``, and the user ids whose they are.
 
-    ``wanted`` is told once the last one is given away (True), or that those left are not, since somebody left much in his (False).
+    ``wanted`` is told that the last one is given away (True), or that some are never: somebody left much in his, or nobody came (False).
     """
 
     def __init__(
@@ -52,4 +52,9 @@ class Outputs:
         """Whoever took the last one has fetched from it what it wanted; ``used`` bytes are still in it."""
         self._sound = used <= LITTLE
         if not self._sound:
+            self._wanted(False)
+
+    def close(self) -> None:
+        """The keeper ends."""
+        if self._left:
             self._wanted(False)

@@ -74,6 +74,7 @@ class DockerSession:
         self._sharing = Sharing()
         self._tag = secrets.token_hex(6)
         self._users: RoomUsers | None = None
+        self._made: Outputs | None = None
         self._processors: Processors | None = None
         self._cancelled = cancelled or (lambda: False)
 
@@ -106,7 +107,8 @@ class DockerSession:
         made = [self._volume(f"output-{n}", *space, self.uid) for n in range(count)]
         self._keep()
         left = [(volume, *self._kept[volume.name]) for volume in made]
-        return Outputs(left, (self.uid, self.sidecar_uid), wanted)
+        self._made = Outputs(left, (self.uid, self.sidecar_uid), wanted)
+        return self._made
 
     def room(self, spec: ContainerSpec, *, given: int) -> DockerRoom:
         """Start a room; its container keeps its volume itself. Raises E303 when its image cannot be started."""
@@ -230,6 +232,8 @@ class DockerSession:
 
     def close(self) -> None:
         """Remove every container and volume of this session. Raises :class:`PlatformError` if that fails."""
+        if self._made is not None:
+            self._made.close()
         failure: PlatformError | None = None
         for attempt in range(3):
             if attempt:

@@ -41,6 +41,7 @@ BENCHMARKS := \
 	server \
 	sending \
 	painting \
+	hosts \
 	scale
 WHO = --team "$(TEAM)" $(if $(SOFTWARE),--software "$(SOFTWARE)")
 

@@ -32,14 +32,13 @@ from tests.worlds.three_hosts import HOSTS, ThreeHosts, three_hosts
 
 GOAL = 1.10
 ROOT = Path(__file__).parents[1]
-WAITS = "import time; time.sleep({seconds})\n" + GOOD
 
 
 def campaign(project: Project, hosts: ThreeHosts, runs: int, mean: float) -> float:
     """Have hosts do so many runs of softwares that wait; prints a row and returns how often list scheduling's time it took."""
     project.write_task(limits={**TASK["limits"], "wall_clock": "10min"}, quota={"submissions": runs})
     for number in range(runs):
-        code = WAITS.format(seconds=round(duration(number, mean), 1))
+        code = f"import time; time.sleep({duration(number, mean):.1f})\n{GOOD}"
         project.software(f"waits-{number}", code, team=f"team-{number % 6}")
     call(project, "submit", "--all-teams", "--no-check", timeout=3000)
     started = time.monotonic()

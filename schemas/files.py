@@ -13,7 +13,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -88,6 +88,29 @@ def atomic_file(target: Path, *, mode: int | None = None, sync: bool = False) ->
             os.fsync(file.fileno())
     if sync:
         sync_folder(target.parent)
+
+
+def once(target: Path, make: Callable[[], bytes]) -> bytes:
+    """The bytes of a file, which has what ``make`` gives when it is not there: readable for its owner alone, on the disk as a whole.
+
+    Of two processes that make it at once, both have what the first made: a secret that was used is not replaced. Raises OSError.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        return target.read_bytes()
+    part = target.with_name(f".{_short(target)}.{secrets.token_hex(4)}.part")
+    try:
+        with os.fdopen(
+            os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"
+        ) as file:
+            file.write(make())
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(part, target)
+            sync_folder(target.parent)
+    finally:
+        part.unlink(missing_ok=True)
+    return target.read_bytes()
 
 
 @contextmanager

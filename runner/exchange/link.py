@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import schemas
 from runner.exchange.published import POINTER, keep_young, leads_to, sweep
-from schemas.files import atomic_path, file_sha256, sync_folder
+from schemas.files import atomic_path, file_sha256, once, sync_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -51,13 +51,8 @@ class Key:
         """The key in a file that only its owner can read; made when there is none. Raises OSError, ValueError for another file."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        try:
-            seed = path.read_bytes()
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_path(path, mode=0o600) as part:
-                part.write_bytes(Ed25519PrivateKey.generate().private_bytes_raw())
-            seed = path.read_bytes()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        seed = once(path, lambda: Ed25519PrivateKey.generate().private_bytes_raw())
         return cls(Ed25519PrivateKey.from_private_bytes(seed))
 
     @property

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 import re
+import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import schemas
 from runner.exchange.replaced import read_replaced
-from schemas.files import atomic_file, sync_folder
+from schemas.files import atomic_file, once
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -43,13 +43,12 @@ class Signer:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            _make(path)
+        seed = once(path, lambda: f"{secrets.token_hex(32)}\n".encode())
         if path.stat().st_mode & 0o077:
             raise PermissionError(
                 1, "others may read the key: chmod 600, or remove it to have a new one", str(path)
             )
-        return cls(Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text("ascii").strip())))
+        return cls(Ed25519PrivateKey.from_private_bytes(bytes.fromhex(seed.decode("ascii").strip())))
 
     @property
     def public(self) -> str:
@@ -129,21 +128,3 @@ def _bytes(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise ValueError(text) from error
-
-
-def _make(path: Path) -> None:
-    """Write a new key, readable for its owner alone, whole or not at all; of two that do so at once one remains."""
-    part = path.with_name(f".{path.name}-{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(os.urandom(32).hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(part, path)
-        except FileExistsError:
-            return
-        sync_folder(path.parent)
-    finally:
-        part.unlink()

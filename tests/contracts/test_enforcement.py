@@ -291,7 +291,7 @@ def test_every_option_is_on_the_container(
 def test_a_memory_bomb(run: Callable[..., Result]) -> None:
     result = run("x = bytearray(600 << 20)")
     assert (result.exit.code, result.exit.oom_killed, result.exit.killed) == (137, True, None)
-    assert result.seconds < 15
+    assert result.seconds < 60
     usage = result.exit.resources
     if usage.memory_source == "exact":
         assert (
@@ -472,7 +472,7 @@ def test_the_wall_clock_ends_everything(run: Callable[..., Result]) -> None:
         limits=replace(LIMITS, wall_clock=1.5),
     )
     assert (result.exit.killed, result.exit.code) == ("time", 137)
-    assert result.seconds < 8
+    assert result.seconds < 40
     assert result.stdout.startswith(b"begun")
 
 
@@ -585,7 +585,7 @@ def test_commands_that_cannot_start(run: Callable[..., Result]) -> None:
     for command in (("no-such-program",), ("/etc/passwd",), ("/etc",)):
         result = run(command)
         assert result.exit.code is None and result.exit.start_error
-        assert result.exit.resources.wall_seconds < 5
+        assert result.exit.resources.wall_seconds < 40
     # The same exit code from a program that did run is an exit code.
     assert run(("sh", "-c", "exit 127")).exit.code == 127
     assert run(("true",), workdir="/etc/passwd").exit.start_error

@@ -421,7 +421,7 @@ def test_the_relay_outlives_the_software(room: Room, seen: dict[str, Any]) -> No
         "",
         "ConnectionResetError(104, 'Connection reset by peer')",
     )
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 40
 
 
 def test_leaving_removes_everything(

@@ -125,7 +125,7 @@ def test_at_the_deadline_it_is_killed_with_its_room(place: World, attempt: str, 
     with room_of(place, attempt) as room:
         begun = time.monotonic()
         done = run(room, "sleeps", tmp_path / "out", deadline=1.5)
-        assert done.exit.killed == "time" and time.monotonic() - begun < 15
+        assert done.exit.killed == "time" and time.monotonic() - begun < 60
         assert done.stdout.startswith(b"hello sleeps") and done.collected.files == ()
         assert not room.usable
 
@@ -203,9 +203,9 @@ def test_a_room_that_nobody_wants_is_closed_and_its_turn_ends(place: World, atte
         begun = time.monotonic()
         if place.real:  # whose turns are tested in test_turns.py
             while list(place.engine.clients.labelled(attempt=attempt)):  # type: ignore[attr-defined]
-                assert time.monotonic() - begun < IDLE + 20
+                assert time.monotonic() - begun < IDLE + 100
                 time.sleep(0.1)
         else:
             with place.engine.session(f"{attempt}.other", visibility="blinded"):
                 opened.append("blinded")
-            assert opened and IDLE / 2 < time.monotonic() - begun < IDLE + 20
+            assert opened and IDLE / 2 < time.monotonic() - begun < IDLE + 100

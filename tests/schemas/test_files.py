@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from schemas.files import atomic_file, atomic_folder, atomic_path, file_sha256, put_in_place, scratch_folder
+from schemas.files import (
+    atomic_file,
+    atomic_folder,
+    atomic_path,
+    file_sha256,
+    once,
+    put_in_place,
+    scratch_folder,
+)
 
 
 def mode_of(path: Path) -> int:
@@ -176,3 +184,20 @@ def test_a_scratch_folder_that_was_renamed_stays(tmp_path: Path) -> None:
     with scratch_folder(tmp_path) as folder:
         folder.rename(tmp_path / "kept")
     assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_a_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    target = tmp_path / "key"
+    assert once(target, lambda: b"first") == b"first" == once(target, lambda: b"second")
+    assert mode_of(target) == 0o600 and os.listdir(tmp_path) == ["key"]
+
+
+def test_of_two_that_make_a_secret_at_once_both_have_that_of_the_first(tmp_path: Path) -> None:
+    target = tmp_path / "key"
+
+    def slow() -> bytes:
+        assert once(target, lambda: b"first") == b"first"
+        return b"second"
+
+    assert once(target, slow) == b"first" == target.read_bytes()
+    assert os.listdir(tmp_path) == ["key"]

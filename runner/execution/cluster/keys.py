@@ -8,7 +8,7 @@ import secrets
 
 from runner.model.errors import PlatformError, disk_error
 from runner.records.archive import RunArchive
-from schemas.files import atomic_file
+from schemas.files import once
 
 LENGTH = 32  # bytes
 
@@ -20,10 +20,7 @@ def key_of(archive: RunArchive) -> bytes:
     """
     path = archive.root.parent / "cluster.key"
     try:
-        if not path.exists():
-            with atomic_file(path, mode=0o600, sync=True) as stream:
-                stream.write(secrets.token_bytes(LENGTH))
-        key = path.read_bytes()
+        key = once(path, lambda: secrets.token_bytes(LENGTH))
     except OSError as error:
         raise disk_error(f"{path} cannot be used", error) from error
     if len(key) != LENGTH:

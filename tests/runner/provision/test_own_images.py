@@ -233,7 +233,7 @@ def test_our_images_are_built_once_and_hold_the_sources() -> None:
     found = images.ensure_images(opened, config)
     started = time.monotonic()
     again = images.ensure_images(opened, config)
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 10, "one that is built takes longer"
     assert {name: image.id for name, image in again.items()} == {name: i.id for name, i in found.items()}
     assert found["sidecars"].entrypoint == () and found["sidecars"].user.split(":")[0] not in (
         "",

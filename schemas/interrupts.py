@@ -55,15 +55,15 @@ def _put_off(handler: Callable[[int, FrameType | None], None], frame: FrameType 
 
 
 class Interrupts:
-    """SIGTERM and SIGINT of a program that starts and ends threads: a context in which they raise KeyboardInterrupt, once, and never
-    between :meth:`hold` and :meth:`let`, where they are kept.
+    """SIGTERM and SIGINT of a program with threads: a context in which they are kept, and raised as KeyboardInterrupt at its end.
 
-    It begins held. Outside the main thread nothing happens, as signals arrive there only. ``came`` says whether one arrived: what
-    goes on for ever looks there, too, as other people's code may swallow a KeyboardInterrupt.
+    An exception that comes at any place leaves locks and transactions behind, for which the other threads wait. So who can end in order
+    looks at ``came`` where that can be left. A person who presses Ctrl-C again waits no longer: the second SIGINT raises at once,
+    unless :meth:`hold` was called. Outside the main thread nothing happens, as signals arrive there only.
     """
 
     def __init__(self) -> None:
-        self._held, self.came = True, False
+        self.came, self._held, self._pressed = False, False, False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -72,22 +72,18 @@ class Interrupts:
                 self._before[number] = signal.signal(number, self._heard)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self.came and kind is None:
+            raise KeyboardInterrupt
 
     def hold(self) -> None:
-        """From now on keep what comes."""
+        """From now on raise nothing before the end: it has begun."""
         self._held = True
 
-    def let(self) -> None:
-        """From now on raise KeyboardInterrupt for what comes, and now for what came."""
-        self._held = False
-        if self.came:
-            self._heard(signal.SIGTERM, None)
-
-    def _heard(self, _: int, frame: FrameType | None) -> None:
-        self.came = True
-        if not self._held and not _put_off(self._heard, frame):
-            self._held = True  # the next finds us ending
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        again = self._pressed and number != signal.SIGTERM and not self._held
+        if again and not _put_off(self._heard, frame):
             raise KeyboardInterrupt
+        self.came, self._pressed = True, self._pressed or number == signal.SIGINT

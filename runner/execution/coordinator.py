@@ -328,7 +328,7 @@ class Coordinator:
                 unusable |= {p.run.id: Undone(error.what, error.exit_code) for p in steps[task.id]}
         left = replace(todo, work=tuple(p for p in todo.work if p.run.id not in unusable))
         workspace = replace(self.workspace, evaluators=evaluators)
-        with self.listener.progress(len(left.work)) as on_progress:
+        with control.interruptible(), self.listener.progress(len(left.work)) as on_progress:
             local = LocalExecutor(engine, workspace, control, jobs=jobs)
             executor = over_hosts(self.config, local, self.listener.say)
             pool = Pool(executor, workspace, control, on_progress=on_progress)

@@ -6,9 +6,12 @@ Its executor executes and evaluates, and touches no database. The coordinator (t
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,14 +30,16 @@ from runner.records.commit import commit, commit_orphans
 from runner.records.store.connect import Refused
 from runner.records.store.queries import pauses
 from runner.records.store.runs_at_once import find_runs, may_be_called_off
+from schemas.interrupts import Interrupts
 
 
 @dataclass
 class Control:
-    """How a person stops work: everything (``stop``) or one run (a file named like it in ``folder``)."""
+    """How a person stops work: everything (``stop``, or when ``asked`` says so) or one run (a file named like it in ``folder``)."""
 
     folder: Path
     stop: threading.Event = field(default_factory=threading.Event)
+    asked: Callable[[], bool] | None = None
 
     @classmethod
     def of(cls, config: Config) -> Control:
@@ -43,11 +48,11 @@ class Control:
 
     def stopping(self) -> bool:
         """Whether everything was asked to stop."""
-        return self.stop.is_set()
+        return self.stop.is_set() or (self.asked is not None and self.asked())
 
     def cancelled(self, run_id: str) -> bool:
         """Whether the run was asked to stop, or everything was."""
-        return self.stop.is_set() or (self.folder / run_id).exists()
+        return self.stopping() or (self.folder / run_id).exists()
 
     def request(self, run_id: str) -> None:
         """Ask whoever runs ``run_id`` to stop it."""
@@ -57,6 +62,19 @@ class Control:
     def forget(self, run_id: str) -> None:
         """A new start of ``run_id`` is not hit by an old request."""
         (self.folder / run_id).unlink(missing_ok=True)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """A context in which Ctrl-C and SIGTERM stop the work in order: containers go, what is sealed is committed.
+
+        Where somebody says already when everything is to stop, nothing is changed.
+        """
+        if self.asked is not None:
+            yield
+            return
+        with Interrupts() as interrupts:
+            self.asked = lambda: interrupts.came
+            yield
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,7 @@ class RunProgress:
 
 
 LOOK = 1.0  # seconds between two looks at hosts that come and go
+HEED = 0.2  # seconds between two looks whether everything is to stop
 TOGETHER = 64  # steps that are begun, or committed, at once
 AT_ONCE = 8 * 10**6  # bytes of scores, about, that are committed at once
 SHOWN = 5  # hosts that are named where none will do
@@ -165,8 +184,16 @@ class Pool:
         return bool(found)
 
     def _ended(self, timeout: float | None) -> list[tuple[Planned, Result]]:
-        """The steps that ended by now, some at once; where none did, the first that does within ``timeout`` seconds."""
-        found = [one for one in (self.executor.ended(timeout),) if one is not None]
+        """The steps that ended by now, some at once; where none did, the first that does within ``timeout`` seconds.
+
+        Raises KeyboardInterrupt when everything is to stop.
+        """
+        last = math.inf if timeout is None else time.monotonic() + timeout
+        found: list[tuple[Planned, Result]] = []
+        while not found and (left := last - time.monotonic()) > 0:
+            if self.control.stopping():
+                raise KeyboardInterrupt
+            found = [one for one in (self.executor.ended(min(HEED, left)),) if one is not None]
         while found and len(found) < TOGETHER and (more := self.executor.ended(0)) is not None:
             found.append(more)
         return found

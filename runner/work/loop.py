@@ -22,6 +22,7 @@ from runner.exchange.receipts import KEY, Signer, publish_key
 from runner.execution.cluster.tails import FOLDER
 from runner.execution.coordinator import EvaluationRequest, Listener, coordinating
 from runner.execution.machine import Machine
+from runner.execution.pool import HEED, Control
 from runner.model.calendar import announced
 from runner.model.clock import Clock, SystemClock
 from runner.model.config import Config
@@ -84,7 +85,7 @@ class Work:
         self._told = Told(self.clock, config.news)
 
     def run(self) -> None:
-        """Work until :attr:`stop` is set or KeyboardInterrupt comes, which it raises after everything was put away.
+        """Work until :attr:`stop` is set, or a signal comes: then it raises KeyboardInterrupt after everything was put away.
 
         Raises E306 when another work process is there.
         """
@@ -100,36 +101,37 @@ class Work:
             try:
                 for thread in threads:
                     thread.start()
-                interrupts.let()
-                while not (self.stop.is_set() or interrupts.came):
-                    self._round()
-                    if not interrupts.came:
-                        self._wake.wait(ROUND)
-                        self._wake.clear()
+                while not (interrupts.came or self.stop.is_set()):
+                    self._round(interrupts)
+                    last = time.monotonic() + ROUND
+                    while not interrupts.came and time.monotonic() < last and not self._wake.wait(HEED):
+                        pass
+                    self._wake.clear()
             finally:
                 interrupts.hold()
                 self.end()
                 for thread in threads:
                     if thread.ident is not None:  # it was started
                         thread.join()
-        if self._failure is not None:
-            raise self._failure
+            if self._failure is not None:
+                raise self._failure
 
     def end(self) -> None:
         """Have :meth:`run` return, once what it is at has come to its end."""
         self.stop.set()
         self._wake.set()
 
-    def _round(self) -> None:
+    def _round(self, interrupts: Interrupts) -> None:
         """Do what ``runner evaluate --all`` does; what fails is said, and tried again in the next round."""
         request = EvaluationRequest(changed="keep")
+        control = replace(Control.of(self.config), asked=lambda: interrupts.came)
         try:
             with coordinating(
                 self.config, self.listener, machine=self.machine, clock=self.clock, is_work=True
             ) as coordinator:
                 todo = coordinator.plan(request)
-                if todo.work and not self.stop.is_set():
-                    coordinator.run(todo, request)
+                if todo.work and not (interrupts.came or self.stop.is_set()):
+                    coordinator.run(todo, request, control=control)
         except RunnerError as error:
             self.listener.problem(error)
 

@@ -6,14 +6,11 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-
-from runner.work.loop import ROUND
-from tests.worlds.mini import Project
 
 # Each is given a main program that says when it is at work, and then waits.
 PROGRAMS = {
@@ -88,7 +85,7 @@ PLACES = {
     "an import": """
         import sys
         from pathlib import Path
-        (Path(sys.argv[1]) / "slow.py").write_text("print('there', flush=True); input(); whole = True")
+        (Path(sys.argv[1]) / "slow.py").write_text("print('there', flush=True); input(); print('whole', flush=True)")
         sys.path.insert(0, sys.argv[1])
         import slow
         """,
@@ -112,78 +109,77 @@ PLACES = {
         del held
         """,
 }
-HANDLERS = {
-    "a handler": "signal.signal(signal.SIGTERM, interrupted)",
-    "a context": "interrupts = Interrupts(); interrupts.__enter__(); interrupts.let()",
-}
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.fixture
+def program() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a program of these lines, which print "interrupted" for a KeyboardInterrupt."""
+    with ExitStack() as stack:
+
+        def start(lines: str, *arguments: str) -> subprocess.Popen[str]:
+            head = "import signal, sys, time\nfrom schemas.interrupts import Interrupts, interrupted\ntry:\n"
+            foot = "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
+            text = head + textwrap.indent(textwrap.dedent(lines).strip(), "    ") + "\n" + foot
+            options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            command = [sys.executable, "-c", text, *arguments]
+            process = stack.enter_context(subprocess.Popen(command, text=True, **options))  # type: ignore[call-overload]
+            stack.callback(process.kill)
+            assert process.stdout.readline() == "there\n"
+            return process  # type: ignore[no-any-return]
+
+        yield start
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_an_interrupt_waits_for_what_must_not_be_left_half_way(
-    place: str, handler: str, tmp_path: Path
+    place: str, tmp_path: Path, program: Callable[..., subprocess.Popen[str]]
 ) -> None:
     """Else threads that import wait for ever, or nobody is interrupted at all."""
-    program = (
-        "import signal, sys, time\nfrom schemas.interrupts import Interrupts, interrupted\n"
-        f"{HANDLERS[handler]}\ntry:\n{textwrap.indent(textwrap.dedent(PLACES[place]), '    ')}\n"
-        "    print('left', flush=True)\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
-        "    print(getattr(sys.modules.get('slow'), 'whole', None))\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdin is not None and process.stdout is not None
-            assert process.stdout.readline() == "there\n"
-            process.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.2)  # would it break that off, it did it here
-            said, _ = process.communicate("\n", timeout=60)
-        finally:
-            process.kill()
-    whole = "True" if place == "an import" else "None"
-    assert said.removeprefix("left\n").splitlines() == ["interrupted", whole], said
+    lines = textwrap.dedent(PLACES[place])
+    lines = f"signal.signal(signal.SIGTERM, interrupted)\n{lines}\nprint('left', flush=True)\ntime.sleep(60)"
+    process = program(lines, str(tmp_path))
+    process.send_signal(signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(0.2)  # would it break that off, it did it here
+    said, _ = process.communicate("\n", timeout=60)
+    whole = ["whole"] if place == "an import" else []
+    assert [one for one in said.splitlines() if one != "left"] == [*whole, "interrupted"], said
 
 
-# Other people's code takes an interrupt for itself; here it is what the coordinator tells a problem.
-SWALLOWED = """
-import threading, time
-from runner.model import config
-from runner.cli.terminal import Terminal
-from runner.work.loop import Work
-class Swallowing(Terminal):
-    asked = False
-    def problem(self, error):
-        if threading.current_thread() is threading.main_thread() and not self.asked:
-            self.asked = True
-            print("there", flush=True)
-            try:
-                time.sleep(60)
-            except KeyboardInterrupt:
-                pass
-Work(config.load(), Swallowing(verbose=True)).run()
+KEPT = """
+with Interrupts() as interrupts:
+    print("there", flush=True)
+    while not interrupts.came:
+        time.sleep(0.01)
+    {}
+    print("came", flush=True)
+    input()
+    print("to the end", flush=True)
 """
 
 
-def test_work_ends_also_where_an_interrupt_was_swallowed(project: Project) -> None:
-    next(project.root.rglob("task.yaml")).write_text("id: [")
-    with subprocess.Popen(
-        [sys.executable, "-c", SWALLOWED],
-        env=project.environment(),
-        cwd=project.root,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None and process.stdout.readline() == "there\n"
-            began = time.monotonic()
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(ROUND) == 0
-            assert time.monotonic() - began < ROUND
-        finally:
-            process.kill()
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_kept_until_the_end(
+    number: signal.Signals, program: Callable[..., subprocess.Popen[str]]
+) -> None:
+    process = program(KEPT.format(""))
+    process.send_signal(number)
+    assert process.stdout is not None and process.stdout.readline() == "came\n"
+    process.send_signal(signal.SIGTERM)  # as it follows on Ctrl-C where somebody ends its children
+    assert process.communicate("\n", timeout=60)[0].splitlines() == ["to the end", "interrupted"]
+
+
+def test_who_presses_ctrl_c_again_waits_no_longer(program: Callable[..., subprocess.Popen[str]]) -> None:
+    process = program(KEPT.format(""))
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None and process.stdout.readline() == "came\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "interrupted\n"
+
+
+def test_an_end_that_has_begun_is_not_broken_off(program: Callable[..., subprocess.Popen[str]]) -> None:
+    process = program(KEPT.format("interrupts.hold()"))
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None and process.stdout.readline() == "came\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate("\n", timeout=60)[0].splitlines() == ["to the end", "interrupted"]

@@ -69,7 +69,8 @@ def work_at(address: str, config: Config, machine: Machine, desk: Workspace, run
     local = LocalExecutor(machine.engine(), desk, control, jobs=1)
     executor = over_hosts(replace(config, evaluation_cluster=None), local, problems.append, only=address)
     pool = Pool(executor, desk, control)
-    pool.run(Plan((Planned(run, "execute", "", job=job, pausable=False),), ()))
+    with control.interruptible():
+        pool.run(Plan((Planned(run, "execute", "", job=job, pausable=False),), ()))
     if undone := pool.failed.get(run.id):
         what = f"{run.id} could not be executed at {schemas.show(address, 100)}"
         why = " ".join(f"{one[:1].upper()}{one[1:]}." for one in (undone.why, *problems))

@@ -68,6 +68,10 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGALRM) is interrupted and any(
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            ):
+                self.came = True  # it was put off until now
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._before[number] = signal.signal(number, self._heard)
         return self

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,9 @@ class SQLite:
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
             cursor.execute("PRAGMA foreign_keys = ON")
-            _write_ahead(cursor)
+            if cursor.execute("PRAGMA journal_mode").fetchone() == ("delete",):
+                _write_ahead(str(url.database))
+                cursor.execute("PRAGMA schema_version").fetchone()  # so that this connection sees it, too
             cursor.execute("PRAGMA synchronous = NORMAL")  # the log is the truth: a lost tail is replayed
             cursor.close()
 
@@ -125,22 +128,28 @@ def remove_file(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _write_ahead(cursor: sqlite3.Cursor) -> None:
-    """Turn the write-ahead log on; a file system without shared memory keeps its journal.
+_turning_on = threading.Lock()
 
-    SQLite does not wait as ``busy_timeout`` says when two connections turn it on in a new database at the same moment: one of
-    them is told at once that the database is locked. So we wait here. Raises sqlite3.OperationalError after ``BUSY_SECONDS``.
+
+def _write_ahead(database: str) -> None:
+    """Turn the write-ahead log on in a new database; a file system without shared memory keeps its journal.
+
+    SQLite does not wait as ``busy_timeout`` says when two connections turn it on at the same moment: one of them is told at once that the
+    database is locked. So we wait here, each time with a connection that knows nothing of the last time: where two threads tried again with
+    theirs, the file stayed locked now and then. Raises sqlite3.OperationalError after ``BUSY_SECONDS``.
     """
     end = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
+    with _turning_on:
+        while True:
+            with closing(sqlite3.connect(database, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
+                try:
+                    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                        raise
+                else:
+                    return
             time.sleep(0.01)
-        else:
-            return
 
 
 _OF_THE_DISK = (

@@ -15,6 +15,7 @@ import pytest
 import schemas
 from runner.model.errors import PlatformError
 from runner.records.archive import Attempt, Evaluation, RunArchive
+from runner.records.archive_lock import hold, locked
 from runner.records.events import EventLog
 from runner.records.integrity import uncommitted, verify
 from tests.worlds.records import TASK, World, fill_attempt
@@ -104,26 +105,18 @@ def test_beginning_costs_the_same_however_many_are_under_way(
 
 
 def test_who_looks_what_is_under_way_is_in_nobodys_way(tmp_path: Path) -> None:
-    archive, over = RunArchive(tmp_path), threading.Event()
-
-    def look() -> None:
-        while not over.is_set():
-            archive.live()
-            archive.sweep()
-
-    threads = [threading.Thread(target=look) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(100):
-            staging = RunArchive(tmp_path).begin(TASK, RUN)
-            assert staging.path.is_dir() and archive.live() == {RUN: 1}
-            archive.discard(staging)
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join(60)
-    assert {p.name for p in archive.tmp.iterdir()} <= {".lock"}
+    """Looking takes the locks of single numbers for a moment, under the lock of the archive: who begins then waits for that."""
+    archive, begun = RunArchive(tmp_path), list[int]()
+    other = threading.Thread(target=lambda: begun.append(archive.begin(TASK, RUN).number))
+    with locked(archive.tmp):
+        held = hold(archive.tmp / f"a~{TASK}~{RUN}~1.lock")
+        assert held is not None
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+        held.release()
+    other.join(60)
+    assert begun == [1]
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "A", ".x", "a..b"])

@@ -77,7 +77,7 @@ class Api(Routes):
         path, name = f"tasks/{call.at('task')}/{call.at('table')}", call.request.query_params.get("against")
         if name is None:
             return self._published(call, path, "board")
-        found = tested(call, path).get(name)
+        _, found = tested(call, path, lambda one: one == name)
         return self.nothing(call) if found is None else json_answer(call, found)
 
     async def plots(self, call: Call) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -64,11 +64,10 @@ class Boards(Routes):
         """All rows of a leaderboard, tested against one of them."""
         task = self.object(call, f"tasks/{call.at('task')}", "task")
         at = f"tasks/{call.at('task')}/{call.at('table')}"
-        tests = tested(call, at)
-        name = next((one for one in tests if one.replace("/", ".") == call.at("row")), None)
-        if task is None or name is None:
+        names, board = tested(call, at, lambda one: one.replace("/", ".") == call.at("row"))
+        if task is None or board is None:
             return self.nothing(call)
-        board = tests[name]
+        name = next(one for one in names if one.replace("/", ".") == call.at("row"))
         measure = _deciding(board)
         return page(
             "against",
@@ -80,7 +79,7 @@ class Boards(Routes):
             board=board,
             measure=measure,
             places=4 if measure.get("precision") is None else measure["precision"],
-            rows=list(zip(tests, board["rows"], strict=True)),
+            rows=list(zip(names, board["rows"], strict=True)),
             way=(f"/{task.path}/against/", call.at("table")),
             # A file has no queries: a kept page has its data in that of the board.
             api=""
@@ -149,20 +148,19 @@ class Boards(Routes):
         )
 
 
-def tested(call: Call, path: str) -> dict[str, dict[str, Any]]:
-    """A leaderboard against each of its rows, in their order and by their names, as ``runner leaderboard TASK --against RUN`` has it; empty
-    where nothing was published to test."""
+def tested(call: Call, path: str, name: Callable[[str], bool]) -> tuple[list[str], dict[str, Any] | None]:
+    """The names of a leaderboard's rows, in their order, and the leaderboard against the one that is meant, as ``runner leaderboard TASK
+    --against RUN`` has it; None where nothing was published to test, or none is meant."""
     board, tests = call.view.get(path), call.view.get(f"against/{path}")
     if board is None or tests is None or tests.kind != "tests":
-        return {}
-    data, found = call.view.data(board), call.view.data(tests)
-    made = {}
-    for one in found["against"]:
-        compared = [said and dict(zip(found["fields"], said, strict=True)) for said in one["comparisons"]]
-        rows = [row | {"comparison": c} for row, c in zip(data["rows"], compared, strict=True)]
-        more = {"significance": one["significance"], "rows": rows, "notes": one["notes"]}
-        made[one["name"]] = {**data, **more}
-    return made
+        return [], None
+    each = _each(call.view, tests)
+    if (meant := next(filter(name, each), None)) is None:
+        return [*each], None
+    data, one = call.view.data(board), json.loads(each[meant])
+    compared = [said and dict(zip(one["fields"], said, strict=True)) for said in one["comparisons"]]
+    rows = [row | {"comparison": c} for row, c in zip(data["rows"], compared, strict=True)]
+    return [*each], {**data, "significance": one["significance"], "rows": rows, "notes": one["notes"]}
 
 
 def badge(left: str, right: str) -> str:
@@ -186,7 +184,10 @@ class _Board(NamedTuple):
 
 
 _INDEXED: dict[str, _Board] = {}  # by the digests of their data
-_MOST_INDEXED = 16
+_EACH: dict[
+    str, dict[str, bytes]
+] = {}  # what rows were tested by against each of them, as JSON by its name, by the digests of their data
+_MOST_INDEXED, _MOST_EACH = 16, 4
 
 
 def _indexed(view: View, of: Object) -> _Board:
@@ -198,10 +199,26 @@ def _indexed(view: View, of: Object) -> _Board:
         for row in data.pop("rows"):
             rows.setdefault((row["team"], row["software"]), []).append(json.dumps(row).encode())
         found = _Board(data, sum(map(len, rows.values())), rows)
-        for oldest in [*_INDEXED][: len(_INDEXED) - _MOST_INDEXED + 1]:
-            _INDEXED.pop(oldest, None)
-        _INDEXED[of.data] = found
+        _remember(_INDEXED, of.data, found)
     return found
+
+
+def _each(view: View, of: Object) -> dict[str, bytes]:
+    """What rows were tested by against each of them: there are as many pages of it as rows, and it grows with their square."""
+    found = _EACH.get(of.data)
+    if found is None:
+        data = view.data(of)
+        found = {
+            one["name"]: json.dumps(one | {"fields": data["fields"]}).encode() for one in data["against"]
+        }
+        _remember(_EACH, of.data, found, _MOST_EACH)
+    return found
+
+
+def _remember(known: dict[str, Any], digest: str, found: object, most: int = _MOST_INDEXED) -> None:
+    for oldest in [*known][: len(known) - most + 1]:
+        known.pop(oldest, None)
+    known[digest] = found
 
 
 def _standing(row: Mapping[str, Any], board: _Board) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 import schemas
+from runner.exchange.published import Object, View
 from tests.runner.web import test_api_v1
 from tests.runner.web.test_routes import Front
 
@@ -53,3 +55,20 @@ def test_of_what_is_no_row_there_is_no_page(front: Front, row: str) -> None:
     with front.client("team") as client:
         assert client.get(PAGE.format(row)).status_code == 404
         assert client.get("/api/v1/tasks/toy/boards/main", params={"against": row}).status_code == 404
+
+
+def test_the_tests_of_a_board_are_read_once_for_all_its_pages(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They grow with the square of the rows, and there are as many pages: with 200 rows a page took seconds."""
+    read, reads = list[str](), View.data
+
+    def counted(view: View, of: Object) -> Any:
+        read.append(of.kind)
+        return reads(view, of)
+
+    monkeypatch.setattr(View, "data", counted)
+    with front.client() as client:
+        for team in ("alpha", "baselines", "beta"):
+            assert f"All against {team}/y" in client.get(PAGE.format(f"{team}.y")).text
+    assert read.count("tests") <= 1 and read.count("board") >= 3

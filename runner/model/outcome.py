@@ -144,7 +144,7 @@ def derive(
             "The run is being executed.",
             "being executed now",
             "Wait for it.",
-            with_log="Wait for it; runner logs --follow shows how far it is.",
+            with_log="Wait for it; its log shows how far it is: runner logs RUN --follow, or its page.",
             attempt=outcome.attempt,
             evaluation=outcome.evaluation,
             verdict=outcome.verdict,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.findings import Log, Unknown, show
+from evaluator.formats.fast import there
 from evaluator.formats.files import Source
 from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
 from evaluator.formats.mistaken import no_json_lines
@@ -62,7 +63,8 @@ def read_predictions(
             if log.invalid:
                 return {}
         with Source(path, max_bytes) as source:
-            reader.read(source.read, large=source.size >= LARGE_FILE if fast is None else fast)
+            large = source.size >= LARGE_FILE and there()
+            reader.read(source.read, large=large if fast is None else fast)
         if not reader.objects:
             log.add("F001", None, "the file holds no prediction")
         else:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from evaluator.findings import Log
 from evaluator.formats.blocks import SMALL_CHUNK, Lines, Notes, WholeLines, count_lines, cut, noted, regroup
+from evaluator.formats.fast import there
 from evaluator.formats.files import Source, Unreadable
 from evaluator.formats.mistaken import beginning, metadata_header, no_trec_run
 from evaluator.formats.ranked import Rules, Scan
@@ -57,7 +58,7 @@ def scan(
         with Source(path, max_bytes) as source:
             large = source.size >= LARGE_FILE // (4 if source.gzip else 1)
             alone = fast is None and source.size < TWO_THREADS
-            numpy = large if fast is None else fast
+            numpy = (large and there()) if fast is None else fast
             ahead, count = _numpy_way(rules, alone=alone) if numpy else (None, count_lines)
             chunk = chunk or (LARGE_CHUNK if ahead else SMALL_CHUNK)
             notes, reader = Notes(), RunReader(rules, log, ahead)

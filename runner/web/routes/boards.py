@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from runner.web.pages import environment, page
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from runner.exchange.published import Object, View
+
+T = TypeVar("T")
 
 MEDIA = {
     "json": "application/json",
@@ -183,42 +185,47 @@ class _Board(NamedTuple):
         return [json.loads(row) for row in self.rows.get((team, software), ())]
 
 
-_INDEXED: dict[str, _Board] = {}  # by the digests of their data
-_EACH: dict[
-    str, dict[str, bytes]
-] = {}  # what rows were tested by against each of them, as JSON by its name, by the digests of their data
-_MOST_INDEXED, _MOST_EACH = 16, 4
+class Kept(Generic[T]):
+    """What was made of the data of objects, by their digests: of the ``most`` that were asked for last."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._known = most, dict[str, T]()
+
+    def of(self, view: View, of: Object, make: Callable[[Any], T]) -> T:
+        """What ``make`` gives for the data of an object, which are read once as long as they stay the same."""
+        found = self._known.pop(of.data, None)
+        if found is None:
+            found = make(view.data(of))
+            while len(self._known) >= self._most:
+                del self._known[next(iter(self._known))]
+        self._known[of.data] = found
+        return found
+
+
+# There are as many pages of softwares, and of a leaderboard against a row, as rows; tests of all pairs grow with their square.
+_BOARDS, _TESTS = Kept[_Board](64), Kept[dict[str, bytes]](16)
 
 
 def _indexed(view: View, of: Object) -> _Board:
-    """A leaderboard of a view, whose data are read once as long as it stays the same: there are as many pages of softwares as rows."""
-    found = _INDEXED.get(of.data)
-    if found is None:
-        data = view.data(of)
+    """A leaderboard of a view."""
+
+    def made(data: dict[str, Any]) -> _Board:
         rows: dict[tuple[str, str], list[bytes]] = {}
         for row in data.pop("rows"):
             rows.setdefault((row["team"], row["software"]), []).append(json.dumps(row).encode())
-        found = _Board(data, sum(map(len, rows.values())), rows)
-        _remember(_INDEXED, of.data, found)
-    return found
+        return _Board(data, sum(map(len, rows.values())), rows)
+
+    return _BOARDS.of(view, of, made)
 
 
 def _each(view: View, of: Object) -> dict[str, bytes]:
-    """What rows were tested by against each of them: there are as many pages of it as rows, and it grows with their square."""
-    found = _EACH.get(of.data)
-    if found is None:
-        data = view.data(of)
-        found = {
-            one["name"]: json.dumps(one | {"fields": data["fields"]}).encode() for one in data["against"]
-        }
-        _remember(_EACH, of.data, found, _MOST_EACH)
-    return found
+    """What rows were tested by against each of them, as JSON by its name."""
 
+    def made(data: dict[str, Any]) -> dict[str, bytes]:
+        fields = {"fields": data["fields"]}
+        return {one["name"]: json.dumps(one | fields).encode() for one in data["against"]}
 
-def _remember(known: dict[str, Any], digest: str, found: object, most: int = _MOST_INDEXED) -> None:
-    for oldest in [*known][: len(known) - most + 1]:
-        known.pop(oldest, None)
-    known[digest] = found
+    return _TESTS.of(view, of, made)
 
 
 def _standing(row: Mapping[str, Any], board: _Board) -> str:

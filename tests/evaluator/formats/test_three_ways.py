@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import sys
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluator.findings import Log
 from evaluator.formats import trec, trec_lines
 from evaluator.formats.fast import grouping
 from evaluator.formats.ranked import Rules
@@ -241,3 +243,16 @@ def test_lines_behind_a_header_have_the_numbers_that_they_have_in_the_file(tmp_p
     for data in (HEADER, HEADER[:-16] + CLEAN, b"# a comment\n" + CLEAN):
         _, log = read(path, data, Rules())
         assert log.counts, "a header without its end, or another comment, is none"
+
+
+def test_a_large_run_is_read_where_numpy_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a participant checks it with a kit that has no numpy."""
+    for name in [name for name in sys.modules if name.startswith("evaluator.formats.fast.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    monkeypatch.setattr(trec, "LARGE_FILE", 10)
+    (tmp_path / "run.txt").write_bytes(b"1 Q0 d1 1 0.5 tag\n1 Q0 d2 2 0.25 tag\n")
+    log = Log("run.txt")
+    assert [*trec.scan(tmp_path / "run.txt", Rules(), log).topics] == [b"1"] and not log.sorted()

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from runner.exchange.published import Object, Published, Publisher, View
+from runner.web.routes.boards import Kept
 from tests.runner.web import test_api_v1
 from tests.runner.web.test_routes import Front
 
@@ -79,3 +80,21 @@ def test_a_board_is_read_once_for_all_its_softwares_and_again_when_it_is_another
         to.publish({"public": [*(objects | {board: changed}).values()]})
         assert said(data["rows"][0]["team"]).startswith("rank 1 of 2")
         assert client.get(f"/badges/toy/main/{last['team']}/y.svg").status_code == 404
+
+
+def test_as_many_leaderboards_are_kept_as_said_those_that_were_asked_for_last() -> None:
+    read = list[str]()
+
+    class Read(View):
+        def __init__(self) -> None:
+            pass
+
+        def data(self, of: Object) -> Any:
+            read.append(of.data)
+            return {"digest": of.data}
+
+    boards = [Object(f"tasks/t/{n}", "board", "", f"digest{n}", "", "") for n in range(5)]
+    kept, view = Kept[Any](4), Read()
+    for one in (*boards[:4] * 3, boards[0], boards[4], boards[0], boards[1]):
+        assert kept.of(view, one, dict) == {"digest": one.data}
+    assert read == ["digest0", "digest1", "digest2", "digest3", "digest4", "digest1"]

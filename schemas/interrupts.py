@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 AGAIN = 0.02  # seconds until it is looked again whether the main thread may be interrupted
+PATIENCE = 5.0  # seconds until what does not look whether it is interrupted is broken off
 
 # Code of Python that an exception must not leave half-way. One in the machinery of imports leaves its lock locked for ever, and
 # whatever thread imports next waits for it; one in what runs when an object goes is swallowed, and nobody is interrupted.
@@ -57,13 +58,14 @@ def _put_off(handler: Callable[[int, FrameType | None], None], frame: FrameType 
 class Interrupts:
     """SIGTERM and SIGINT of a program with threads: a context in which they are kept, and raised as KeyboardInterrupt at its end.
 
-    An exception that comes at any place leaves locks and transactions behind, for which the other threads wait. So who can end in order
-    looks at ``came`` where that can be left. A person who presses Ctrl-C again waits no longer: the second SIGINT raises at once,
-    unless :meth:`hold` was called. Outside the main thread nothing happens, as signals arrive there only.
+    An exception that comes at any place leaves locks and transactions behind, for which the other threads wait. So the main thread looks
+    at :attr:`came` where what it does can be left. Where it does not for :data:`PATIENCE` seconds, because it waits for another program,
+    for a machine or for who reads what it prints, KeyboardInterrupt is raised there. A person who presses Ctrl-C again does not wait that
+    long, either. Outside the main thread nothing happens, as signals arrive there only.
     """
 
     def __init__(self) -> None:
-        self.came, self._held, self._pressed = False, False, False
+        self._came, self._heeded, self._held, self._pressed = False, False, False, False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -71,23 +73,36 @@ class Interrupts:
             if signal.getsignal(signal.SIGALRM) is interrupted and any(
                 signal.setitimer(signal.ITIMER_REAL, 0)
             ):
-                self.came = True  # it was put off until now
+                self._came = True  # it was put off until now
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._before[number] = signal.signal(number, self._heard)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        self.hold()
+        if self._came and self._before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        if self.came and kind is None:
+        if self._came and kind is None:
             raise KeyboardInterrupt
+
+    @property
+    def came(self) -> bool:
+        """Whether one arrived. Who sees that in the main thread ends in order, and is not broken off."""
+        if self._came and threading.current_thread() is threading.main_thread():
+            self._heeded = True
+        return self._came
 
     def hold(self) -> None:
         """From now on raise nothing before the end: it has begun."""
         self._held = True
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
-        again = self._pressed and number != signal.SIGTERM and not self._held
-        if again and not _put_off(self._heard, frame):
+        again = (number == signal.SIGINT and self._pressed) or (number == signal.SIGALRM and not self._heeded)
+        if again and not self._held and not _put_off(self._heard, frame):
             raise KeyboardInterrupt
-        self.came, self._pressed = True, self._pressed or number == signal.SIGINT
+        if not self._came:
+            signal.signal(signal.SIGALRM, self._heard)
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        self._came, self._pressed = True, self._pressed or number == signal.SIGINT

@@ -147,6 +147,8 @@ def test_an_interrupt_waits_for_what_must_not_be_left_half_way(
 
 
 KEPT = """
+import schemas.interrupts
+schemas.interrupts.PATIENCE = 0.3
 with Interrupts() as interrupts:
     print("there", flush=True)
     while not interrupts.came:
@@ -166,7 +168,20 @@ def test_a_signal_is_kept_until_the_end(
     process.send_signal(number)
     assert process.stdout is not None and process.stdout.readline() == "came\n"
     process.send_signal(signal.SIGTERM)  # as it follows on Ctrl-C where somebody ends its children
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(0.6)  # it has looked, so nothing is broken off
     assert process.communicate("\n", timeout=60)[0].splitlines() == ["to the end", "interrupted"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_does_not_look_is_broken_off(
+    number: signal.Signals, program: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """It waits for another program, or for who reads what it prints."""
+    thread = "import threading\n    threading.Thread(target=lambda: interrupts.came, daemon=True).start()"
+    process = program(KEPT.format("").replace("while not interrupts.came:", f"{thread}\n    while True:"))
+    process.send_signal(number)
+    assert process.communicate(timeout=60)[0].splitlines() == ["interrupted"]
 
 
 def test_who_presses_ctrl_c_again_waits_no_longer(program: Callable[..., subprocess.Popen[str]]) -> None:

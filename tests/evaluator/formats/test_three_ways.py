@@ -255,4 +255,5 @@ def test_a_large_run_is_read_where_numpy_is_not_there(
     monkeypatch.setattr(trec, "LARGE_FILE", 10)
     (tmp_path / "run.txt").write_bytes(b"1 Q0 d1 1 0.5 tag\n1 Q0 d2 2 0.25 tag\n")
     log = Log("run.txt")
-    assert [*trec.scan(tmp_path / "run.txt", Rules(), log).topics] == [b"1"] and not log.sorted()
+    found = trec.scan(tmp_path / "run.txt", Rules(), log)
+    assert [*found.topics] == [b"1"] and not log.sorted()

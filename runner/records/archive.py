@@ -268,9 +268,17 @@ class RunArchive:
         while True:
             number = max(_numbers(places), default=0) + 1 + above
             staging = self._staging.make(sort, task, run_id, number)
-            if staging is None or not (places / str(number)).exists():
+            if staging is None:
+                return None
+            try:
+                with on_disk("a run cannot be begun"):
+                    sealed = (places / str(number)).exists()  # meanwhile
+            except BaseException:
+                self.discard(staging)
+                raise
+            if not sealed:
                 return staging
-            self.discard(staging)  # it was sealed meanwhile
+            self.discard(staging)
 
     def add_evaluation(
         self, attempt: Attempt, staging: Staging, evaluation_json: Mapping[str, Any]

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 PATIENCE = 60  # seconds for which another thread is waited for, and then another process
-_held: set[int] = set()  # what this process has open of locks
+_held: set[Held] = set()  # what this process has open of locks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is another: the number of a descriptor is given again
 class Held:
     """A lock that this process holds on the file at ``path``."""
 
@@ -33,14 +33,17 @@ class Held:
 
     def release(self) -> None:
         """Give it up; the file stays. Nothing where that is done, or by a process that was forked from the one that holds it."""
-        if self.descriptor in _held:
-            _held.remove(self.descriptor)
+        with suppress(KeyError):
+            _held.remove(self)
             os.close(self.descriptor)
 
     def remove(self) -> None:
-        """As :meth:`release`, and the file is removed."""
-        if self.descriptor in _held:
+        """As :meth:`release`, and the file is removed. Raises OSError where it cannot be; the lock is given up then, too."""
+        if self not in _held:
+            return
+        try:
             self.path.unlink(missing_ok=True)  # before: whoever has it open sees that it is another one
+        finally:
             self.release()
 
 
@@ -49,7 +52,7 @@ def hold(path: Path, *, make: bool = True) -> Held | None:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o644)
         held = Held(path, descriptor)
-        _held.add(descriptor)
+        _held.add(held)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):
@@ -102,9 +105,9 @@ def _of(tmp: Path) -> tuple[threading.Lock, BaseFileLock]:
 def _forget() -> None:
     """In a process that was forked: another thread may have held turns, and what is locked is locked by the other process."""
     _of.cache_clear()
-    for descriptor in _held:
+    for held in _held:
         with suppress(OSError):
-            os.close(descriptor)
+            os.close(held.descriptor)
     _held.clear()
 
 

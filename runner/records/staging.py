@@ -73,7 +73,11 @@ class StagingFolders:
             if held is None:
                 return None
             path = self.tmp / staged.name
-            path.mkdir()
+            try:
+                path.mkdir()
+            except BaseException:
+                held.remove()
+                raise
         return Staging(path, task, run_id, number, held)
 
     def _hold(self, name: str) -> Held | None:
@@ -112,9 +116,11 @@ class StagingFolders:
         return False
 
     def discard(self, staging: Staging) -> None:
-        """Remove a folder that this process began, and give up its lock."""
-        self._remove(staging.path)
-        self.finish(staging)
+        """Remove a folder that this process began, and give up its lock; also where it cannot be removed, which raises OSError."""
+        try:
+            self._remove(staging.path)
+        finally:
+            self.finish(staging)
 
     def _remove(self, path: Path) -> None:
         for folder, _, _ in os.walk(path):

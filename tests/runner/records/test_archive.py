@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +85,42 @@ def test_one_run_is_begun_by_one_process_at_a_time(tmp_path: Path) -> None:
     archive.discard(staging)
     assert archive.live() == {}
     assert archive.begin(TASK, RUN).number == 1
+
+
+@pytest.mark.parametrize("method", ["mkdir", "exists"])
+def test_what_could_not_be_begun_can_be_begun_by_the_same_process_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    archive, done = RunArchive(tmp_path), getattr(Path, method)
+    archive.tmp.mkdir(parents=True)
+
+    def full(path: Path, *args: Any, **options: Any) -> Any:
+        if "~" in path.name or path.parent.name == "attempts":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return done(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, method, full)
+        with pytest.raises(PlatformError, match="a run cannot be begun"):
+            archive.begin(TASK, RUN)
+    assert archive.live() == {} and archive.begin(TASK, RUN).number == 1
+
+
+@pytest.mark.parametrize("method", ["chmod", "unlink"])
+def test_a_folder_that_cannot_be_removed_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    archive = RunArchive(tmp_path)
+    staging = archive.begin(TASK, RUN)
+
+    def read_only(path: Path, *_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, method, read_only)
+        with pytest.raises(OSError, match="Read-only"):
+            archive.discard(staging)
+    assert archive.live() == {} and archive.begin(TASK, RUN).number == 1
 
 
 def test_run_json_must_be_of_the_attempt_that_was_begun(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from filelock import Timeout
 
 from runner.records import archive_lock
-from runner.records.archive_lock import locked
+from runner.records.archive_lock import hold, locked
 
 
 def test_one_thread_at_a_time_and_none_sleeps_for_another(
@@ -43,7 +43,7 @@ def test_one_thread_at_a_time_and_none_sleeps_for_another(
 def test_a_thread_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_lock, "PATIENCE", 0.1)
     held, go = threading.Event(), threading.Event()
-    other = threading.Thread(target=hold, args=(tmp_path, held, go))
+    other = threading.Thread(target=keep, args=(tmp_path, held, go))
     other.start()
     assert held.wait(60)
     try:
@@ -56,7 +56,7 @@ def test_a_thread_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pyt
         pass  # whoever gave up holds nothing
 
 
-def hold(tmp: Path, held: threading.Event, go: threading.Event) -> None:
+def keep(tmp: Path, held: threading.Event, go: threading.Event) -> None:
     with locked(tmp):
         held.set()
         go.wait(60)
@@ -68,7 +68,7 @@ def test_another_process_is_waited_for(tmp_path: Path, start: str) -> None:
     held, go = context.Event(), context.Event()
     with locked(tmp_path):
         pass  # a child that is forked now inherits what this process has opened
-    other = context.Process(target=hold, args=(tmp_path, held, go))
+    other = context.Process(target=keep, args=(tmp_path, held, go))
     other.start()
     assert held.wait(60)
     waiting = threading.Event()
@@ -84,3 +84,16 @@ def test_another_process_is_waited_for(tmp_path: Path, start: str) -> None:
     assert waiting.wait(60)
     thread.join(60)
     other.join(60)
+
+
+def test_a_lock_that_is_given_up_twice_takes_no_other_with_it(tmp_path: Path) -> None:
+    first = hold(tmp_path / "a")
+    assert first is not None
+    first.release()
+    second = hold(tmp_path / "b")
+    assert second is not None and second.descriptor == first.descriptor  # the lowest that is free
+    first.release()
+    first.remove()
+    assert (tmp_path / "a").exists() and hold(tmp_path / "b") is None
+    second.remove()
+    assert not (tmp_path / "b").exists()

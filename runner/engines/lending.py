@@ -145,17 +145,24 @@ class Lending(Generic[_T]):
             except (Cancelled, RunnerError):
                 pass  # whoever asks finds out why
             finally:
-                with self._lock:
-                    self._ahead.remove(one)
-                    one.found = found
-                    kept = not one.wanted
-                if found is not None and kept:
-                    self._keep(found, AHEAD)
-                one.made.set()
+                self._made(one, found)
 
         with self._lock:
             self._ahead.append(one)
-        threading.Thread(target=make, name="makes a room ahead", daemon=True).start()
+        if not _begins(threading.Thread(target=make, name="makes a room ahead", daemon=True)):
+            self._made(one, None)
+
+    def _made(self, one: _Ahead[_T], found: _Free[_T] | None) -> None:
+        """Hand a room over to whoever waits for it, or have it be free; without one, who waits makes another."""
+        try:
+            with self._lock:
+                self._ahead.remove(one)
+                one.found = found
+                kept = not one.wanted
+            if found is not None and kept:
+                self._keep(found, AHEAD)
+        finally:
+            one.made.set()
 
     def _made_ahead(self, key: Hashable) -> _Free[_T] | None:
         """The room that is being made for this key, waited for; None where there is none, or it could not be made."""
@@ -203,9 +210,9 @@ class Lending(Generic[_T]):
                 used.stack.close()
 
         with self._lock:
-            clock = threading.Timer(0, close)
-            self._clocks = {other for other in self._clocks if other.is_alive()} | {clock}
-            clock.start()
+            begun = self._start(threading.Timer(0, close))
+        if not begun:
+            close()
 
     def _keep(self, free: _Free[_T], idle: float) -> None:
         """Have a room be free for a moment; the one that has been free for longest makes place for it."""
@@ -223,12 +230,27 @@ class Lending(Generic[_T]):
         with self._lock:
             free.clock = clock
             self._free.append(free)
-            self._clocks = {other for other in self._clocks if other.is_alive()} | {clock}
-            clock.start()
-            too_many = self._free[: -self._most]
+            # One that no clock would close makes place at once.
+            too_many = self._free[: -self._most] if self._start(clock) else [free]
         for old in self._take(lambda other: any(other is one for one in too_many)):
             with suppress(PlatformError):
                 old.stack.close()
+
+    def _start(self, clock: threading.Timer) -> bool:
+        """Start a clock, which is waited for at the end; False where it cannot be started. With the lock held."""
+        if not _begins(clock):
+            return False
+        self._clocks = {other for other in self._clocks if other.is_alive()} | {clock}
+        return True
+
+
+def _begins(thread: threading.Thread) -> bool:
+    """Start a thread; False where the machine has none left."""
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError):
+        return False
+    return True
 
 
 Rooms = Lending[Room]

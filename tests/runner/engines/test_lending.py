@@ -132,3 +132,35 @@ def test_where_no_room_can_be_made_ahead_whoever_asks_finds_out_why() -> None:
                 cancelled=lambda: False,
             ).__enter__()
         assert [name for name, _ in engine.opened] == ["ahead", "asked"]
+
+
+@pytest.mark.parametrize("kind", [threading.Thread, threading.Timer])
+def test_where_no_thread_can_be_had_nobody_waits_and_nothing_stays(
+    kind: type[threading.Thread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither that of a room made ahead, nor the clock that closes a free one: both are had without."""
+    real, engine = threading.Thread.start, Sessions()
+
+    def starts(thread: threading.Thread) -> None:
+        if type(thread) is kind and thread is not user:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    def use() -> None:
+        with Rooms(engine, most=2) as rooms:  # type: ignore[arg-type]
+            begun(rooms, "key", "ahead")
+            with lent(rooms, "key", "asked"):
+                pass
+            begun(rooms, "other", "nobody asks")
+        with Rooms(engine, aside=True) as rooms, lent(rooms, "key", "used up") as room:  # type: ignore[arg-type]
+            room.usable = False
+
+    user = threading.Thread(target=use, daemon=True)
+    monkeypatch.setattr(threading.Thread, "start", starts)
+    user.start()
+    user.join(60)
+    assert not user.is_alive()
+    opened = [name for name, _ in engine.opened]
+    assert opened and sorted(engine.closed) == sorted(opened)
+    assert "used up" in opened
+    assert ("nobody asks" in opened) == (kind is threading.Timer)

@@ -85,8 +85,11 @@ def clean(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-def parse(data: Any) -> tuple[Debate | None, list[Fault]]:
-    """One line's debate, and what is wrong with it; None (with a fault of kind ``form``) if it is none at all."""
+def parse(data: Any, most: int = MAX_ARGUMENTS) -> tuple[Debate | None, list[Fault]]:
+    """One line's debate, and what is wrong with it; None (with a fault of kind ``form``) if it is none at all.
+
+    ``most`` arguments of an answer are looked at; more are counted.
+    """
     faults: list[Fault] = []
     if not isinstance(data, Mapping):
         return None, [Fault("form", None, f"there is {kind_of(data)} instead of an object")]
@@ -94,17 +97,19 @@ def parse(data: Any) -> tuple[Debate | None, list[Fault]]:
         return FAILED, faults
     for key in ("debate", "simulated_debate"):
         if key in data and "simulation" not in data:
-            return _messages(data, key, faults), faults
+            return _messages(data, key, faults, most), faults
     simulation = data.get("simulation", data)
     if not isinstance(simulation, Mapping):
         return None, [Fault("form", None, f"simulation is {kind_of(simulation)} instead of an object")]
     if "userTurns" not in simulation:
         where = "simulation" if "simulation" in data else "the object"
         return None, [Fault("form", None, f"{where} has no userTurns (nor debate or simulated_debate)")]
-    return _simulation(data, simulation, faults), faults
+    return _simulation(data, simulation, faults, most), faults
 
 
-def _simulation(line: Mapping[str, Any], simulation: Mapping[str, Any], faults: list[Fault]) -> Debate | None:
+def _simulation(
+    line: Mapping[str, Any], simulation: Mapping[str, Any], faults: list[Fault], most: int
+) -> Debate | None:
     turns = simulation["userTurns"]
     if not isinstance(turns, list):
         faults.append(Fault("form", None, f"userTurns is {kind_of(turns)} instead of a list"))
@@ -117,7 +122,7 @@ def _simulation(line: Mapping[str, Any], simulation: Mapping[str, Any], faults: 
     return Debate(
         _text(topic.get("id")) or _text(line.get("id")),
         _text(topic.get("description")) or _text(line.get("claim")),
-        tuple(_user_turn(n, one, faults) for n, one in enumerate(_first(turns, faults), 1)),
+        tuple(_user_turn(n, one, faults, most) for n, one in enumerate(_first(turns, faults), 1)),
         planned if type(planned) is int and 0 < planned <= MAX_TURNS else None,
     )
 
@@ -128,7 +133,7 @@ def _first(turns: Sequence[Any], faults: list[Fault]) -> Sequence[Any]:
     return turns[:MAX_TURNS]
 
 
-def _user_turn(number: int, data: Any, faults: list[Fault]) -> Turn:
+def _user_turn(number: int, data: Any, faults: list[Fault], most: int) -> Turn:
     if not isinstance(data, Mapping):
         faults.append(Fault("form", number, f"the turn is {kind_of(data)} instead of an object"))
         return Turn("", "")
@@ -150,7 +155,7 @@ def _user_turn(number: int, data: Any, faults: list[Fault]) -> Turn:
         faults.append(Fault("differs", number, "utterance and response.content are not the same"))
     # GenIRSim's own retrieval system leaves its hits in results, and their texts elsewhere.
     listed = response.get("arguments", answer.get("arguments", answer.get("results")))
-    kept, cited = _arguments(number, listed, faults)
+    kept, cited = _arguments(number, listed, faults, most)
     return Turn(_text(user), _text(said, faults, number), kept, cited, _number(answer.get("milliseconds")))
 
 
@@ -160,7 +165,7 @@ def _never_held(turn: Mapping[str, Any]) -> bool:
     return isinstance(answer, Mapping) and answer.get("utterance") == ""
 
 
-def _messages(data: Mapping[str, Any], key: str, faults: list[Fault]) -> Debate | None:
+def _messages(data: Mapping[str, Any], key: str, faults: list[Fault], most: int) -> Debate | None:
     """The training and annotation files: one message after the other, ``user`` being the simulated user."""
     messages = data[key]
     if not isinstance(messages, list):
@@ -184,7 +189,7 @@ def _messages(data: Mapping[str, Any], key: str, faults: list[Fault]) -> Debate 
         number = len(turns) + 1
         if waiting is None:
             faults.append(Fault("form", number, f"message {place} answers nobody"))
-        kept, cited = _arguments(number, one.get("arguments"), faults)
+        kept, cited = _arguments(number, one.get("arguments"), faults, most)
         turns.append(Turn(waiting or "", _text(content, faults, number), kept, cited))
         waiting = None
     if waiting is not None:
@@ -192,14 +197,14 @@ def _messages(data: Mapping[str, Any], key: str, faults: list[Fault]) -> Debate 
     return Debate(_text(data.get("id")), _text(data.get("claim")), tuple(turns))
 
 
-def _arguments(number: int, listed: Any, faults: list[Fault]) -> tuple[tuple[Argument, ...], int]:
+def _arguments(number: int, listed: Any, faults: list[Fault], most: int) -> tuple[tuple[Argument, ...], int]:
     if listed is None:
         return (), 0
     if not isinstance(listed, list):
         faults.append(Fault("argument", number, f"arguments is {kind_of(listed)} instead of a list"))
         return (), 0
     kept: list[Argument] = []
-    for place, one in enumerate(listed[:MAX_ARGUMENTS], 1):
+    for place, one in enumerate(listed[:most], 1):
         if not isinstance(one, Mapping):
             faults.append(
                 Fault("argument", number, f"argument {place} is {kind_of(one)} instead of an object")
@@ -213,10 +218,8 @@ def _arguments(number: int, listed: Any, faults: list[Fault]) -> tuple[tuple[Arg
         if not isinstance(text, str):
             faults.append(Fault("text", number, f"argument {place} has no text"))
         kept.append(Argument(_text(name), _text(text) if isinstance(text, str) else None))
-    if len(listed) > MAX_ARGUMENTS:
-        faults.append(
-            Fault("size", number, f"it has {len(listed):,} arguments; only {MAX_ARGUMENTS:,} are read")
-        )
+    if len(listed) > most:
+        faults.append(Fault("size", number, f"it has {len(listed):,} arguments; only {most:,} are read"))
     return tuple(kept), len(listed)
 
 

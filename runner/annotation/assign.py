@@ -21,7 +21,7 @@ import schemas
 from runner.model.errors import RunnerError, no_such
 from runner.model.kinds import kind_spec, kinds_with
 from runner.model.run import run_named
-from runner.tasks.transcripts import Transcripts
+from runner.tasks.transcripts import OWN, Transcripts
 from schemas.debates import Debate, transcript_digest
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def sources(store: Store, task: Task, dataset: Dataset, run: str | None = None) 
     if where == "inputs":
         path = dataset.inputs / "debates.jsonl"
         path = path if path.is_file() else path.with_name("debates.jsonl.gz")
-        return [Transcripts.read(path, f"inputs of {dataset.id}")]
+        return [Transcripts.read(path, f"inputs of {dataset.id}", OWN)]
     found = []
     runs = queries.runs(store, [task], task=task.id)
     scored = [one for one in runs if one.dataset == dataset.id and one.outcome.name == "scored"]

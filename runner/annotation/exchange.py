@@ -12,7 +12,7 @@ from runner.model.errors import Problem, RunnerError
 from runner.model.kinds import kind_spec
 from runner.model.names import check_name
 from runner.records.files import write_json
-from runner.tasks.transcripts import Transcripts, json_lines
+from runner.tasks.transcripts import OWN, Transcripts, json_lines
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -123,7 +123,7 @@ def _form(path: Path) -> str:
     if path.suffix.lower() in (".csv", ".json"):
         return "answers"
     problems: list[Problem] = []
-    first = next((data for _, data in json_lines(path, problems)), None)
+    first = next((data for _, data in json_lines(path, problems, OWN)), None)
     if isinstance(first, list):
         return "positional"
     if isinstance(first, dict) and "userTurnsEvaluations" in first:
@@ -136,7 +136,7 @@ def _debates(
 ) -> Transcripts:
     """The debates that a file without names is about: those given, of one run, or of a dataset of debates."""
     if debates is not None:
-        return Transcripts.read(debates, debates.name)
+        return Transcripts.read(debates, debates.name, OWN)
     if run is None and kind_spec(task.kind).annotation != "inputs":
         raise RunnerError(
             "E101",

@@ -11,7 +11,7 @@ import schemas
 from runner.model.errors import Problem, RunnerError, disk_error
 from runner.model.kinds import kind_spec
 from runner.tasks.data_files import file_digest
-from runner.tasks.transcripts import Transcripts, json_lines, refuse
+from runner.tasks.transcripts import OWN, Transcripts, json_lines, refuse
 from schemas.debates import CRITERIA, Debate, parse, transcript_digest
 from schemas.files import atomic_file
 
@@ -32,7 +32,7 @@ def read_own(path: Path) -> list[dict[str, Any]]:
     """Labels in our form, each checked against its schema. Raises E402 with every line that is none."""
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
-    for number, data in json_lines(path, problems):
+    for number, data in json_lines(path, problems, OWN):
         found = schemas.validate(data, "debate-labels")
         where = f"{schemas.show(path.name, 200)}:{number}"
         problems += [Problem(where, p.what, p.fix) for p in found]
@@ -51,7 +51,7 @@ def merge(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     def key(row: Mapping[str, Any]) -> tuple[str, int, int, str]:
         return row["run"], row["debate"], row["turn"], row["annotator"]
 
-    if path.is_file() and isinstance(next((data for _, data in json_lines(path, [])), None), list):
+    if path.is_file() and isinstance(next((data for _, data in json_lines(path, [], OWN)), None), list):
         raise RunnerError(
             "E402",
             f"no labels can be added to {schemas.show(path.name, 200)}",
@@ -95,7 +95,7 @@ def positional(path: Path, debates: Transcripts, annotator: str) -> list[dict[st
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
     count = 0
-    for count, (number, data) in enumerate(json_lines(path, problems), 1):
+    for count, (number, data) in enumerate(json_lines(path, problems, OWN), 1):
         if count > len(debates.debates):
             continue
         debate = debates.debates[count - 1]
@@ -151,7 +151,7 @@ def judgments(path: Path, judge: str, debates: Transcripts | None) -> list[dict[
     """
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
-    for count, (number, data) in enumerate(json_lines(path, problems), 1):
+    for count, (number, data) in enumerate(json_lines(path, problems, OWN), 1):
         where = f"{schemas.show(path.name, 200)}:{number}"
         turns = data.get("userTurnsEvaluations") if isinstance(data, dict) else None
         if not isinstance(turns, list):

@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from heapq import nlargest
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from runner.views.audience import Audience, escape, sees_inside
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 FIRST = 100  # documents of a topic
 MAX_BYTES = 256 * 1024 * 1024  # of a run file, unpacked
+MAX_LINES = 1_000_000
 MAX_LINE = 64 * 1024
 
 
@@ -27,7 +29,7 @@ def retrieved(
     found: RunDetail, task: Task, audience: Audience, dataset: Dataset
 ) -> dict[str, list[str]] | None:
     """The first :data:`FIRST` documents of each topic of a run, escaped; None where the audience may not see what it wrote, or no file
-    is there that can be read. Lines that are none are left out."""
+    is there that can be read. Lines that are none are left out, and those beyond :data:`MAX_LINES` and :data:`MAX_BYTES` are not read."""
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return None
     name = (found.record.get("output") or {}).get("file")
@@ -41,7 +43,7 @@ def retrieved(
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             lines = gzip.GzipFile(fileobj=raw) if packed else raw
-            for _, _, line in jsonl.split(_bounded(lines.read), MAX_LINE):
+            for _, _, line in islice(jsonl.split(_bounded(lines.read), MAX_LINE), MAX_LINES):
                 parts = (line or b"").split()
                 if len(parts) == 6 and (score := _score(parts[4], single)) is not None:
                     topics.setdefault(_text(parts[0]), {}).setdefault(parts[2], score)

@@ -10,15 +10,17 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from runner.model.limits import MIB
 from runner.tasks.services import data_digest, service_digest
-from runner.tasks.transcripts import json_lines
+from runner.tasks.transcripts import OWN, Most, json_lines
 
 if TYPE_CHECKING:
     from runner.model.errors import Problem
     from runner.model.task import Task
     from runner.records.store.run_detail import RunDetail
 
-MAX_SERVED = 2_000_000  # ids; beyond, the record counts as cut
+# The index notes down at most 32 MiB, in lines of 50 bytes and more; beyond, the record counts as cut.
+MOST_SERVED = Most(32 * MIB, MIB, 700_000)
 _ID = re.compile(r"[^\x00-\x1f]{1,200}")
 
 
@@ -26,7 +28,7 @@ class Index(NamedTuple):
     """What the arguments of a run are compared with.
 
     ``texts`` are the index's, by id, of the arguments that the run lists; None when the index of that evaluation is not
-    there (any more). ``served`` are the ids that it returned to this run; None when nobody noted that. ``cut``: that
+    there (any more). ``served`` are those of them that it returned to this run; None when nobody noted that. ``cut``: that
     record ends too early.
     """
 
@@ -58,7 +60,7 @@ def compare(index: Index, name: str, text: str | None) -> dict[str, bool | None]
 
 def look_up(found: RunDetail, task: Task | None, wanted: Collection[str]) -> Index:
     """What the run's arguments (the ids ``wanted``) are to be compared with."""
-    served, cut = served_ids(found)
+    served, cut = served_ids(found, wanted)
     return Index(_texts(found, task, wanted) if wanted else None, served, cut)
 
 
@@ -67,8 +69,8 @@ def ours(found: RunDetail) -> bool:
     return found.lock.get("workflow") == "interactive"
 
 
-def served_ids(found: RunDetail) -> tuple[frozenset[str] | None, bool]:
-    """The ids that the index returned to a run (None: nobody noted that), and whether that record ends too early."""
+def served_ids(found: RunDetail, wanted: Collection[str]) -> tuple[frozenset[str] | None, bool]:
+    """Which of the ids ``wanted`` the index returned to a run (None: nobody noted that), and whether that record ends too early."""
     file = None if found.attempt is None else found.attempt.file("output/served.jsonl")
     if file is None or not ours(found):
         return None, False
@@ -76,12 +78,12 @@ def served_ids(found: RunDetail) -> tuple[frozenset[str] | None, bool]:
     problems: list[Problem] = []
     cut = False
     with file.local() as path:
-        for _, data in json_lines(path, problems):
+        for _, data in json_lines(path, problems, MOST_SERVED, packed=False):
             hits = data.get("hits", []) if isinstance(data, dict) else None
-            if not isinstance(hits, list) or data.get("truncated") or len(ids) > MAX_SERVED:
+            if not isinstance(hits, list) or data.get("truncated"):
                 cut = True
                 continue
-            ids.update(hit for hit in hits if isinstance(hit, str))
+            ids.update(hit for hit in hits if isinstance(hit, str) and hit in wanted)
     return frozenset(ids), cut or bool(problems)
 
 
@@ -97,7 +99,7 @@ def _texts(found: RunDetail, task: Task | None, wanted: Collection[str]) -> dict
         return None
     texts: dict[str, str] = {}
     problems: list[Problem] = []
-    for _, data in json_lines(path, problems):
+    for _, data in json_lines(path, problems, OWN):
         if isinstance(data, dict):
             name, text = data.get("id", data.get("_id")), data.get("text")
             if isinstance(name, str) and name in wanted and isinstance(text, str):

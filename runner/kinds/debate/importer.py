@@ -26,7 +26,7 @@ from runner.kinds import Say, quiet, release
 from runner.kinds.release import Wrong as _Wrong
 from runner.model.errors import Problem
 from runner.model.kinds import Importer
-from runner.tasks.transcripts import Transcripts, json_lines
+from runner.tasks.transcripts import OWN, Transcripts, json_lines
 from schemas import show
 from schemas.debates import Debate, parse, transcript_digest
 
@@ -77,7 +77,7 @@ def _sort(path: Path) -> Sort | None:
     if _tabular(path):
         return "claims"
     problems: list[Problem] = []
-    for _, data in json_lines(path, problems):
+    for _, data in json_lines(path, problems, OWN):
         if isinstance(data, list):
             return None if problems else "labels"
         if problems or not isinstance(data, dict):
@@ -148,7 +148,7 @@ def _debates_dataset(chosen: Mapping[Sort, Path], inputs: Path, truths: Path) ->
     path = chosen["debates"]
     problems: list[Problem] = []
     found: list[Debate] = []
-    for number, data in json_lines(path, problems):
+    for number, data in json_lines(path, problems, OWN):
         debate, faults = parse(data)
         where = f"{show(path.name)}:{number}"
         bad = [Problem(where, fault.what) for fault in faults if fault.kind == "form"]
@@ -195,12 +195,12 @@ def _labels(chosen: Mapping[Sort, Path]) -> list[dict[str, Any]]:
     """The labels in our form; none if the release has none. Raises E402."""
     if "labels" not in chosen or "debates" not in chosen:
         return []
-    debates = Transcripts.read(chosen["debates"], chosen["debates"].name)
+    debates = Transcripts.read(chosen["debates"], chosen["debates"].name, OWN)
     return positional(chosen["labels"], debates, "official")
 
 
 def _claims(path: Path, problems: list[Problem]) -> Iterator[dict[str, str]]:
-    for number, data in json_lines(path, problems):
+    for number, data in json_lines(path, problems, OWN):
         where = f"{show(path.name, 200)}:{number}"
         if not isinstance(data, dict) or not isinstance(data.get("claim"), str) or not data["claim"].strip():
             problems.append(Problem(where, "there is no claim", 'every line is {"id": …, "claim": …}'))
@@ -237,7 +237,7 @@ def _parameters(path: Path, problems: list[Problem]) -> Iterator[dict[str, str]]
 
 def _claims_of_debates(path: Path, problems: list[Problem]) -> list[dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for number, data in json_lines(path, problems):
+    for number, data in json_lines(path, problems, OWN):
         debate, faults = parse(data)
         if debate is None or (not debate.claim and not debate.failed):
             what = faults[0].what if faults else "the debate does not say its claim"

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import schemas.debates
 from runner.kinds.debate.arguments import Index, compare, look_up, ours
 from runner.kinds.debate.debates import Argument, Debate, Debates, Turn
-from runner.tasks.transcripts import json_lines
+from runner.model.errors import Problem
+from runner.model.limits import MIB
+from runner.tasks.transcripts import LOOKED_AT, OWN, Most, json_lines
 from runner.views.audience import Audience, escape, not_for, permissions_for, sees_inside
 from runner.views.text import MAX_ID, number, shown, whole
 from schemas.debates import CRITERIA
 from schemas.words import count_words
 
 if TYPE_CHECKING:
-    from runner.model.errors import Problem
     from runner.model.task import Dataset, Task
     from runner.records.contents import KeptFile
     from runner.records.store.run_detail import RunDetail
 
 MAX_ARGUMENTS = 50  # of one answer that are shown
-MAX_DEBATES = 10_000
+MAX_SHOWN = 200_000  # turns and arguments of a run; debates beyond are not read
+# The driver writes one line of about 4 KiB for each answer.
+MOST_RECORDS = Most(64 * MIB, MIB, 100_000)
 MAX_TURNS = 100  # of one debate that are shown
 FAILURES = (
     *("timeout", "connection", "status", "empty", "too-large", "not-json", "wrong-type", "no-content"),
@@ -49,13 +51,14 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
     if file is None:
         return None
     turns = _output_file(found, "turns.jsonl") if ours(found) else None
-    records = {} if turns is None else _records(turns)
     problems: list[Problem] = []
+    unread: list[Problem] = []
+    records = {} if turns is None else _records(turns, unread)
     raw = _transcript(file, problems)
     counts = _counts(raw, records)
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return Debates(audience, None, counts=counts)
-    notes = [f"{escape(p.where, 200)}: {escape(p.what, 200)}" for p in problems[:5]]
+    notes = [f"{escape(p.where, 200)}: {escape(p.what, 200)}" for p in (*unread[:1], *problems[:5])]
     cited = {a.id for one in raw for t in one.turns for a in t.arguments[:MAX_ARGUMENTS] if a.id}
     index = look_up(found, task, cited)
     if cited and index.texts is None:
@@ -82,10 +85,21 @@ def _criteria(task: Task | None) -> dict[str, str]:
 
 
 def _transcript(file: KeptFile, problems: list[Problem]) -> list[schemas.debates.Debate]:
-    """The debates of a file; lines that are none are left out, as the evaluator counts places."""
+    """The debates of a file; lines that are none are left out, as the evaluator counts places. What is not read is a problem."""
+    found: list[schemas.debates.Debate] = []
+    size = 0
     with file.local() as path:
-        parsed = (schemas.debates.parse(data)[0] for _, data in json_lines(path, problems))
-        return list(islice((debate for debate in parsed if debate is not None), MAX_DEBATES))
+        for number, data in json_lines(path, problems, LOOKED_AT):
+            debate, _ = schemas.debates.parse(data, MAX_ARGUMENTS)
+            if debate is None:
+                continue
+            size += len(debate.turns) + sum(len(turn.arguments) for turn in debate.turns)
+            if size > MAX_SHOWN:
+                what = f"not read from here on: there are more than {MAX_SHOWN:,} turns and arguments before"
+                problems.append(Problem(f"{schemas.show(path.name, 200)}:{number}", what))
+                break
+            found.append(debate)
+    return found
 
 
 def _output_file(found: RunDetail, name: object) -> KeptFile | None:
@@ -95,23 +109,37 @@ def _output_file(found: RunDetail, name: object) -> KeptFile | None:
     return found.attempt.file(f"output/{name}")
 
 
-def _records(file: KeptFile) -> dict[tuple[int, int], dict[str, Any]]:
+class _Record(NamedTuple):
+    """What the driver noted down of one answer. ``failure`` and ``detail`` are empty where it did not fail."""
+
+    failed: bool = False
+    failure: str = ""
+    detail: str = ""
+    target: int | None = None
+    system_ms: float | None = None
+    user_ms: float | None = None
+
+
+_Records = Mapping[tuple[int, int], _Record]
+
+
+def _records(file: KeptFile, problems: list[Problem]) -> _Records:
     """The driver's records by (debate, turn)."""
-    found: dict[tuple[int, int], dict[str, Any]] = {}
+    found: dict[tuple[int, int], _Record] = {}
     with file.local() as path:
-        for _, row in json_lines(path, []):
-            debate, turn = (row.get("debate"), row.get("turn")) if isinstance(row, dict) else (None, None)
-            if type(debate) is int and type(turn) is int:
-                found[debate, turn] = row
+        for _, row in json_lines(path, problems, MOST_RECORDS, packed=False):
+            if not isinstance(row, dict):
+                continue
+            debate, turn = whole(row.get("debate")), whole(row.get("turn"))
+            if debate is not None and turn is not None:
+                times = number(row.get("system_ms")), number(row.get("user_ms"))
+                failed = row.get("outcome") == "failed"
+                found[debate, turn] = _Record(failed, *_failure(row), whole(row.get("target")), *times)
     return found
 
 
-def _counts(
-    raw: list[schemas.debates.Debate], records: Mapping[tuple[int, int], dict[str, Any]]
-) -> dict[str, Any]:
-    failures = Counter(
-        _failure(row)[0] or "other" for row in records.values() if row.get("outcome") == "failed"
-    )
+def _counts(raw: list[schemas.debates.Debate], records: _Records) -> dict[str, Any]:
+    failures = Counter(one.failure or "other" for one in records.values() if one.failed)
     turns = sum(len(one.turns) for one in raw)
     answered = sum(not turn.failed for one in raw for turn in one.turns)
     counts = {"debates": len(raw), "turns": turns, "answered": answered, "failed": turns - answered}
@@ -165,7 +193,7 @@ def _claims(dataset: Dataset) -> dict[str, str]:
     path = dataset.inputs / (dataset.topics or "claims.jsonl")
     if not path.is_file():
         return {}
-    rows = [row for _, row in json_lines(path, []) if isinstance(row, dict)]
+    rows = [row for _, row in json_lines(path, [], OWN) if isinstance(row, dict)]
     return {
         " ".join(row["claim"].split()): row["id"] if isinstance(row.get("id"), str) and row["id"] else str(n)
         for n, row in reversed(list(enumerate(rows, 1)))
@@ -177,7 +205,7 @@ def _claims(dataset: Dataset) -> dict[str, str]:
 class _Known:
     """What is known besides the transcript: the driver's records, the index, and the evaluation's scores."""
 
-    records: Mapping[tuple[int, int], dict[str, Any]]
+    records: _Records
     index: Index
     topics: _Topics
 
@@ -189,23 +217,23 @@ class _Known:
             n,
             escape(one.id or topic, MAX_ID),
             shown(one.claim or (one.turns[0].user if one.turns else "")),
-            tuple(self._turn(k, turn, self.records.get((n, k), {}), topic) for k, turn in turns),
+            tuple(self._turn(k, turn, self.records.get((n, k)), topic) for k, turn in turns),
             self.topics.wholes.get(topic, {}),
         )
 
-    def _turn(self, k: int, turn: schemas.debates.Turn, row: Mapping[str, Any], topic: str) -> Turn:
-        failure, detail = _failure(row)
+    def _turn(self, k: int, turn: schemas.debates.Turn, noted: _Record | None, topic: str) -> Turn:
+        record = noted or _Record(system_ms=turn.milliseconds)
         return Turn(
             number=k,
             user=shown(turn.user),
             answer=shown(turn.answer),
             failed=turn.failed,
-            failure=failure,
-            detail=detail,
-            target=whole(row.get("target")),
+            failure=record.failure,
+            detail=record.detail,
+            target=record.target,
             words=count_words(turn.answer),
-            system_ms=number(row.get("system_ms")) if row else turn.milliseconds,
-            user_ms=number(row.get("user_ms")),
+            system_ms=record.system_ms,
+            user_ms=record.user_ms,
             listed=turn.cited,
             arguments=tuple(self._argument(a) for a in turn.arguments[:MAX_ARGUMENTS]),
             scores=self.topics.turns.get((topic, k), {}),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas.debates
 from runner.kinds.meta.judged import Answer, Judged, JudgedDebate, Verdict
-from runner.tasks.transcripts import json_lines
+from runner.tasks.transcripts import LOOKED_AT, OWN, json_lines
 from runner.views.audience import Audience, escape, not_for, permissions_for, sees_inside
 from schemas.debates import CRITERIA
 
@@ -36,16 +36,15 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
     file = found.attempt.file(f"output/{name}") if found.attempt and isinstance(name, str) else None
     if file is None:
         return None
-    with file.local() as path:
-        rows = [row for _, row in islice(json_lines(path, []), MAX_DEBATES)]
-    if not any(_turns(row) for row in rows):
-        return None
     words = _debates(dataset)
-    pieces = [
-        JudgedDebate(n, str(n), _answers(_turns(row), words[n - 1] if n <= len(words) else ()))
-        for n, row in enumerate(rows, 1)
-    ]
-    return Judged(audience, tuple(pieces))
+    with file.local() as path:
+        # Each line becomes what is shown of it at once: of what a judge wrote beside, nothing is held.
+        rows = enumerate(json_lines(path, [], LOOKED_AT._replace(lines=MAX_DEBATES)), 1)
+        pieces = tuple(
+            JudgedDebate(n, str(n), _answers(_turns(row), words[n - 1] if n <= len(words) else ()))
+            for n, (_, row) in rows
+        )
+    return Judged(audience, pieces) if any(one.turns for one in pieces) else None
 
 
 def _turns(row: Any) -> Sequence[Any]:
@@ -58,7 +57,7 @@ def _debates(dataset: Dataset) -> list[Sequence[schemas.debates.Turn]]:
     path = dataset.inputs / (dataset.topics or DEBATES)
     if not path.is_file():
         return []
-    parsed = (schemas.debates.parse(row)[0] for _, row in islice(json_lines(path, []), MAX_DEBATES))
+    parsed = (schemas.debates.parse(row)[0] for _, row in islice(json_lines(path, [], OWN), MAX_DEBATES))
     return [one.turns if one is not None else () for one in parsed]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runner.kinds.report.reports import EFFECTS, Effect, Judgment, Nugget, Report, Reports, Sentence
-from runner.tasks.transcripts import json_lines
+from runner.tasks.transcripts import OWN, json_lines
 from runner.views.audience import Audience, escape, not_for, permissions_for, sees_inside
 from runner.views.redact import details
 from runner.views.text import MAX_ID, number, shown, whole
@@ -58,7 +58,7 @@ def _requests(dataset: Dataset) -> dict[str, tuple[str, str]]:
     path = dataset.inputs / (dataset.topics or "requests.jsonl")
     found: dict[str, tuple[str, str]] = {}
     if path.is_file():
-        for _, row in json_lines(path, []):
+        for _, row in json_lines(path, [], OWN):
             name = row.get("request_id", row.get("topic_id")) if isinstance(row, dict) else None
             if isinstance(name, str | int):
                 asked = row.get("problem_statement", row.get("query"))

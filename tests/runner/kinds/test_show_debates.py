@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import unicodedata
 from dataclasses import replace
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 from evaluator.formats.dialogue import read_served
 from evaluator.measures import debate as measures
 from runner.kinds.debate import presenter as debating
-from runner.kinds.debate.arguments import same_text, served_ids
-from runner.model.errors import RunnerError
+from runner.kinds.debate.arguments import MOST_SERVED, same_text, served_ids
+from runner.model.errors import Problem, RunnerError
+from runner.tasks.transcripts import LOOKED_AT, json_lines
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.show.contents import Inside, inside, numbers
 from runner.views.text import shown
@@ -246,7 +248,69 @@ def test_classes_of_failures_and_the_record_of_the_index_are_the_platforms(tmp_p
         path.write_text(path.read_text() + more)
         theirs = read_served(path)
         assert theirs is not None
-        assert served_ids(found) == (theirs.ids, theirs.cut), more
+        assert served_ids(found, {"1.1", "9.9", "7", "1.2"}) == (theirs.ids, theirs.cut), more
+        assert served_ids(found, {"1.1", "1.2"}) == ({"1.1"}, theirs.cut), more
+
+
+def _packed(path: Path, block: bytes, times: int) -> None:
+    path.unlink()  # it is read-only
+    with gzip.open(path, "wb", 1) as file:
+        for _ in range(times):
+            file.write(block)
+
+
+@pytest.mark.parametrize("line", ["[]", "{}", "", '{"userTurns": [1, 2]}'])
+def test_a_small_file_that_unpacks_to_millions_of_lines_is_left_early(tmp_path: Path, line: str) -> None:
+    made = task(tmp_path)
+    found = debated(World.make(tmp_path), made, LINES)
+    path = taken_out(found, "simulations.jsonl")
+    _packed(path, f"{line}\n".encode() * 100_000, 40)
+    problems: list[Problem] = []
+    rows = json_lines(path, problems)
+    assert all(number <= LOOKED_AT.lines for number, _ in rows)
+    assert [problem.what for problem in problems] == ["only the first 10,000 lines were read"]
+    shown_ = debating.read(found, made, ORGANISER, made.datasets["dev"])
+    assert shown_ is not None and shown_.pieces is not None and len(shown_.pieces) <= LOOKED_AT.lines
+    assert "only the first 10,000 lines were read" in shown_.notes[0]
+
+
+def test_no_more_is_unpacked_than_a_page_can_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debating, "LOOKED_AT", LOOKED_AT._replace(bytes=1 << 20))
+    monkeypatch.setattr(debating, "MAX_SHOWN", 20_000)
+    made = task(tmp_path)
+    found = debated(World.make(tmp_path), made, LINES)
+    path = taken_out(found, "simulations.jsonl")
+    _packed(path, b"[" + b"[]," * 30_000 + b"[]]\n", 99)
+    shown_ = debating.read(found, made, ORGANISER, made.datasets["dev"])
+    assert shown_ is not None and shown_.pieces == ()
+    assert "only the first 1,048,576 bytes were read" in shown_.notes[0]
+    entries = b",".join([b'{"id":"ab"}'] * 60)
+    turns = b",".join([b'{"utterance":"a","systemResponse":{"arguments":[' + entries + b"]}}"] * 100)
+    _packed(path, b'{"userTurns":[' + turns + b"]}\n", 6)
+    shown_ = debating.read(found, made, ORGANISER, made.datasets["dev"])
+    assert shown_ is not None and shown_.pieces is not None and len(shown_.pieces) == 3  # of 5,100 each
+    assert shown_.pieces[0].turns[0].listed == 60 and len(shown_.pieces[0].turns[0].arguments) == 50
+    assert "simulations.jsonl:4:" in shown_.notes[0] and "20,000" in shown_.notes[0]
+
+
+def test_of_the_platforms_own_files_no_more_is_read_than_it_writes(tmp_path: Path) -> None:
+    made = task(tmp_path)
+    found = debated(World.make(tmp_path), made, LINES, TURNS, served=["1.1"])
+    turns, served = taken_out(found, "turns.jsonl"), taken_out(found, "served.jsonl")
+    turns.write_text('{"debate": 1, "turn": 7}\n' * debating.MOST_RECORDS.lines + turns.read_text())
+    shown_ = debating.read(found, made, ORGANISER, made.datasets["dev"])
+    assert shown_ is not None and shown_.pieces is not None
+    assert not shown_.pieces[0].turns[1].failure and "100,000 lines" in shown_.notes[0]
+    served.write_text('{"hits":[]}\n' * MOST_SERVED.lines + served.read_text())
+    assert served_ids(found, {"1.1"}) == (frozenset(), True)
+    for path, block in (
+        (turns, b'{"debate":1,"turn":1,"outcome":"failed"}\n'),
+        (served, b'{"hits":["1.1"]}\n'),
+    ):
+        _packed(path, block, 10)  # nobody packs them
+    assert served_ids(found, {"1.1"}) == (frozenset(), True)
+    shown_ = debating.read(found, made, ORGANISER, made.datasets["dev"])
+    assert shown_ is not None and shown_.counts["failures"] == {}
 
 
 @given(st.text(max_size=300), st.integers(2, 50))

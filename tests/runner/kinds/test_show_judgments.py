@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runner.kinds.meta.presenter import read
+from runner.kinds.meta.presenter import MAX_DEBATES, read
 from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.records.store import run_detail
@@ -21,7 +22,7 @@ from runner.views.redact import redact_run
 from tests.runner.views.test_show_page import Read
 from tests.worlds import records
 from tests.worlds.records import World
-from tests.worlds.shown import HOSTILE
+from tests.worlds.shown import HOSTILE, taken_out
 
 ALPHA = Audience("team", "alpha")
 TURNS = [("Why?", f"Because {HOSTILE}"), ("And then?", "Nothing.")]
@@ -66,6 +67,18 @@ def test_verdicts_stand_below_the_answers(tmp_path: Path) -> None:
     html = str(macros(shown.template).piece(shown, shown.pieces[0]))
     assert not {"script", "img"} & {*Read(html).tags} and "Nothing." in html
     assert read(judged(world, "y", [{"no": "judgment"}]), task, ORGANISER, task.datasets["dev"]) is None
+
+
+def test_of_a_packed_file_no_more_is_read_than_a_page_shows(tmp_path: Path) -> None:
+    task, world = made(tmp_path), World.make(tmp_path)
+    found = judged(world, "x", [says(0.9)])
+    path = taken_out(found, "run.txt")
+    path.unlink()  # it is read-only
+    row = json.dumps(says(0.9)).encode() + b"\n"
+    with gzip.open(path, "wb", 1) as file:
+        file.write(row + b"\n" * MAX_DEBATES + row)
+    shown = read(found, task, ORGANISER, task.datasets["dev"])
+    assert shown is not None and shown.pieces is not None and len(shown.pieces) == 1
 
 
 def test_who_sees_judgments(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -88,6 +89,12 @@ def test_a_hundred_documents_of_a_topic_are_looked_at(tmp_path: Path) -> None:
     random.Random(1).shuffle(lines)
     found = read(tmp_path, {"run.txt": "".join(lines)})
     assert found == {"1": [f"d{n}" for n in range(100)]}
+
+
+def test_no_more_lines_are_read_than_a_large_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[retrieved.__module__], "MAX_LINES", 5)
+    found = read(tmp_path, {"run.txt": "".join(f"{n} Q0 d 1 1 t\n" for n in range(9))})
+    assert found is not None and list(found) == ["0", "1", "2", "3", "4"]
 
 
 def test_who_may_not_see_what_a_run_wrote_gets_none(tmp_path: Path) -> None:

@@ -42,14 +42,19 @@ def lane_of(workspace: Workspace, planned: Planned) -> Lane:
     bundle = workspace.bundles.get(submission.id)
     workflow = asked_workflow(bundle, task) if planned.step == "execute" and bundle is not None else None
     visibility = task.datasets[planned.run.dataset].visibility
-    return Lane(visibility, planned.step, submission.team, limits, workflow)
+    if planned.step == "execute":
+        asks = workflow == "interactive" and "gateway" in services_of_run(task.services)
+    else:
+        asks = task.evaluation_gateway is not None
+    return Lane(visibility, planned.step, submission.team, limits, workflow, asks)
 
 
 @dataclass(frozen=True)
 class Lane:
     """What decides when and where a step may start; steps of one lane start in the order in which they came.
 
-    ``workflow`` is that of the software; None for an evaluation.
+    ``workflow`` is that of the software; None for an evaluation. ``asks``: models are asked beside it, so it stays on the coordinator's
+    machine whatever needs as much.
     """
 
     visibility: Visibility
@@ -57,6 +62,7 @@ class Lane:
     team: str
     limits: Limits
     workflow: str | None = None
+    asks: bool = False
 
 
 class Schedule:

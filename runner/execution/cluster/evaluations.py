@@ -7,7 +7,7 @@ from runner.execution.attempt import ordered_evaluation
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.order import Bringing, EvaluationOrder, Role, Tree, laid_down
-from runner.execution.cluster.software import LATE
+from runner.execution.cluster.software import LATE, STAYS
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
@@ -17,6 +17,7 @@ from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
+from runner.model.errors import RunnerError
 from runner.records.archive import Attempt, Evaluation
 
 
@@ -39,6 +40,10 @@ class Evaluations:
     def prepare(self, planned: Planned, host: Host) -> Prepared:
         """See :class:`~runner.execution.cluster.duties.Duty`."""
         run, archive, store = planned.run, self._workspace.store.archive, self.stores.open
+        if not self.travels(planned):
+            what = f"the evaluation of {run.id} stays on this machine"
+            why = "Hosts evaluate, but for what may ask models: keys and kept replies stay here."
+            raise RunnerError("E101", what, why=why, fix=STAYS)
         task, number = self._workspace.tasks[run.submission.task], run.outcome.attempt
         assert number is not None
         attempt, evaluator = archive.attempt(task.id, run.id, number), self._workspace.evaluators[task.id]

@@ -9,7 +9,7 @@ from runner.engines.sandbox import sandbox_digest
 from runner.execution.cluster.joining import Wanted, named, unfit
 from runner.execution.cluster.line import hosts_now
 from runner.execution.cluster.places import over_hosts, places
-from runner.execution.cluster.software import job_travels
+from runner.execution.cluster.software import check_travels
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
 from runner.execution.machine import Machine
@@ -33,10 +33,7 @@ def check_host(machine: Machine, name: str, job: Job) -> str:
         why = "Hosts are those of a cluster."
         fix = "RUNNER_CLUSTER=tls://HOST:8786 and what else docs/how-to/cluster.md names, or leave --on out"
         raise RunnerError("E101", "RUNNER_CLUSTER is not set", why=why, fix=fix)
-    if not job_travels(job.workflow, job.services):
-        what = f"{job.team}/{job.software} stays on this machine"
-        why = "Hosts execute software, but for that beside which models are asked: keys and kept replies stay here."
-        raise RunnerError("E101", what, why=why, fix="leave --on out")
+    check_travels(job, fix="leave --on out")
     found, problems = hosts_now(place.address, place.certificates)
     if not found and problems:
         fix = "see that the scheduler runs: runner cluster show"

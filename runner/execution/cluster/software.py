@@ -19,12 +19,14 @@ from runner.execution.plan import Planned
 from runner.execution.workflows.beside import with_files
 from runner.execution.workspace import Workspace
 from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
 from runner.model.sidecars import Service
 from runner.records.archive import Attempt, Evaluation
 from runner.submissions.kept import take_image
 from runner.tasks.services import services_of_run
 
 LATE = 1800.0  # seconds that a step may take beside its own limit: data and image are fetched, and what it wrote is delivered
+STAYS = "start the same command again without RUNNER_CLUSTER and RUNNER_EVALUATION_CLUSTER"  # where a host was chosen in error
 
 
 class Software:
@@ -47,6 +49,7 @@ class Software:
     def prepare(self, planned: Planned, host: Host) -> Prepared:
         """See :class:`~runner.execution.cluster.duties.Duty`. The lock of the attempt is compared with what is there now."""
         job = planned.job or self._workspace.job(planned.run)
+        check_travels(job, fix=STAYS)
         self._workspace.check_current(job)
         job, beside = self._beside(job, host)
         first = first_cases(job)
@@ -115,3 +118,11 @@ def software_travels(workspace: Workspace, planned: Planned) -> bool:
 def job_travels(workflow: str, services: Mapping[str, Service]) -> bool:
     """Whether hosts execute software of a workflow that has these services beside it."""
     return workflow == "batch" or (workflow == "interactive" and "gateway" not in services)
+
+
+def check_travels(job: Job, fix: str) -> None:
+    """Raise E101, with that ``fix``, where a job stays on the coordinator's machine."""
+    if not job_travels(job.workflow, job.services):
+        what = f"{job.team}/{job.software} stays on this machine"
+        why = "Hosts execute software, but for that beside which models are asked: keys and kept replies stay here."
+        raise RunnerError("E101", what, why=why, fix=fix)

@@ -14,13 +14,22 @@ from runner.engines.fake import Mounts, identity
 from runner.engines.lending import Rooms
 from runner.execution.attempt import NotStoppable
 from runner.execution.cluster.carrying import Hands
+from runner.execution.cluster.evaluations import Evaluations
 from runner.execution.cluster.order import Bringing, Order, OrderedImage, load
-from runner.execution.cluster.software import job_travels
+from runner.execution.cluster.software import Software, job_travels
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
+from runner.execution.cluster.storage.stores import Stores
+from runner.execution.executors.base import Host
+from runner.execution.executors.local import LocalExecutor
+from runner.execution.plan import Planned, plan
+from runner.execution.pool import Control
 from runner.execution.workflows.beside import Sizes, with_files
+from runner.model.errors import RunnerError
+from runner.model.run import Selection
 from runner.model.sidecars import Service
 from runner.tasks.services import services_of_run
+from tests.runner.execution.test_pool import World
 from tests.worlds.interactive_jobs import OURS, engine, make_job, serves, stays, writes
 
 
@@ -80,3 +89,44 @@ def test_software_stays_where_keys_are_that_models_are_asked_with(
     }
     assert job_travels("interactive", services_of_run(services)) is travels
     assert job_travels("batch", {}) and not job_travels("upload", {})
+
+
+def local(world: World, **task: Any) -> tuple[Planned, LocalExecutor]:
+    """A run that is planned, and the executor of the machine that gives it away; ``task``: what is another with its task."""
+    world.hand_in("team0")
+    desk = world.desk()
+    (planned,) = plan(desk, Selection()).work
+    desk = replace(desk, tasks={"mini": replace(desk.tasks["mini"], **task)})
+    return planned, LocalExecutor(world.engine, desk, Control.of(world.project.config))
+
+
+def test_software_that_stays_is_not_prepared_for_a_host_that_was_chosen_in_error(
+    world: World, tmp_path: Path
+) -> None:
+    store = Artefacts(f"file://{tmp_path / 'store'}")
+    planned, here = local(world)
+    world.engine.script[OURS] = stays
+    services = {"gateway": Service("gateway", options={"models": ["m"]})}
+    job = here.workspace.job(planned.run)
+    job = replace(job, workflow="interactive", services=services, sidecars=identity(OURS))
+    with pytest.raises(RunnerError, match=r"team0/one stays on this machine") as caught:
+        Software(here, Stores(store)).prepare(
+            replace(planned, job=job), Host("h", 1e12, 8, 2, role="software")
+        )
+    assert "keys" in caught.value.why and caught.value.fix
+    assert not world.store.archive.live() and not [*(tmp_path / "store").rglob("*")]
+
+
+def test_an_evaluation_that_stays_is_not_prepared_for_a_host_that_was_chosen_in_error(
+    world: World, tmp_path: Path
+) -> None:
+    store = Artefacts(f"file://{tmp_path / 'store'}")
+    gateway = {"gateway": Service("gateway", options={"models": ["m"]})}
+    planned, here = local(world, evaluator_gateway=True, services=gateway)
+    planned = replace(planned, step="evaluate")
+    with pytest.raises(
+        RunnerError, match=r"the evaluation of team0\.one\..* stays on this machine"
+    ) as caught:
+        Evaluations(here, Stores(store)).prepare(planned, Host("h", 1e12, 8, 2, role="evaluations"))
+    assert "keys" in caught.value.why and caught.value.fix
+    assert not world.store.archive.live() and not [*(tmp_path / "store").rglob("*")]

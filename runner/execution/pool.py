@@ -90,7 +90,7 @@ class RunProgress:
 LOOK = 1.0  # seconds between two looks at hosts that come and go
 HEED = 0.2  # seconds between two looks whether everything is to stop
 TOGETHER = 64  # steps that are begun, or committed, at once
-AT_ONCE = 8 * 10**6  # bytes of scores, about, that are committed at once
+AT_ONCE = 8 * 10**6  # bytes of results and scores, about, that are committed at once
 SHOWN = 5  # hosts that are named where none will do
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
@@ -312,12 +312,14 @@ class Pool:
 
 
 def _in_parts(ended: Sequence[tuple[Planned, Result]]) -> Iterator[list[tuple[Planned, Result]]]:
-    """What came of steps in parts with about :data:`AT_ONCE` bytes of scores: nobody else writes to the store while one is committed."""
+    """What came of steps in parts with about :data:`AT_ONCE` bytes of results and scores: nobody else writes to the store while one is
+    committed, and its results are in memory."""
     part, size = list[tuple[Planned, Result]](), 0
     for one in ended:
         part.append(one)
         if isinstance(one[1], Evaluation):
-            size += one[1].manifest().get("scores.jsonl", {}).get("size", 0)
+            files = one[1].manifest()
+            size += sum(files[name]["size"] for name in ("result.json", "scores.jsonl") if name in files)
         if size >= AT_ONCE:
             yield part
             part, size = [], 0

@@ -54,11 +54,12 @@ def rows_of(event: Event, evaluation: Evaluation, record: dict[str, Any]) -> Row
     row = _evaluation_row(event, record, result, _pins(evaluation, record))
     measured = sorted(result["measures"].items())
     pending, codes = result.get("pending") or {}, result["findings"].get("codes", {})
+    # All but scores at once, so that nothing holds the result any more: several are written together.
     parts: Rows = (
-        (t.measures, (_measure_row(name, m) for name, m in measured)),
-        (t.resamples, (_resamples_row(n, m["resamples"]) for n, m in measured if m.get("resamples"))),
-        (t.pending, ({"measure": name, "reason": str(why)} for name, why in sorted(pending.items()))),
-        (t.findings, (_finding_row(code, f) for code, f in sorted(codes.items()))),
+        (t.measures, [_measure_row(name, m) for name, m in measured]),
+        (t.resamples, [_resamples_row(n, m["resamples"]) for n, m in measured if m.get("resamples")]),
+        (t.pending, [{"measure": name, "reason": str(why)} for name, why in sorted(pending.items())]),
+        (t.findings, [_finding_row(code, f) for code, f in sorted(codes.items())]),
         (t.topic_scores, (_score_row(line) for line in evaluation.scores() if not line.get("facets"))),
     )
     return [(t.evaluations, [row]), *((table, ({**key, **row} for row in rows)) for table, rows in parts)]

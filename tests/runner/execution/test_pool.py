@@ -328,14 +328,18 @@ def _both_at_once(
     monkeypatch.setattr(LocalExecutor, "ended", ended)
 
 
+@pytest.mark.parametrize(("large", "alone"), [("scores.jsonl", True), ("result.json", True), (None, False)])
 def test_large_evaluations_are_committed_one_after_the_other_so_that_others_get_in_between(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, large: str | None, alone: bool
 ) -> None:
-    def scores(mounts: Mounts, out: Path) -> None:
+    def wide(mounts: Mounts, out: Path) -> None:
         evaluator(mounts, out)
-        out.joinpath("scores.jsonl").write_text('{"measure": "ndcg_10", "topic": "1", "value": 0.5}\n')
+        out.joinpath("scores.jsonl").write_text('{"measure": "ndcg_10", "topic": "1", "value": 0.5}')
+        if large is not None:
+            with out.joinpath(large).open("a") as file:
+                file.write(" " * 2000 + "\n")
 
-    world.engine.script[EVALUATOR] = scores
+    world.engine.script[EVALUATOR] = wide
     together: list[int] = []
     real = Store.commit_all
 
@@ -344,11 +348,11 @@ def test_large_evaluations_are_committed_one_after_the_other_so_that_others_get_
         return real(self, said, **more)
 
     runs = [world.hand_in("alpha"), world.hand_in("beta")]
-    monkeypatch.setattr("runner.execution.pool.AT_ONCE", 1)
+    monkeypatch.setattr("runner.execution.pool.AT_ONCE", 2000)
     monkeypatch.setattr(Store, "commit_all", commit_all)
     _both_at_once(monkeypatch, pairs=2)
     world.work(jobs=2)
-    assert together == [2, 1, 1], "attempts together, evaluations each by itself"
+    assert together == ([2, 1, 1] if alone else [2, 2]), "attempts together, large evaluations each by itself"
     assert [world.outcome(run).name for run in runs] == ["scored", "scored"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,25 @@ def test_one_that_cannot_be_read_costs_the_others_nothing(tmp_path: Path) -> Non
         )
     assert said == ["valid", "error", "valid"]
     assert len(rows(world)[2]) == 8
+
+
+def test_of_evaluations_that_come_together_one_result_is_in_memory_at_a_time(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    drawn = {"drawn": "a" * 64, "values": [0.25] * 20_000}
+    wide = {"value": 0.5, "topics": 2, "covered": 2, "resamples": drawn}
+    attempts = [world.attempt(world.register("alpha", f"x{number}")) for number in range(8)]
+    first, second, *rest = (
+        world.evaluation(attempt, SCORES, commit=False, more={"measures": {"m1": wide, "m2": wide}})
+        for attempt in attempts
+    )
+    commit(world.store, first)
+
+    def peak(*some: Evaluation) -> int:
+        tracemalloc.start()
+        try:
+            commit(world.store, *some)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(*rest) < 3 * peak(second)

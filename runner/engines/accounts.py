@@ -3,6 +3,9 @@
 We give user and group as numbers. The runtime looks each number up in the image's ``/etc/group`` all the same,
 as a *name* first: a group called ``20001`` with the id 0 puts our group 20001 into group 0. No option of the
 engine turns that off, so an image with such a name is refused, and what the kernel made of it is read back.
+
+Two look: the runtime below all mounts, the daemon before in the image's own root. Links can lead each to files of its own, through
+places over which something is mounted, or such places to the files. So both are looked at.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ import json
 import posixpath
 import re
 import tarfile
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
+
+from runner.model.container import ImageRef
 
 FILES = ("/etc/passwd", "/etc/group")
 MAX_BYTES = 1024 * 1024
@@ -25,33 +30,59 @@ MAX_LINKS = 8
 SECONDS = 30
 STAT = "X-Docker-Container-Path-Stat"
 LINK = 1 << 27  # the bits of Go's file modes: a link
-RULES = 1  # another number has every image looked at again
+RULES = 2  # another number has every image looked at again
 CONTENT = re.compile("sha256:[0-9a-f]{64}")  # an identity that follows from content
 NO_FILE = 1 << 31 | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19  # folder, device, pipe, socket, the rest
 
 
 class Accounts:
-    """What is known of images' account files: each image is looked at once, with the places over which something is mounted.
+    """What is known of images' account files: each image is looked at once by itself, and once with the places over which something is mounted.
 
     An image's identity follows from its content, so what was found sound is also left as the name of an empty file in ``folder``, which
-    is this user's alone, for processes that come later. An image that was refused is looked at again by each of them.
+    is this user's alone, for processes that come later. That is of one ``engine`` and platform: an identity may be that of an index, out
+    of which engines take what fits them. An image that was refused is looked at again by each process.
     """
 
-    def __init__(self, folder: Callable[[], Path]) -> None:
-        self._folder = folder
+    def __init__(self, folder: Callable[[], Path], engine: Callable[[], str]) -> None:
+        self._folder, self._engine = folder, engine
         self._refusals: dict[tuple[str, ...], str | None] = {}
 
-    def refusal(self, api: Any, container: str, image: str, places: Iterable[str] = ()) -> str | None:
-        """As :func:`refusal`, of a created container of ``image`` (its identity) with mounts at ``places``."""
-        key = (image, *sorted(places))
+    def refusal(
+        self, api: Any, container: str, image: ImageRef, places: Iterable[str], bare: Mapping[str, Any]
+    ) -> str | None:
+        """As :func:`refusal`, of a created container of ``image`` with mounts at ``places``, and of one without any.
+
+        ``bare`` are the options of the latter, which is made where it is needed, never started, and removed.
+        """
+        alone = self._known(api, image, lambda: _made(api, bare))
+        return alone or self._known(api, image, lambda: nullcontext(container), "with", *sorted(places))
+
+    def _known(
+        self, api: Any, image: ImageRef, made: Callable[[], AbstractContextManager[str]], *places: str
+    ) -> str | None:
+        key = (self._engine(), image.platform, image.id, *places)
         if key not in self._refusals:
             said = json.dumps([RULES, *key]).encode()
             sound = self._folder() / f"accounts-{hashlib.sha256(said).hexdigest()}"
-            lasts = CONTENT.fullmatch(image) is not None
-            self._refusals[key] = None if lasts and sound.exists() else refusal(api, container)
-            if lasts and self._refusals[key] is None:
-                sound.touch()
+            lasts = CONTENT.fullmatch(image.id) is not None
+            if lasts and sound.exists():
+                self._refusals[key] = None
+            else:
+                with made() as container:
+                    self._refusals[key] = refusal(api, container)
+                if lasts and self._refusals[key] is None:
+                    sound.touch()
         return self._refusals[key]
+
+
+@contextmanager
+def _made(api: Any, options: Mapping[str, Any]) -> Iterator[str]:
+    """A container that is not started, for as long as the context lasts."""
+    container = api.create_container_from_config(options)["Id"]
+    try:
+        yield container
+    finally:
+        api.remove_container(container, v=True, force=True)
 
 
 def refusal(api: Any, container: str) -> str | None:

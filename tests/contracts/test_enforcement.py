@@ -421,6 +421,9 @@ def test_a_task_may_do_without_a_loopback(run: Callable[..., Result]) -> None:
         "RUN rm /etc/group && mkfifo /etc/group",
         "RUN rm /etc/group && ln -s group /etc/group",
         "RUN rm /etc/group && ln -s /dev/zero /etc/group",
+        # The daemon looks into the image's own root, below what is mounted at /in and /out.
+        "RUN mkdir /in && mv /etc/group /in && ln -s /in/group /etc && echo 24001:x:0: >> /in/group",
+        "RUN echo 24001:x:0: >> /etc/group && ln -s /etc /out",
     ],
 )
 def test_no_image_chooses_the_groups_of_its_software(

@@ -68,7 +68,7 @@ class DockerEngine(DockerVolumes):
         self.stall, self.patience = stall, patience
         board = DockerBoard(self)
         self.turns = Turns(board, board.gate, engine_for, tell)
-        self._accounts = Accounts(lambda: private_folder(self.locks))
+        self._accounts = Accounts(lambda: private_folder(self.locks), lambda: self.identity)
         self._outputs: Lending[Outputs] | None = None
         self._ahead = 1  # output volumes that are made with the next of these keepers
 

@@ -168,8 +168,7 @@ class DockerSession:
                 handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
                 self._check_mounts(api, spec)
                 self._check_pinned(api, handle.id, processors)
-                places = (*(mount.target for mount in spec.mounts), *spec.exceptions.writable)
-                handle.start_error = self._accounts.refusal(api, handle.id, spec.image.id, places)
+                handle.start_error = self._refusal(api, handle.id, spec)
                 if handle.start_error is not None:
                     return handle
                 gauge.created(handle.id, sandbox.socket_memory(spec.limits))
@@ -296,6 +295,13 @@ class DockerSession:
                 fix="take pinned out of the task's limits, or use an engine whose control groups have cpuset",
                 code="E302",
             )
+
+    def _refusal(self, api: Any, container: str, spec: ContainerSpec) -> str | None:
+        """Why the account files of an image keep it from being run; None where they do not."""
+        places = (*(mount.target for mount in spec.mounts), *spec.exceptions.writable)
+        own_profile = self._engine.own_profile
+        bare = sandbox.keeper_options(spec.image, (), labels=self._labels, own_profile=own_profile)
+        return self._accounts.refusal(api, container, spec.image, places, bare)
 
     def _check_groups(self, api: Any, container: str, user: str, facts: Mapping[str, Any]) -> None:
         """That the kernel gave the container our group and no other, where its processes can be seen."""

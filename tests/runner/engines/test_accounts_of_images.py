@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 
 from runner.engines import accounts
 from runner.engines.accounts import Accounts
+from runner.model.container import ImageRef
 
-SOUND, FIFO = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
+SOUND, FIFO = ImageRef(f"sha256:{'a' * 64}"), ImageRef(f"sha256:{'b' * 64}")
+OTHER = ImageRef(f"sha256:{'c' * 64}")
+PIPE = "the image cannot be run: /etc/passwd is not a file"
 
 
 class Api:
@@ -23,6 +27,7 @@ class Api:
 
     def __init__(self) -> None:
         self.looks = 0
+        self.there: list[str] = []
 
     def head(self, url: str, *, params: dict[str, str], timeout: float) -> Any:
         """What is at a path."""
@@ -32,33 +37,67 @@ class Api:
         facts = base64.b64encode(json.dumps({"mode": 1 << 25, "size": 0}).encode())
         return SimpleNamespace(status_code=200, headers={accounts.STAT: facts})
 
+    def create_container_from_config(self, options: dict[str, str]) -> dict[str, str]:
+        """A container of that name."""
+        self.there.append(options["name"])
+        return {"Id": options["name"]}
+
+    def remove_container(self, container: str, **_: Any) -> None:
+        """Away with it."""
+        self.there.remove(container)
+
+
+@dataclass
+class Look:
+    """What processes say of images at one engine, each anew."""
+
+    folder: Path
+    api: Api = field(default_factory=Api)
+
+    def __call__(
+        self, mounted: str, image: ImageRef, *places: str, bare: str = "sound", engine: str = "one"
+    ) -> str | None:
+        known = Accounts(lambda: self.folder, lambda: engine)
+        said = known.refusal(self.api, mounted, image, places, {"name": bare})
+        assert self.api.there == []
+        return said
+
 
 def test_an_image_is_looked_at_once_whichever_process_comes_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    api = Api()
-    assert [Accounts(lambda: tmp_path).refusal(api, "sound", SOUND) for _ in range(3)] == [None] * 3
-    assert api.looks == 2  # two files, once
-    hidden, other = ("/cache",), f"sha256:{'c' * 64}"  # a link may lead to where something is mounted
-    assert Accounts(lambda: tmp_path).refusal(api, "fifo", SOUND, hidden) is not None
-    assert Accounts(lambda: tmp_path).refusal(api, "fifo", other) is not None  # it is of that image alone
+    look = Look(tmp_path)
+    assert [look("sound", SOUND) for _ in range(3)] == [None] * 3
+    assert look.api.looks == 4  # two files by themselves and with mounts, once
+    assert look("sound", SOUND, "/cache") is None
+    assert look.api.looks == 6  # a link may lead to where something is mounted
+    assert look("fifo", SOUND, "/in") == PIPE
+    assert look("fifo", OTHER) == PIPE  # it is of that image alone
     monkeypatch.setattr(accounts, "RULES", accounts.RULES + 1)
-    looked = api.looks
-    assert Accounts(lambda: tmp_path).refusal(api, "sound", SOUND) is None
-    assert api.looks == looked + 2
+    looked = look.api.looks
+    assert look("sound", SOUND) is None
+    assert look.api.looks == looked + 4
 
 
-def test_a_refused_image_is_never_remembered_as_sound(tmp_path: Path) -> None:
-    api = Api()
-    refused = [Accounts(lambda: tmp_path).refusal(api, "fifo", FIFO) for _ in range(2)]
-    assert refused == ["the image cannot be run: /etc/passwd is not a file"] * 2
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize(("mounted", "bare"), [("fifo", "sound"), ("sound", "fifo"), ("fifo", "fifo")])
+def test_a_refused_image_is_never_remembered_as_sound(tmp_path: Path, mounted: str, bare: str) -> None:
+    """Neither what the runtime sees, below the mounts, nor what the daemon sees, in the image's own root."""
+    look = Look(tmp_path)
+    assert [look(mounted, FIFO, "/in", bare=bare) for _ in range(2)] == [PIPE] * 2
+
+
+def test_what_is_sound_at_one_engine_and_platform_is_looked_at_again_at_others(tmp_path: Path) -> None:
+    """One identity may be that of an index, out of which each takes an image of its own."""
+    look = Look(tmp_path)
+    assert look("sound", SOUND, bare="sound") is None
+    assert look("fifo", SOUND, bare="fifo") is None
+    assert look("fifo", SOUND, bare="fifo", engine="other") == PIPE
+    assert look("fifo", replace(SOUND, platform="linux/arm64/v8"), bare="fifo") == PIPE
 
 
 @pytest.mark.parametrize("name", ["evil:latest", "sha256:../../x", f"sha256:{'A' * 64}"])
 def test_what_is_no_digest_of_content_is_not_remembered(tmp_path: Path, name: str) -> None:
-    api = Api()
-    for _ in range(2):
-        assert Accounts(lambda: tmp_path).refusal(api, "sound", name) is None
-    assert api.looks == 4
+    look = Look(tmp_path)
+    assert [look("sound", ImageRef(name)) for _ in range(2)] == [None] * 2
+    assert look.api.looks == 8
     assert list(tmp_path.iterdir()) == []

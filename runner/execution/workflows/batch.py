@@ -13,7 +13,7 @@ from runner.execution.job import Executed, Job
 from runner.execution.workflows.starting import begin, conclude, keep_logs
 from runner.model.container import Collected, Exit, ImageRef
 from runner.model.errors import PlatformError, RunnerError
-from runner.model.task import Model
+from runner.model.task import Model, Task
 from runner.records.archive import Attempt
 from runner.tasks.data_files import folder_files
 from runner.tasks.files import model_digest, view_files
@@ -57,8 +57,7 @@ def _execute(
         out = session.output_volume("output", bytes=space.bytes, inodes=space.inodes)
         handle = session.start(software_spec(job, image, (*mounts, Mount(out, OUTPUT, read_only=False))))
         handle.over(limits.wall_clock, cancelled)
-        # What it says of the experiment is taken out, too: https://www.ir-metadata.org
-        expected = {job.task.output, f"{job.task.output}.gz", "ir-metadata.yml"}.__contains__
+        expected = output_files(job.task).__contains__
         # In the moment in which the engine may still record who ended it.
         collected = session.copy_out(
             out, staging / "output", allowed=expected, max_bytes=limits.output, max_files=limits.output_files
@@ -66,6 +65,12 @@ def _execute(
         exit_ = handle.wait(limits.wall_clock, cancelled)
         keep_logs(handle, staging / "logs", limits.log)
         return exit_, collected
+
+
+def output_files(task: Task) -> frozenset[str]:
+    """The names of the files that a software which writes its output itself may leave."""
+    # What it says of the experiment is taken out, too: https://www.ir-metadata.org
+    return frozenset({task.output, f"{task.output}.gz", "ir-metadata.yml"})
 
 
 def data_mounts(job: Job, engine: Filled) -> list[Mount]:

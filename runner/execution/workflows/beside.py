@@ -15,6 +15,10 @@ from runner.tasks.data_files import files_digest, folder_files
 from runner.tasks.services import data_digest
 
 KIB = 1024
+SERVED, TURNS = (
+    "served.jsonl",
+    "turns.jsonl",
+)  # what the argument index and the driver leave beside the run file
 LOG_BYTES = 32 * MIB  # at most, of what the index notes down about the questions it was asked
 LINE_BYTES = 4 * KIB  # of one record beside what the software said
 SLACK = 16 * MIB
@@ -50,6 +54,13 @@ class Sizes:
     def most(self) -> int:
         """All that a run may leave as its output, in bytes."""
         return self.room + self.log
+
+    def files(self, run_file: str) -> dict[str, int]:
+        """The files of the output by name, and how many bytes each may have: run file, the driver's records, the index's log.
+
+        The software's answers are in the run file; beside them stand the inputs there, as in the records.
+        """
+        return {run_file: self.room - self.answers, TURNS: self.room, SERVED: self.log}
 
     @classmethod
     def of(cls, job: Job) -> Sizes:

@@ -20,8 +20,9 @@ from typing import Any
 import schemas
 from runner.engines.base import Cancelled, Engine, Handle
 from runner.execution.job import Executed, Job
+from runner.execution.workflows.beside import SERVED, TURNS
 from runner.execution.workflows.gateway import refusal
-from runner.execution.workflows.servers import REPORT, SERVED, TURNS, Servers
+from runner.execution.workflows.servers import REPORT, Servers
 from runner.execution.workflows.starting import WORDS, begin, conclude, keep_logs, unusable
 from runner.model.container import Collected, Exit
 from runner.model.errors import PlatformError

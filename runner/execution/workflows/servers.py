@@ -15,7 +15,7 @@ from pathlib import Path
 from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount, Session, Volume
 from runner.execution.job import Job
 from runner.execution.workflows.batch import inputs_volume, model_mounts, software_spec
-from runner.execution.workflows.beside import Sizes, files_of, service_mounts, with_files
+from runner.execution.workflows.beside import SERVED, Sizes, files_of, service_mounts, with_files
 from runner.execution.workflows.gateway import GatewayRoom
 from runner.execution.workflows.starting import WORDS, keep_log, last_words, unusable, wait_ready
 from runner.model.container import ImageRef
@@ -25,7 +25,7 @@ from runner.model.sidecars import SIDECARS, Interaction, Service, port_of, servi
 from runner.tasks.services import driver_settings, gateway_key
 
 KIB = 1024
-SERVED, TURNS, REPORT, ENDED = "served.jsonl", "turns.jsonl", "driver.json", "software-ended"
+REPORT, ENDED = "driver.json", "software-ended"
 PATIENCE = 30.0  # seconds that a watched service may give no sign of health
 
 

@@ -17,6 +17,7 @@ from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.contract import MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluation import RESULTS
 from runner.execution.job import Job
+from runner.execution.workflows.batch import output_files
 from runner.execution.workflows.beside import Sizes
 from runner.model.clock import STAMP, stamp
 from runner.model.errors import PlatformError
@@ -154,13 +155,27 @@ def _fetch(artefacts: Artefacts, name: str, files: Mapping[str, Content], stagin
 
 
 def _listed(manifest: dict[str, Any], job: Job) -> dict[str, Content]:
-    """The files of an attempt that are taken, by their names; as many and as large as the job's limits allow."""
-    limits = job.limits
-    output = limits.output if job.workflow != "interactive" else Sizes.of(job).most
-    most = output + 2 * limits.log + _BESIDE
+    """The files of an attempt that are taken, by their names; as many and as large as the job's limits allow, and in its output those
+    that could have come to be there."""
+    limits, most, each = (
+        job.limits,
+        job.limits.output,
+        dict.fromkeys(output_files(job.task), job.limits.output),
+    )
+    if job.workflow == "interactive":
+        sizes = Sizes.of(job)
+        most, each = sizes.most, sizes.files(job.task.output)
+    most += 2 * limits.log + _BESIDE
     found = _files(manifest, _FOLDERS, ("lock.json",), most, limits.output_files + _FILES)
     if "lock.json" not in found:
         raise _refused(schemas.show(str(manifest)[:100], 100), "it has no list of files with a lock")
+    for file, content in found.items():
+        folder, _, name = file.partition("/")
+        if folder == "output" and content.size > each.get(name, -1):
+            why = (
+                "it is larger than what writes it can make it" if name in each else "nothing writes it there"
+            )
+            raise _refused(schemas.show(file, 100), why)
     return found
 
 

@@ -6,7 +6,9 @@ import hashlib
 import hmac
 import json
 import os
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,15 @@ from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.job import Job
 from runner.execution.plan import plan
+from runner.execution.workflows.beside import Sizes, with_files
 from runner.model.errors import PlatformError
 from runner.model.run import Selection
 from runner.records.archive import Attempt
 from runner.records.contents import Content
-from runner.records.files import walk
+from runner.records.files import file_sha256, walk
 from tests.runner.execution.test_pool import World
+from tests.worlds import interactive_jobs
+from tests.worlds.interactive_jobs import make_job
 from tests.worlds.mini import Project
 
 KEY = b"of this attempt"
@@ -43,7 +48,12 @@ class Delivering:
         self.job: Job = desk.job(planned.run)
         self.folder, self.artefacts = folder / "host", Artefacts(f"file://{folder / 'store'}")
         self.folder.mkdir()
-        engine: FakeEngine = self.world.engine
+        self.execute(self.world.engine)
+
+    def execute(self, engine: FakeEngine) -> None:
+        """Execute the job in an empty folder."""
+        shutil.rmtree(self.folder)
+        self.folder.mkdir()
         self.record = perform(self.job, None, 1, self.folder, engine)
 
     def deliver(self, change: Change = lambda *_: None) -> Attempt:
@@ -89,6 +99,16 @@ class Delivering:
         archive.discard(staging)
         assert error.value.code == "E313"
         return error.value
+
+
+class Talking(Delivering):
+    """The same with a run whose software is a server."""
+
+    def __init__(self, project: Project, folder: Path) -> None:
+        super().__init__(project, folder)
+        known = {"run_id": self.job.run_id, "lock": self.job.lock, "lock_digest": self.job.lock_digest}
+        self.job = with_files(replace(make_job(folder / "task"), **known))
+        self.execute(interactive_jobs.engine())
 
 
 @pytest.fixture
@@ -173,6 +193,77 @@ DEEP: dict[str, Any] = {}
 for _ in range(200):
     DEEP = {"deeper": DEEP}
 FIRST = {"topics": 1, "wall_seconds": 1.0, "cpu_seconds": None}
+
+
+@pytest.fixture
+def talking(project: Project, tmp_path: Path) -> Talking:
+    return Talking(project, tmp_path)
+
+
+def test_what_driver_and_index_of_a_server_wrote_is_taken(talking: Talking) -> None:
+    assert set(talking.deliver().files("output")) == {"simulations.jsonl", "turns.jsonl", "served.jsonl"}
+
+
+def says_of_output(folder: Path, facts: dict[str, Any]) -> None:
+    """Say of the output what lies there."""
+    files = [
+        {"name": path.name, "size": path.stat().st_size, "sha256": file_sha256(path)}
+        for path in sorted((folder / "output").iterdir())
+    ]
+    size = sum(one["size"] for one in files)
+    facts["record"] = {
+        **facts["record"],
+        "output": {**facts["record"]["output"], "files": files, "bytes": size},
+    }
+
+
+@pytest.mark.parametrize("name", ["simulations.jsonl", "turns.jsonl", "served.jsonl"])
+def test_no_file_is_larger_than_who_writes_it_can_make_it(talking: Talking, name: str) -> None:
+    most = Sizes.of(talking.job).files("simulations.jsonl")[name]
+    assert most < Sizes.of(talking.job).most, "the file alone is within what all may have"
+
+    def larger(by: int) -> Change:
+        def change(folder: Path, facts: dict[str, Any]) -> None:
+            (folder / "output" / name).chmod(0o644)
+            os.truncate(folder / "output" / name, most + by)
+            says_of_output(folder, facts)
+
+        return change
+
+    with pytest.raises(PlatformError) as error:
+        talking.deliver(larger(1))
+    assert error.value.code == "E313" and name in error.value.what
+    assert name in talking.deliver(larger(0)).files("output")
+
+
+@pytest.mark.parametrize("name", ["more.jsonl", "simulations.jsonl.gz", "ir-metadata.yml", "run.txt"])
+def test_beside_what_driver_and_index_write_nothing_is_taken(talking: Talking, name: str) -> None:
+    def more(folder: Path, facts: dict[str, Any]) -> None:
+        (folder / "output" / name).write_text("x")
+        says_of_output(folder, facts)
+
+    with pytest.raises(PlatformError) as error:
+        talking.deliver(more)
+    assert error.value.code == "E313" and name in error.value.what
+
+
+def test_of_a_software_that_writes_its_output_the_named_files_are_taken(delivering: Delivering) -> None:
+    def more(*names: str) -> Change:
+        def change(folder: Path, facts: dict[str, Any]) -> None:
+            for name in names:
+                (folder / "output" / name).write_text("x")
+            says_of_output(folder, facts)
+
+        return change
+
+    with pytest.raises(PlatformError) as error:
+        delivering.deliver(more("turns.jsonl"))
+    assert error.value.code == "E313" and "turns.jsonl" in error.value.what
+    (delivering.folder / "output" / "turns.jsonl").unlink()
+    names = {"run.txt.gz", "ir-metadata.yml"}
+    assert set(delivering.deliver(more(*names)).files("output")) == {"run.txt", *names}
+
+
 LIES: list[tuple[str, Any]] = [
     ("output.file", "/etc/hostname"),
     ("output.file", "../lock.json"),

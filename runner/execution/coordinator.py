@@ -329,7 +329,8 @@ class Coordinator:
         left = replace(todo, work=tuple(p for p in todo.work if p.run.id not in unusable))
         workspace = replace(self.workspace, evaluators=evaluators)
         with control.interruptible(), self.listener.progress(len(left.work)) as on_progress:
-            local = LocalExecutor(engine, workspace, control, jobs=jobs)
+            here = partial(stays, self.config, workspace)
+            local = LocalExecutor(engine, workspace, control, jobs=jobs, here=here)
             executor = over_hosts(self.config, local, self.listener.say)
             pool = Pool(executor, workspace, control, on_progress=on_progress)
             done = pool.run(left)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Self
 
 from runner.engines.base import Engine
@@ -24,7 +25,8 @@ Results = queue.Queue[tuple[Planned, Result]]
 class LocalExecutor:
     """This machine. ``jobs`` bounds how many containers run at once, besides what the machine bounds.
 
-    What comes of steps is put into ``results``, where somebody else's comes, too.
+    What comes of steps is put into ``results``, where somebody else's comes, too. ``here`` says which steps are done on this machine,
+    where not all are.
     """
 
     fixed = True
@@ -37,13 +39,14 @@ class LocalExecutor:
         *,
         jobs: int | None = None,
         results: Results | None = None,
+        here: Callable[[Planned], bool] = lambda _: True,
     ) -> None:
         self.engine, self.workspace, self.stop = engine, workspace, stop
         self.host = Host.of(engine.info(), jobs)
         self.rooms = Rooms(engine, self.host.slots)
         self._workers = ThreadPoolExecutor(self.host.slots, thread_name_prefix="worker")
         self.results: Results = queue.Queue() if results is None else results
-        self._open = ExitStack()
+        self._open, self._here = ExitStack(), here
         self._ahead = False  # the next room is begun before it is needed
 
     def __enter__(self) -> Self:
@@ -70,7 +73,7 @@ class LocalExecutor:
     def begin(self, planned: Planned, host: Host) -> None:
         """In a thread of its own."""
         # The room for its evaluation is made while the first software runs; later ones find one.
-        ahead = self._ahead and planned.step == "execute"
+        ahead = self._ahead and planned.step == "execute" and self._here(replace(planned, step="evaluate"))
         self._ahead = self._ahead and not ahead
         self._workers.submit(self._work, planned, ahead)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -104,6 +104,31 @@ def test_software_and_evaluations_by_hosts_that_have_nothing_in_common(
             )
         here = str(world.project.root).encode()
         assert not any(here in brought for brought in contents(judges)), "no order says where truths lie here"
+
+
+def test_no_room_is_made_ahead_where_hosts_evaluate(
+    world: World, judges: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would come: truths would be brought to this engine and its turn be held, for nothing."""
+    opened, session = list[str](), world.engine.session
+
+    def recorded(attempt_id: str, **options: Any) -> Any:
+        opened.append(attempt_id)
+        return session(attempt_id, **options)
+
+    def ahead() -> list[str]:
+        return [name for name in opened if name.startswith("room-")]
+
+    monkeypatch.setattr(world.engine, "session", recorded)
+    monkeypatch.setattr(world.engine, "keeping", lambda _: nullcontext(True))
+    runs = [world.hand_in("alpha")]
+    carried_out(world, judges)
+    assert scored_once(world, runs) <= {"j1", "j2"}
+    assert opened and not ahead()
+    world.hand_in("beta")
+    with coordinated(world, Notes()) as coordinator:
+        coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    assert len(ahead()) == 1, "where it is evaluated here, one is"
 
 
 def test_a_host_is_brought_an_evaluator_as_often_as_it_lacks_it(world: World, tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ it is complete. Whatever goes wrong before that, it is removed and the target is
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -91,11 +93,15 @@ def atomic_file(target: Path, *, mode: int | None = None, sync: bool = False) ->
 
 
 def once(target: Path, make: Callable[[], bytes]) -> bytes:
-    """The bytes of a file, which has what ``make`` gives when it is not there: readable for its owner alone, on the disk as a whole.
+    """The bytes of a file, which has what ``make`` gives when it is not there: readable for its owner alone, on the disk as a whole, name included.
 
     Of two processes that make it at once, both have what the first made: a secret that was used is not replaced. Raises OSError.
     """
     with contextlib.suppress(FileNotFoundError):
+        if target.stat().st_nlink > 1:
+            # Whoever made it is at it still, or was killed: its name may not be on the disk.
+            sync_folder(target.parent)
+            _sweep_parts(target)
         return target.read_bytes()
     part = target.with_name(f".{_short(target)}.{secrets.token_hex(4)}.part")
     try:
@@ -105,12 +111,43 @@ def once(target: Path, make: Callable[[], bytes]) -> bytes:
             file.write(make())
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(part, target)
-            sync_folder(target.parent)
+        # Another may have been first, and may have removed ours.
+        with contextlib.suppress(FileExistsError, FileNotFoundError):
+            _name_once(part, target)
+        sync_folder(target.parent)  # before it has one name alone
     finally:
         part.unlink(missing_ok=True)
+    _sweep_parts(target)
     return target.read_bytes()
+
+
+def _name_once(part: Path, target: Path) -> None:
+    """Give a file its name, unless there is one of that name. Raises OSError."""
+    try:
+        os.link(part, target)
+        return
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            raise
+    import fcntl
+
+    # The file system has no hard links: whoever makes a secret in this folder comes this way.
+    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if not target.exists():
+            part.rename(target)
+    finally:
+        os.close(folder)
+
+
+def _sweep_parts(target: Path) -> None:
+    """Remove what unfinished versions of a file that is there were left by processes that were killed; what one that is at it has, it does not need."""
+    ours = re.compile(rf"\.{re.escape(_short(target))}\.[0-9a-f]{{8}}\.part")
+    with contextlib.suppress(OSError):
+        for path in target.parent.iterdir():
+            if ours.fullmatch(path.name):
+                path.unlink(missing_ok=True)
 
 
 @contextmanager

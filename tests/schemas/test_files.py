@@ -1,5 +1,6 @@
 """Files and folders appear as a whole or not at all, and leave nothing beside them."""
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -192,12 +193,69 @@ def test_a_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert mode_of(target) == 0o600 and os.listdir(tmp_path) == ["key"]
 
 
-def test_of_two_that_make_a_secret_at_once_both_have_that_of_the_first(tmp_path: Path) -> None:
-    target = tmp_path / "key"
+def without_links(monkeypatch: pytest.MonkeyPatch, why: int) -> None:
+    """As on a file system that has no hard links."""
+
+    def refused(source: Path, *_: object) -> None:
+        if not source.exists():
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(source))
+        raise OSError(why, os.strerror(why), str(source))
+
+    monkeypatch.setattr("os.link", refused)
+
+
+@pytest.mark.parametrize("why", [None, errno.EPERM, errno.ENOTSUP])
+def test_of_two_that_make_a_secret_at_once_both_have_that_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: int | None
+) -> None:
+    if why is not None:
+        without_links(monkeypatch, why)
+    target, synced = tmp_path / "key", list[Path]()
+    monkeypatch.setattr("schemas.files.sync_folder", lambda folder: synced.append(folder))
 
     def slow() -> bytes:
         assert once(target, lambda: b"first") == b"first"
+        assert synced.pop() == tmp_path and not synced
         return b"second"
 
     assert once(target, slow) == b"first" == target.read_bytes()
-    assert os.listdir(tmp_path) == ["key"]
+    assert synced == [tmp_path], "who comes second uses it, too: its name is on the disk then"
+    assert os.listdir(tmp_path) == ["key"] and mode_of(target) == 0o600
+
+
+@pytest.mark.parametrize("why", [errno.EPERM, errno.ENOTSUP, errno.EACCES])
+def test_a_secret_is_made_as_a_whole_where_there_are_no_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: int
+) -> None:
+    without_links(monkeypatch, why)
+    if why == errno.EACCES:  # which is another failure
+        with pytest.raises(PermissionError):
+            once(tmp_path / "key", lambda: b"first")
+        assert os.listdir(tmp_path) == []
+        return
+    assert once(tmp_path / "key", lambda: b"first") == b"first" == once(tmp_path / "key", lambda: b"second")
+    assert os.listdir(tmp_path) == ["key"] and mode_of(tmp_path / "key") == 0o600
+
+
+def test_a_second_name_that_who_was_killed_left_of_a_secret_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, synced = tmp_path / "key", list[Path]()
+    monkeypatch.setattr("schemas.files.sync_folder", lambda folder: synced.append(folder))
+    target.write_bytes(b"first")
+    (tmp_path / ".key.0123abcd.part").hardlink_to(target)
+    assert once(target, lambda: b"second") == b"first"
+    assert os.listdir(tmp_path) == ["key"] and synced == [tmp_path], (
+        "it was killed before its name was on the disk"
+    )
+    assert once(target, lambda: b"second") == b"first" and len(synced) == 1
+
+
+def test_what_who_was_killed_left_of_a_secret_that_was_never_used_is_removed_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    others = [".key.part", ".keys.0123abcd.part", ".key.0123abcd.part.bak", "x.key.0123abcd.part"]
+    for name in [*others, ".key.0123abcd.part"]:
+        (tmp_path / name).write_bytes(b"half")
+    assert once(tmp_path / "key", lambda: b"first") == b"first"
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, "key"])

@@ -25,6 +25,7 @@ from runner.execution.cluster.order import EvaluationOrder, Order, OrderedImage,
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.grants import Store
 from runner.execution.evaluation import RunFiles
+from runner.execution.job import Job
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.records.files import is_name
@@ -72,6 +73,11 @@ def containers_of(order: Order) -> str:
     return f"{order.job.run_id[:150]}-{order.number}-{order.name.rpartition('~')[2]}"
 
 
+def _part(job: Job, image: OrderedImage) -> str:
+    """What an image beside a software is kept as: the name leads to the newest, so that those of other versions lose theirs."""
+    return f"beside {next((name for name, one in job.services.items() if one.image == image.id), '')}"
+
+
 @dataclass(frozen=True)
 class Hands:
     """What orders are carried out with: ``store`` has their data, ``images`` the images that no registry has; ``rooms`` are for evaluators."""
@@ -93,13 +99,13 @@ class Hands:
         job = order.job
         self._image(order.image, kept_as(job.task.id, job.team, job.submission_id))
         for one in order.beside:
-            self._image(one, kept_as(job.task.id, "", one.id))
+            self._image(one, kept_as(job.task.id, "", _part(job, one)))
         refuse_what_cannot_work(job, engine)
         name = containers_of(order)
         return {"record": perform(job, order.first, order.number, folder, engine, stop, name=name)}
 
     def _evaluate(self, order: EvaluationOrder, engine: Engine, folder: Path, stop: Stop) -> dict[str, Any]:
-        image = self._image(order.image, kept_as(order.evaluator.task.id, "", order.image.id))
+        image = self._image(order.image, kept_as(order.evaluator.task.id, "", "evaluator"))
         evaluator = replace(order.evaluator, image=image)
         engine.require([evaluator.task.evaluator_limits])
         name = engine_attempt(

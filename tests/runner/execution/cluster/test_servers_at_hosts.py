@@ -13,6 +13,7 @@ import pytest
 from runner.engines.fake import Mounts, identity
 from runner.engines.lending import Rooms
 from runner.execution.attempt import NotStoppable
+from runner.execution.cluster import carrying
 from runner.execution.cluster.carrying import Hands
 from runner.execution.cluster.evaluations import Evaluations
 from runner.execution.cluster.order import Bringing, Order, OrderedImage, load
@@ -22,6 +23,7 @@ from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
+from runner.execution.job import Job
 from runner.execution.plan import Planned, plan
 from runner.execution.pool import Control
 from runner.execution.workflows.beside import Sizes, with_files
@@ -74,6 +76,34 @@ def test_a_server_is_executed_where_no_file_of_its_task_is(tmp_path: Path) -> No
         "served.jsonl",
     }
     assert json.loads((work / "logs" / "driver.json").read_text())["ready"]
+
+
+def test_a_newer_image_beside_servers_takes_the_name_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What loses its name can be cleaned up, as the images of ours that are built anew elsewhere."""
+    host, kept = engine(), dict[str, str]()
+    monkeypatch.setattr(host, "keep", lambda image, name: kept.update({name: image.id}))
+    monkeypatch.setattr(carrying, "perform", lambda *_, **__: {})
+    store = Artefacts(f"file://{tmp_path / 'store'}")
+    hands = Hands(host, Cache(tmp_path / "cache", store, 1 << 20), store, store, Rooms(host))
+    job = with_files(make_job(tmp_path / "task"))
+    assert job.image is not None
+    # Any other image that is there stands for another version of ours, and for one that a task names.
+    ours, other = identity(OURS), job.image
+
+    def carry_out(job: Job, *beside: str) -> None:
+        images = tuple(OrderedImage(one) for one in beside)
+        order = Order("home/one~1", 1, job, None, OrderedImage(other), {}, images)
+        hands.carry_out(order, tmp_path, NotStoppable())
+
+    carry_out(job, ours)
+    before = {**kept}
+    carry_out(job, other)
+    assert kept.keys() == before.keys() and ours in before.values() and ours not in kept.values()
+    services = {**job.services, "user": replace(job.services["user"], image=other)}
+    carry_out(replace(job, services=services), ours, other)
+    assert sorted(kept.values()) == sorted([ours, other, other]), "those of services have names of their own"
 
 
 @pytest.mark.parametrize(("llm", "travels"), [(False, True), (True, False)])

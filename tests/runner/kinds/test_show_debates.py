@@ -18,7 +18,7 @@ from evaluator.measures import debate as measures
 from runner.kinds.debate import presenter as debating
 from runner.kinds.debate.arguments import MOST_SERVED, same_text, served_ids
 from runner.model.errors import Problem, RunnerError
-from runner.tasks.transcripts import LOOKED_AT, json_lines
+from runner.tasks.transcripts import LOOKED_AT, Most, json_lines
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.show.contents import Inside, inside, numbers
 from runner.views.text import shown
@@ -275,7 +275,7 @@ def test_a_small_file_that_unpacks_to_millions_of_lines_is_left_early(tmp_path: 
 
 
 def test_no_more_is_unpacked_than_a_page_can_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debating, "LOOKED_AT", LOOKED_AT._replace(bytes=1 << 20))
+    monkeypatch.setattr(debating, "LOOKED_AT", Most(1 << 20, LOOKED_AT.line, LOOKED_AT.lines))
     monkeypatch.setattr(debating, "MAX_SHOWN", 20_000)
     made = task(tmp_path)
     found = debated(World.make(tmp_path), made, LINES)

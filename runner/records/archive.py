@@ -71,9 +71,9 @@ class _Sealed:
                 found[name.removeprefix(prefix)] = file
         return dict(sorted(found.items()))
 
-    def lines(self, name: str) -> Iterator[dict[str, Any]]:
-        """The objects of a JSON Lines file, one at a time; none when it is missing. Raises E307 for a line that is no object."""
-        return read_lines(self.file(name))
+    def lines(self, name: str, most: int | None = None) -> Iterator[dict[str, Any]]:
+        """The objects of a JSON Lines file, of about ``most`` bytes, one at a time; none when it is missing. Raises E307 for a line that is no object."""
+        return read_lines(self.file(name), most)
 
     def _stored(self) -> dict[str, KeptFile]:
         if not (self.path / MANIFEST).is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -108,15 +108,34 @@ def read_json(path: Path, schema: str | None) -> dict[str, Any]:
     return data
 
 
-def read_lines(file: Readable | None) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a JSON Lines file, one at a time; none of no file. Lines that are no object raise E307."""
+def read_lines(file: Readable | None, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a JSON Lines file, one at a time; none of no file. Lines that are no object raise E307.
+
+    Of a file of more than ``most`` bytes, about as many are read: whole lines only.
+    """
     if file is None:
         return
     with file.open() as stream:
-        for number, data, _ in jsonl.rows(stream.read, max_line=MAX_LINE, rules=jsonl.WRITTEN):
+        read = stream.read if most is None else _first(stream, most)
+        for number, data, _ in jsonl.rows(read, max_line=MAX_LINE, rules=jsonl.WRITTEN):
             if not isinstance(data, dict):
                 raise damaged(f"{file.path}:{number} is not a JSON object")
             yield data
+
+
+def _first(stream: BinaryIO, most: int) -> Callable[[int], bytes]:
+    """Reads the first ``most`` bytes of a stream, and the rest of the line in which these end."""
+    done = 0
+
+    def read(size: int) -> bytes:
+        nonlocal done
+        if done >= most:
+            return b""
+        data = stream.read(min(size, most - done))
+        done += len(data)
+        return data + stream.readline(MAX_LINE + 1) if done == most else data
+
+    return read
 
 
 def _refuse(constant: str) -> float:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from runner.records.store.run_detail import RunDetail
 
 MAX_FINDINGS = 1000
+MAX_DETAILS = 32 << 20  # bytes of the details of an evaluation: an evaluator at a host may write 256 MiB
 MAX_RECEIVED = 64 * 1024  # characters of a text
 _DEPTH = 40  # levels of JSON data that are looked at
 _FROM_REDACTION = object()
@@ -382,11 +383,17 @@ def _escaped(value: Any, depth: int = _DEPTH) -> Any:
 
 
 def details(found: RunDetail, audience: Audience, dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """What the scores of a run are made of, topic by topic, where the evaluator says so; escaped, line by line.
+    """What the scores of a run are made of, topic by topic, where the evaluator says so; escaped, line by line, of :data:`MAX_DETAILS` bytes.
 
     Raises E103 when this audience may not see single topics; empty when the evaluator left nothing.
     """
     if not permissions_for(audience, found.run.submission.team, dataset, found.published).content:
         raise not_for(audience, "what the scores on a blinded dataset are made of")
     evaluation = found.evaluation
-    return iter(()) if evaluation is None else map(_escaped, evaluation.lines("details.jsonl"))
+    return iter(()) if evaluation is None else map(_escaped, evaluation.lines("details.jsonl", MAX_DETAILS))
+
+
+def cut(found: RunDetail, rest: Iterator[object]) -> bool:
+    """Whether there are more details of a run than were taken from those that ``rest`` still gives."""
+    file = None if found.evaluation is None else found.evaluation.file("details.jsonl")
+    return next(rest, None) is not None or (file is not None and file.size > MAX_DETAILS)

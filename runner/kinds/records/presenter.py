@@ -6,12 +6,13 @@ Another evaluator may write other things there: what has another form is left ou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runner.kinds.records.fields import Difference, Field, Fields, Matrix, Pair, Record
 from runner.kinds.records.outputs import order
 from runner.views.audience import Audience, escape, not_for, permissions_of
-from runner.views.redact import details
+from runner.views.redact import cut, details
 from runner.views.text import MAX_ID, number, shown, whole
 
 if TYPE_CHECKING:
@@ -38,15 +39,20 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
         return None
     rows: list[Mapping[str, Any]] = []
     left_out = 0
-    for row in details(found, audience, dataset):
-        if len(rows) < MAX_FIELDS and isinstance(row.get("topic"), str):
+    lines = details(found, audience, dataset)
+    for row in islice(lines, MAX_FIELDS):
+        if isinstance(row.get("topic"), str):
             rows.append(row)
         else:
             left_out += 1
     places = {} if task is None else order(task)
     rows.sort(key=lambda row: places.get((str(row.get("output")), str(row.get("field"))), len(places)))
     fields = [_field(n, row) for n, row in enumerate(rows, 1)]
-    notes = (f"{left_out:,} lines of the details are no field and are not shown.",) if left_out else ()
+    notes: tuple[str, ...] = (
+        (f"{left_out:,} lines of the details are no field and are not shown.",) if left_out else ()
+    )
+    if cut(found, lines):
+        notes += ("The details are too long to be shown whole: what follows is left out.",)
     return Fields(audience, tuple(fields), notes)
 
 

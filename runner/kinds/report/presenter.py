@@ -7,12 +7,13 @@ Another evaluator may write other things there: what has another form is left ou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runner.kinds.report.reports import EFFECTS, Effect, Judgment, Nugget, Report, Reports, Sentence
 from runner.tasks.transcripts import OWN, json_lines
 from runner.views.audience import Audience, escape, not_for, permissions_for, sees_inside
-from runner.views.redact import details
+from runner.views.redact import cut, details
 from runner.views.text import MAX_ID, number, shown, whole
 
 if TYPE_CHECKING:
@@ -39,12 +40,17 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
     reports: list[Report] = []
     left_out = 0
     requests = _requests(dataset)
-    for row in details(found, audience, dataset):
-        if len(reports) < MAX_TOPICS and _is_report(row):
+    rows = details(found, audience, dataset)
+    for row in islice(rows, MAX_TOPICS):
+        if _is_report(row):
             reports.append(_report(len(reports) + 1, row, requests))
         else:
             left_out += 1
-    notes = (f"{left_out:,} lines of the details are no report and are not shown.",) if left_out else ()
+    notes: tuple[str, ...] = (
+        (f"{left_out:,} lines of the details are no report and are not shown.",) if left_out else ()
+    )
+    if cut(found, rows):
+        notes += ("The details are too long to be shown whole: what follows is left out.",)
     return Reports(audience, tuple(reports), notes)
 
 

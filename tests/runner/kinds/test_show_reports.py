@@ -10,6 +10,7 @@ import pytest
 
 from runner.kinds.report import presenter as reporting
 from runner.model.errors import RunnerError
+from runner.views import redact
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.show.contents import Inside
 from tests.worlds import records
@@ -111,6 +112,25 @@ def test_details_of_another_form_are_survived(tmp_path: Path) -> None:
     assert "3 lines of the details are no report" in text
     assert "measures: ok 0.5" in text
     json.dumps(run.data(), allow_nan=False)
+
+
+def test_long_details_are_read_as_far_as_a_page_shows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dev = records.task().datasets["dev"]
+    lines = [{"topic": f"t{n}", "sentences": [], "more": "x" * 50} for n in range(9)]
+    found = reported(World.make(tmp_path), lines)
+
+    def shown() -> tuple[int, bool]:
+        read = reporting.read(found, None, ORGANISER, dev)
+        assert read is not None and read.pieces is not None
+        return len(read.pieces), any("too long" in note for note in read.notes)
+
+    assert shown() == (9, False)
+    monkeypatch.setattr(reporting, "MAX_TOPICS", 5)
+    assert shown() == (5, True)
+    monkeypatch.setattr(redact, "MAX_DETAILS", 200)  # within the third line, which is read whole
+    assert shown() == (3, True)
 
 
 def test_an_evaluation_without_details_shows_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FIRST = 100  # documents of a topic
 MAX_BYTES = 256 * 1024 * 1024  # of a run file, unpacked
-MAX_LINES = 1_000_000
+MAX_LINES, MAX_TOPICS = 1_000_000, 20_000
 MAX_LINE = 64 * 1024
 
 
@@ -29,7 +29,7 @@ def retrieved(
     found: RunDetail, task: Task, audience: Audience, dataset: Dataset
 ) -> dict[str, list[str]] | None:
     """The first :data:`FIRST` documents of each topic of a run, escaped; None where the audience may not see what it wrote, or no file
-    is there that can be read. Lines that are none are left out, and those beyond :data:`MAX_LINES` and :data:`MAX_BYTES` are not read."""
+    is there that can be read. Lines that are none are left out, and those beyond :data:`MAX_LINES`, :data:`MAX_TOPICS` and :data:`MAX_BYTES`, too."""
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return None
     name = (found.record.get("output") or {}).get("file")
@@ -45,8 +45,11 @@ def retrieved(
             lines = gzip.GzipFile(fileobj=raw) if packed else raw
             for _, _, line in islice(jsonl.split(_bounded(lines.read), MAX_LINE), MAX_LINES):
                 parts = (line or b"").split()
-                if len(parts) == 6 and (score := _score(parts[4], single)) is not None:
-                    topics.setdefault(_text(parts[0]), {}).setdefault(parts[2], score)
+                if len(parts) != 6 or (score := _score(parts[4], single)) is None:
+                    continue
+                topic = _text(parts[0])
+                if topic in topics or len(topics) < MAX_TOPICS:
+                    topics.setdefault(topic, {}).setdefault(parts[2], score)
     except (OSError, EOFError, zlib.error):
         return None
     return {

@@ -95,6 +95,11 @@ def test_no_more_lines_are_read_than_a_large_run_has(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sys.modules[retrieved.__module__], "MAX_LINES", 5)
     found = read(tmp_path, {"run.txt": "".join(f"{n} Q0 d 1 1 t\n" for n in range(9))})
     assert found is not None and list(found) == ["0", "1", "2", "3", "4"]
+    monkeypatch.setattr(sys.modules[retrieved.__module__], "MAX_TOPICS", 2)
+    lines = "".join(f"{n} Q0 d{k} 1 {-k} t\n" for k in (1, 2) for n in "ab")
+    assert read(tmp_path / "topics", {"run.txt": lines}) == {"a": ["d1", "d2"], "b": ["d1", "d2"]}
+    found = read(tmp_path / "more", {"run.txt": f"c Q0 d 1 1 t\n{lines}"})
+    assert found is not None and list(found) == ["c", "a"]
 
 
 def test_who_may_not_see_what_a_run_wrote_gets_none(tmp_path: Path) -> None:

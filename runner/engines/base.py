@@ -25,6 +25,7 @@ from runner.model.task import Visibility
 
 Role = Literal["software", "evaluator", "sidecar", "gateway"]
 Owner = Literal["software", "sidecar"]
+MayCut = Callable[[Callable[[], None]], object]
 
 
 class Cancelled(Exception):
@@ -368,8 +369,8 @@ class Engine(Filled, Probe, Images, Protocol):
         Returns ids of attempts, and names of data volumes that were never filled to the end. With ``prefix`` only of attempts whose id begins so; with ``dry_run`` they are only listed.
         """
 
-    def follow(self, attempt_id: str) -> Iterator[bytes]:
-        """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile."""
+    def follow(self, attempt_id: str, may_cut: MayCut = lambda _: None) -> Iterator[bytes]:
+        """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile. ``may_cut`` is given what ends that from another thread (a PlatformError then), where it is possible."""
 
     def kill(self, attempt_id: str) -> bool:
         """Kill the running containers of an attempt (cancel from another process). True if there was one."""

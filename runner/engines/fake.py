@@ -288,7 +288,7 @@ class FakeEngine:
         """Scripted images never go away."""
         self._call("keep")
 
-    def follow(self, attempt_id: str) -> Iterator[bytes]:
+    def follow(self, attempt_id: str, may_cut: object = None) -> Iterator[bytes]:
         """What the first running container of an attempt says on its standard output, as it comes."""
         self._call("follow")
         return next((one.says() for one in self._running.get(attempt_id, [])), iter(()))

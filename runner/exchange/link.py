@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 
 import schemas
-from runner.exchange.published import POINTER, keep_young, leads_to, sweep
+from runner.exchange import tails
+from runner.exchange.published import POINTER, Published, View, keep_young, leads_to, sweep
 from schemas.files import atomic_path, file_sha256, once, sync_folder
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class Mirror:
         sync_folder(target.parent)
         if name == POINTER:
             sweep(self.root)
+            audiences = set(Published(self.root).pointer().values())
+            tails.keep(self.root, tails.named(View(self.root, one) for one in audiences))
 
     def _gone(self, pointer: Path) -> list[str]:
         try:

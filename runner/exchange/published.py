@@ -68,6 +68,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
+from runner.exchange import tails
 from runner.exchange.replaced import read_replaced
 from runner.model.clock import Clock, SystemClock
 from schemas.files import atomic_file, atomic_path, file_sha256
@@ -376,8 +377,7 @@ def sweep(root: Path) -> None:
     """Remove databases and files that no pointer has named for a while; readers may still be at them."""
     named = set(Published(root).pointer().values())
     old, used = time.time() - KEPT_SECONDS, leads_to(root, named)
-    for view in (View(root, one) for one in named):
-        used |= {f"tails/{view.data(one)['file']}.json" for one in view.below("tails/")}
+    used |= {f"tails/{one}.json" for one in tails.named(View(root, one) for one in named)}
     for path in (*root.glob("audiences/*.sqlite"), *root.glob("files/*/*"), *root.glob("tails/*.json")):
         with suppress(FileNotFoundError):
             if str(path.relative_to(root)) not in used and path.stat().st_mtime < old:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import schemas
 from schemas.files import atomic_file
@@ -24,6 +26,16 @@ EVERY = 1.0  # seconds between two versions of a file, at least
 VERSION = 1
 _NAME = re.compile(r"[0-9a-f]{32}")
 _LONGEST = 8 * MOST + 4096  # bytes of a file: a character has four at most, in JSON two of one
+
+
+class Views(Protocol):
+    """What is used here of :class:`runner.exchange.published.View`."""
+
+    def below(self, prefix: str) -> list[Any]:
+        """The objects whose paths begin so."""
+
+    def data(self, of: Any) -> Any:
+        """The data of one of them. Raises OSError for what is damaged."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,12 @@ def write(root: Path, name: str, tail: Tail) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o755)  # the front is another user
     with atomic_file(path, mode=0o644) as file:
-        file.write(schemas.canonical({"schema_version": VERSION, "first": tail.first, "text": tail.text}))
+        file.write(as_bytes(tail))
+
+
+def as_bytes(tail: Tail) -> bytes:
+    """What is in a file."""
+    return schemas.canonical({"schema_version": VERSION, "first": tail.first, "text": tail.text})
 
 
 def version(root: Path, name: str) -> object:
@@ -88,6 +105,23 @@ def remove(root: Path, name: str) -> None:
     """Remove a file, if it is there."""
     with suppress(OSError):
         place(root, name).unlink(missing_ok=True)
+
+
+def named(views: Iterable[Views]) -> set[str]:
+    """The names of those that are published; what is damaged of an object is left out."""
+    found = set()
+    for view in views:
+        for one in view.below(f"{FOLDER}/"):
+            with suppress(OSError):
+                found.add(str(view.data(one)["file"]))
+    return found
+
+
+def keep(root: Path, names: Collection[str]) -> None:
+    """Remove all but those of these names: where nobody else removes them."""
+    for path in (root / FOLDER).glob("*.json"):
+        if path.stem not in names:
+            remove(root, path.stem)
 
 
 def clear(root: Path) -> None:

@@ -3,7 +3,7 @@
 The contract stays that of the folder (:mod:`runner.exchange`): the clerk takes requests from ``inbox/`` and publishes to
 ``published/`` as ever. A round of the link sends who may sign in first, then what the pointer leads to, answers, the pointer and
 the sign of life, and then what of large files the pointer does not name yet; and it brings requests, each hashed before the clerk sees it, and tells the front to forget one only when
-the clerk has decided it and its answer is there. Every step can be repeated: cut anywhere, the next round goes on.
+the clerk has decided it and its answer is there. Logs that grow come last, now and then. Every step can be repeated: cut anywhere, the next round goes on.
 
 What the front says is a stranger's word: names have their form, at most :data:`MOST_HERE` requests wait here or are here in part, and no more
 bytes are taken than a request may have.
@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import schemas
+from runner.exchange import tails
 from runner.exchange.arriving import files_in_pieces, without
 from runner.exchange.inbox import MAX_PARCEL, MAX_PAYLOAD, MAX_REQUEST, Inbox, answered, id_of
 from runner.exchange.link import MOST_NAMES, NAME
-from runner.exchange.published import ALIVE, POINTER, Object, Publisher, leads_to
+from runner.exchange.published import ALIVE, POINTER, Object, Publisher, View, leads_to
 from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
 from runner.model.limits import in_units
@@ -38,6 +39,7 @@ from schemas.files import atomic_file, file_sha256, settled, sync_folder
 
 SENDING = 10.0  # seconds of a round in which what is published is sent, apart from the file that it is at
 PACE = 1.0  # seconds between two rounds
+TAILS = 3.0  # seconds in which logs that grow are sent, apart from the file that it is at, and until that is done again
 PAUSES = (1.0, 30.0)  # seconds until the next try: doubled each time, up to the second
 MOST_HERE = 32  # requests that wait at work at a time; the others wait at the front
 ROOM = 4  # times the size of a request that has to be free here: it is brought, copied, unpacked and loaded
@@ -65,6 +67,8 @@ class Link:
         self.inbox = Inbox(config.inbox)
         self._there: dict[str, _Stamp] = {}  # what the front has, by name
         self._in_part: dict[str, Any] | None = None  # the pointer that it has until large files are there
+        self._tails: list[str] = []  # that its pointer names, first those that were not sent for longest
+        self._no_tails = 0.0  # until when none is sent
         self._given: set[str] = set()  # requests that the clerk got from this process
         self._broken: dict[str, int] = {}
         self._held = False  # requests wait for room on our disk
@@ -104,6 +108,9 @@ class Link:
         more |= self._bring()
         with atomic_file(self.config.home / FILE, mode=0o600) as file:
             file.write(schemas.canonical({"front": self.front.url}))
+        if time.monotonic() >= self._no_tails:
+            self._send_tails()
+            self._no_tails = time.monotonic() + TAILS
         return more
 
     def _publish(self) -> bool:
@@ -122,13 +129,37 @@ class Link:
         if whole and late and shown != self._in_part:
             self._send(POINTER, _NAMED, schemas.canonical(shown))
             self._in_part = shown
+            self._note_tails(shown["audiences"].values())
         elif whole and pointer is not None and not late:
             self._send(POINTER, new[POINTER], pointer)
+            self._note_tails(named["audiences"].values())
         if ALIVE in new:
             self._send(ALIVE, new[ALIVE])
         if whole and late:
             self._send_missing(dict.fromkeys(sorted(set().union(*late.values())), _NAMED), self.seconds)
         return whole and not late
+
+    def _note_tails(self, databases: Iterable[str]) -> None:
+        """Note the logs that grow which the front's pointer names now: it has removed the others."""
+        found = tails.named(View(self.config.published, one) for one in set(databases))
+        now = {f"{tails.FOLDER}/{one}.json" for one in found}
+        for name in self._tails:
+            if name not in now:
+                self._there.pop(name, None)
+        self._tails = [*(one for one in self._tails if one in now), *sorted(now.difference(self._tails))]
+
+    def _send_tails(self) -> None:
+        """Send the logs that grow, for a short while: never before anything else, and each in its turn."""
+        new: dict[str, _Stamp] = {}
+        for name in self._tails:
+            try:
+                new[name] = _stamp(self.config.published / name)
+            except FileNotFoundError:
+                if self._there.get(name) != _NAMED:  # not written yet, or nobody is to read it any more
+                    self._send(name, _NAMED, tails.as_bytes(tails.Tail()))
+        changed = {name: stamp for name, stamp in new.items() if self._there.get(name) != stamp}
+        self._send_missing(changed, min(TAILS, self.seconds))
+        self._tails.sort(key=lambda name: name in changed and self._there.get(name) == changed[name])
 
     def _late(self, databases: Collection[str]) -> dict[Object, set[str]]:
         """The files that the front has not whole, with the names of the pieces that it lacks; it keeps those that it has."""
@@ -148,7 +179,9 @@ class Link:
         """The files that are not named by their content, and what tells one version from the next."""
         root = self.config.published
         for top in root.iterdir() if root.is_dir() else ():
-            for path in [] if top.name in _SECTION else [top] if top.is_file() else top.rglob("*"):
+            for path in (
+                [] if top.name in (*_SECTION, tails.FOLDER) else [top] if top.is_file() else top.rglob("*")
+            ):
                 name = path.relative_to(root).as_posix()
                 if NAME.fullmatch(name):
                     with suppress(FileNotFoundError):

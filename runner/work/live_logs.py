@@ -1,46 +1,70 @@
 """What softwares write while they run: its end is published, second by second, to whoever may read the log of the run.
 
-Which runs these are decides :mod:`runner.work.publishing`, and it asks for each (:meth:`LiveLogs.name_of`); of no other anything is
-read. A software may write as much as it likes: it is read at a bounded pace (:class:`runner.execution.cluster.tails.Tail`), of each run
+Which runs these may be says :func:`growing`, by the rules for logs that are sealed; :mod:`runner.work.publishing` asks for each
+(:meth:`LiveLogs.name_of`), and of no other anything is read. A software may write as much as it likes: it is read at a bounded pace (:class:`runner.execution.cluster.tails.Tail`), of each run
 the last :data:`runner.exchange.tails.MOST` characters are kept, and they are written once a second, where they changed.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from runner.engines.base import Engine
+from runner.engines.base import Engine, MayCut
 from runner.exchange import tails
 from runner.execution.attempt import engine_attempt
-from runner.execution.cluster.tails import LEFT_OUT, Follower, Tail
+from runner.execution.cluster.tails import LEFT_OUT, Follow, Follower, Tail, may_leave
 from runner.model.errors import RunnerError
+from runner.views.audience import Audience, log_open
+from runner.views.listing import ListedRun
 from runner.views.logs import Writing
 
 MOST_FOLLOWED = 64  # runs at a time: of more that go on at once the others have no tail
-AGAIN = 2.0  # seconds between two looks at whether a software runs on this machine
+PAUSES = (2.0, 30.0)  # seconds between two looks whether a software runs here: doubled up to the second
+Attempt = tuple[str, int]  # id of the run, and number
+
+
+def growing(runs: Iterable[ListedRun], live: Mapping[str, int]) -> dict[Attempt, str]:
+    """The attempts that go on, of runs on public data whose team may read the log once it is sealed: each with that team."""
+    return {
+        (one.run.id, live[one.run.id]): team
+        for one in runs
+        if one.run.id in live and may_leave(one.dataset)
+        for team in [one.run.submission.team]
+        if log_open(one.run, Audience("team", team), one.dataset, one.published)
+    }
 
 
 @dataclass
 class _Followed:
     """An attempt: what it writes ``here``, or ``there`` at a host of a cluster, and what was written down of it under a ``name``."""
 
-    here: Tail
+    follow: Follow
     there: Follower
     name: str = field(default_factory=tails.new_name)
     writing: Writing = field(default_factory=lambda: Writing(tails.MOST))
     place: int = 0
     asked: bool = True  # since the last settling
+    unwritten: bool = False
+
+    def __post_init__(self) -> None:
+        self.here = Tail(self.follow, PAUSES)
 
     def take(self) -> bool:
         """Take what came since; whether anything did."""
         first, data = self.here.came(self.place)
         if first + len(data) == 0:
             self.there.ask()
-            return self.writing.add(self.there.read())
+            if came := self.there.read():
+                self.here.close()  # it runs there
+            elif self.here.closed and self.there.over:  # it may begin anew, here
+                self.here = Tail(self.follow, PAUSES)
+            return self.writing.add(came)
         left_out = LEFT_OUT % (first - self.place) * (first > self.place)
         self.place = first + len(data)
         return self.writing.add(left_out + data)
@@ -53,28 +77,49 @@ class _Followed:
 
 class LiveLogs:
     """The attempts that are followed. ``published`` is where their files go, ``notes`` where hosts are asked from, ``engine`` gives the engine
-    of this machine; ``problem`` is told once what could not be written, until it can."""
+    of this machine; ``problem`` is told once what failed of one of them, or of several alike, until it goes on."""
 
     def __init__(
-        self, published: Path, notes: Path, engine: Callable[[], Engine], problem: Callable[[OSError], None]
+        self, published: Path, notes: Path, engine: Callable[[], Engine], problem: Callable[[Exception], None]
     ) -> None:
         self._published, self._notes, self._engine, self._problem = published, notes, engine, problem
-        self._followed: dict[tuple[str, int], _Followed] = {}
+        self._places: set[Attempt] = set()
+        self._served: dict[str, int] = {}  # by team, when it was given its last place
+        self._followed: dict[Attempt, _Followed] = {}
+        self._gone: list[_Followed] = []  # which their own thread closes
+        self._left: list[str] = []  # files that stay until something was published
+        self._failing: dict[str, object] = {}  # by name, in what way
         self._lock, self._over = threading.Lock(), threading.Event()
-        self._failed = False
         self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
         tails.clear(published)
         self._thread.start()
 
-    def name_of(self, run_id: str, number: int) -> str | None:
-        """The name under which the end of what an attempt writes is published from now on; None where too many are followed."""
+    def share(self, wanted: Mapping[Attempt, str]) -> None:
+        """Give places to attempts, each with its team: to each team one in turn, to that first which was given none for longest. What has a
+        place keeps it while there is one for its team; what else was followed is no more, and its file stays until :meth:`settle`."""
         with self._lock:
+            had, turns = self._places, Counter[str]()
+            order = list[tuple[int, bool, int, int, Attempt]]()
+            for n, one in enumerate(sorted(wanted, key=lambda one: one not in had)):
+                team = wanted[one]
+                order.append((turns[team], one not in had, self._served.get(team, 0), n, one))
+                turns[team] += 1
+            chosen = [one for *_, one in sorted(order)[:MOST_FOLLOWED]]
+            for one in chosen:
+                if one not in had:
+                    self._served[wanted[one]] = max(self._served.values(), default=0) + 1
+            self._places = set(chosen)
+            self._drop(self._followed.keys() - self._places)
+
+    def name_of(self, run_id: str, number: int) -> str | None:
+        """The name under which the end of what an attempt writes is published from now on; None for one that has no place."""
+        with self._lock:
+            if (run_id, number) not in self._places:
+                return None
             found = self._followed.get((run_id, number))
             if found is None:
-                if len(self._followed) >= MOST_FOLLOWED:
-                    return None
-                here = Tail(lambda: self._written(engine_attempt(run_id, number)), AGAIN)
-                found = _Followed(here, Follower(self._notes, run_id, number))
+                there = Follower(self._notes, run_id, number)
+                found = _Followed(lambda cut: self._written(engine_attempt(run_id, number), cut), there)
                 self._followed[run_id, number] = found
             found.asked = True
             return found.name
@@ -82,43 +127,66 @@ class LiveLogs:
     def settle(self) -> None:
         """Once something was published: what was asked for since the last time is followed, and nothing else."""
         with self._lock:
-            gone = [self._followed.pop(key) for key, one in list(self._followed.items()) if not one.asked]
+            self._drop([key for key, one in self._followed.items() if not one.asked])
             for one in self._followed.values():
                 one.asked = False
-        self._forget(gone)
+        self._remove()
+
+    def forget(self) -> None:
+        """Follow none of them, and remove what was written: where nothing can be published, nobody knows who may read them now."""
+        with self._lock:
+            self._drop([*self._followed])
+        self._remove()
 
     def close(self) -> None:
         """Follow nothing any more, and remove what was written."""
         self._over.set()
         self._thread.join()
-        self._forget(list(self._followed.values()))
-
-    def _forget(self, gone: list[_Followed]) -> None:
-        for one in gone:
+        self.forget()
+        for one in self._gone:
             one.close()
-            tails.remove(self._published, one.name)
 
-    def _written(self, attempt: str) -> Iterator[bytes]:
+    def _drop(self, keys: Iterable[Attempt]) -> None:
+        gone = [self._followed.pop(key) for key in keys]
+        self._gone += gone
+        self._left += [one.name for one in gone]
+
+    def _remove(self) -> None:
+        with self._lock:
+            left, self._left = self._left, []
+        for name in left:
+            tails.remove(self._published, name)
+
+    def _written(self, attempt: str, may_cut: MayCut) -> Iterator[bytes]:
         """What an attempt writes on this machine; nothing while the engine does not answer."""
         with suppress(RunnerError):
-            yield from self._engine().follow(attempt)
+            yield from self._engine().follow(attempt, may_cut)
 
     def _run(self) -> None:
         while not self._over.wait(tails.EVERY):
             with self._lock:
-                found = list(self._followed.items())
+                found, gone, self._gone = list(self._followed.items()), self._gone, []
+            for one in gone:
+                self._guarded(one.name, one.close)
+                self._failing.pop(one.name, None)
             for key, one in found:
-                self._write(key, one)
+                self._guarded(one.name, partial(self._write, key, one))
 
-    def _write(self, key: tuple[str, int], one: _Followed) -> None:
-        changed = one.take()
+    def _guarded(self, name: str, step: Callable[[], None]) -> None:
+        """Do a step of one attempt: a failure of it is told, and ends nothing else."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001  (the border of what is done for one attempt: the others go on)
+            how = type(error), getattr(error, "errno", None)
+            if how not in self._failing.values():
+                self._problem(error)
+            self._failing[name] = how
+        else:
+            self._failing.pop(name, None)
+
+    def _write(self, key: Attempt, one: _Followed) -> None:
+        one.unwritten |= one.take()
         with self._lock:  # what is not followed any more has no file
-            if not changed or key not in self._followed:
-                return
-            try:
+            if one.unwritten and self._followed.get(key) is one:
                 tails.write(self._published, one.name, tails.Tail(one.writing.first, one.writing.text))
-                self._failed = False
-            except OSError as error:
-                if not self._failed:
-                    self._problem(error)
-                self._failed = True
+                one.unwritten = False

@@ -203,7 +203,7 @@ class Work:
                 tasks = definitions.now(anew=now - looked >= REFRESH)
                 state = (definitions.read, *self._state(store, accounts, drawings, offering))
                 if (state != seen and now >= due) or now - looked >= REFRESH:
-                    with self._publishing(), self._told.store(store, tasks) as as_told:
+                    with self._publishing(logs), self._told.store(store, tasks) as as_told:
                         shown = accounts.registrations.shown(tasks.values(), self.clock.now())
                         told, accepted = of_teams(config, accounts), accounts.registrations.acceptances()
                         known = (kept, shown, told, drawings, offering, accepted)
@@ -218,26 +218,29 @@ class Work:
                     self._wake.set()
                 self.stop.wait(TICK)
 
-    def _no_logs(self, error: OSError) -> None:
+    def _no_logs(self, error: Exception) -> None:
         """Say that what softwares write as they run cannot be published."""
-        self.listener.problem(
-            disk_error("pages cannot show what softwares write", error, self.config.published)
-        )
+        what = "pages cannot show what softwares write"
+        if isinstance(error, OSError):
+            self.listener.problem(disk_error(what, error, self.config.published))
+        else:
+            fix = "report this; it is tried again, and nothing else depends on it"
+            self.listener.problem(_defect(what, _where(error), fix))
 
     @contextmanager
-    def _publishing(self) -> Iterator[None]:
-        """A defect of ours in the block is told, once until it is another one or gone, and the clerk goes on deciding."""
+    def _publishing(self, logs: LiveLogs) -> Iterator[None]:
+        """A defect of ours in the block is told, once until it is another one or gone, and the clerk goes on deciding. No log grows meanwhile:
+        who may read it was not decided."""
         try:
             yield
         except (RunnerError, OSError):
             raise
         except Exception as error:  # noqa: BLE001  (what is published is one step; teams are answered all the same)
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            why = f"{type(error).__name__}: {schemas.show(str(error), 300)} ({Path(at.filename).name}:{at.lineno})"
+            logs.forget()
+            why = _where(error)
             if why != self._stuck:
-                what = "nothing new can be published: a defect of runner itself"
                 fix = "report this; it is tried again, and what is asked for is decided meanwhile"
-                self.listener.problem(PlatformError(what, why=why, fix=fix, code="E308"))
+                self.listener.problem(_defect("nothing new can be published", why, fix))
             self._stuck = why
         else:
             self._stuck = ""
@@ -277,6 +280,16 @@ class Definitions:
             self._settled = all(settled(one) for _, one in facts)
             self._tasks, self.read = load_tasks(self._config)[0], found
         return self._tasks
+
+
+def _where(error: Exception) -> str:
+    """What an exception says, and where it came from."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {schemas.show(str(error), 300)} ({Path(at.filename).name}:{at.lineno})"
+
+
+def _defect(what: str, why: str, fix: str) -> PlatformError:
+    return PlatformError(f"{what}: a defect of runner itself", why=why, fix=fix, code="E308")
 
 
 def _teams(accounts: Accounts) -> tuple[Sequence[str], Sequence[str]]:

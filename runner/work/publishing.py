@@ -18,14 +18,13 @@ import schemas
 from runner.exchange.look import source
 from runner.exchange.published import Object, Publisher
 from runner.exchange.receipts import published_key
-from runner.execution.cluster.tails import may_leave
 from runner.model.calendar import announced
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import frozen_rounds, published, submissions
 from runner.submissions.parcel import parts_for
 from runner.tasks.files import terms_of
-from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open, log_open
+from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
 from runner.views.leaderboard.anonymous import sees_as
 from runner.views.leaderboard.export import as_dict, each_as_dict, export
 from runner.views.leaderboard.formats import ENDINGS
@@ -46,7 +45,7 @@ from runner.views.plots.published import Drawings
 from runner.views.redact import redact_row
 from runner.views.show import page as run_page
 from runner.work.console import console
-from runner.work.live_logs import LiveLogs
+from runner.work.live_logs import LiveLogs, growing
 from runner.work.registrations import NO_REGISTRATIONS
 from runner.work.run_pages import Kept, RunPages
 
@@ -121,6 +120,8 @@ class Desk:
             of_team.setdefault(one.run.submission.team, []).append(one)
             if not assistant_may_open(one.dataset, one.published, one.run.released):
                 hidden.add(one.run.id)
+        if self.logs is not None:
+            self.logs.share(growing(chain(*(of_team.get(team, ()) for team in teams)), self._live))
         handed_in: dict[str, list[str]] = {}
         for submission in submissions(self.store):
             handed_in.setdefault(submission.team, []).append(submission.id)
@@ -361,16 +362,14 @@ class Desk:
                 rows.append(dict(row))
                 with self._apart():
                     objects += self._run_pages.of(one, audience)
-                    objects += self._tail(one, audience)
+                    objects += self._tail(one.run.id)
         return rows, objects
 
-    def _tail(self, listed: ListedRun, audience: Audience) -> Iterator[Object]:
-        """Where the end of a log is that grows, for those who may read it once it is sealed; of a run on public data alone."""
-        name, number = listed.run.id, self._live.get(listed.run.id)
-        opened = log_open(listed.run, audience, listed.dataset, listed.published)
-        if self.logs is None or number is None or not opened or not may_leave(listed.dataset):
+    def _tail(self, name: str) -> Iterator[Object]:
+        """Where the end of a log is that grows, for the team of a run: of those alone that :func:`growing` names."""
+        if self.logs is None or name not in self._live:
             return
-        if file := self.logs.name_of(name, number):
+        if file := self.logs.name_of(name, self._live[name]):
             yield self.to.object(f"tails/{name}", "tail", name, {"file": file})
 
     @cached_property

@@ -217,7 +217,7 @@ def _runs(world: World, runs: int) -> list[str]:
 class _Talks:
     """An engine on which a software has written a lot so far, hostile words among it."""
 
-    def follow(self, attempt: str) -> Iterator[bytes]:
+    def follow(self, attempt: str, may_cut: object) -> Iterator[bytes]:
         """What it has written."""
         lines = [f"{n}/2000 topics, nDCG so far 0.{n % 7}123" for n in range(2000)]
         lines += [SCRIPT, HOSTILE, "\x1b[2J\u202e\0", "w" * 3000, "loading the index"]
@@ -228,7 +228,7 @@ class _Talks:
 def _going_on(world: World) -> Iterator[LiveLogs]:
     """While the block lasts a run of alpha's on public data goes on, and its log is followed."""
     run = world.hand_in("alpha", "talker", task="practice").removesuffix("test") + "dev"
-    staging, problems = world.store.archive.begin("practice", run), list[OSError]()
+    staging, problems = world.store.archive.begin("practice", run), list[Exception]()
     engine: Any = _Talks
     logs = LiveLogs(world.project.config.published, world.project.home / "following", engine, problems.append)
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from runner.engines import moving
 from runner.engines.accounts import Accounts
-from runner.engines.base import Space
+from runner.engines.base import MayCut, Space
 from runner.engines.docker import meter
 from runner.engines.docker.client import Clients, ignoring, labels_filter
 from runner.engines.docker.evict import evict
@@ -204,14 +204,15 @@ class DockerEngine(DockerVolumes):
             if "proctor.data" in labels and name not in complete and not alive(labels["proctor.owner"])
         )
 
-    def follow(self, attempt_id: str) -> Iterator[bytes]:
-        """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile."""
+    def follow(self, attempt_id: str, may_cut: MayCut = lambda _: None) -> Iterator[bytes]:
+        """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile. See the protocol for the rest."""
         with self.clients.calling("looking for a running container") as api:
             listed = api.containers(filters=labels_filter(attempt=attempt_id))
         roles = {c["Labels"].get("proctor.role"): c["Id"] for c in listed}
         for container in [roles[role] for role in ("software", "evaluator") if role in roles][:1]:
             # Removed between the list and now: it is over.
-            with self.clients.streaming("following a log", FOLLOW) as (api, _), ignoring(404, 409):
+            with self.clients.streaming("following a log", FOLLOW) as (api, deadline), ignoring(404, 409):
+                may_cut(deadline.cut)
                 yield from api.logs(container, stdout=True, stderr=True, stream=True, follow=True)
 
     def kill(self, attempt_id: str) -> bool:

@@ -171,7 +171,7 @@ class Station:
         if not isinstance(order, Order) or not may_leave(order.job.dataset):
             yield
             return
-        self._tails[name] = tail = Tail(lambda: self.engine.follow(containers_of(order)))
+        self._tails[name] = tail = Tail(lambda may_cut: self.engine.follow(containers_of(order), may_cut))
         try:
             yield
         finally:

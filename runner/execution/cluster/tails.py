@@ -17,15 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from runner.engines.base import MayCut
 from runner.model.task import Dataset
 
+Follow = Callable[[MayCut], Iterable[bytes]]
 FOLDER = "following"  # in the data directory: notes of those who follow, and what came
 AT_ONCE = 32 << 10  # bytes that a host gives at once: the last, where more came since
 EVERY = 1.0  # seconds between two questions for one run
 SILENT = 30.0  # the same where nothing came of the last one
 MOST = 1 << 20  # bytes that are kept of an attempt: then its file begins anew
 FRESH = 60.0  # seconds after which a note that nobody renewed is old
-AGAIN = 0.5  # seconds between two looks at whether the software has begun
+PAUSES = (
+    0.5,
+    2.0,
+)  # seconds until a host looks again whether the software has begun: doubled up to the second
+HEAD = 4096  # bytes by which a stream that begins again is known
 PIECES, BYTES = 4000, 2 << 20  # that are read of one software in a second, whatever it writes
 LEFT_OUT = b"\n[%d bytes are left out here: the log has them once the run is over]\n"
 
@@ -36,14 +42,17 @@ def may_leave(dataset: Dataset) -> bool:
 
 
 class Tail:
-    """At a host: the last bytes of what a software writes. ``follow`` gives all of it as it comes, nothing before it has begun; it is first
-    called when somebody asks, and again every ``again`` seconds until something comes. Of a software that writes more than :data:`PIECES`
-    and :data:`BYTES` a second the engine keeps the rest, as much as it keeps of logs at all."""
+    """At a host: the last bytes of what a software writes. ``follow`` gives all of it as it comes, nothing before it has begun, and tells
+    what is given to it how another thread ends that; it is first called when somebody asks, and again after ``pauses`` until this is closed:
+    a stream may break, and an attempt may begin anew. Of a software that writes more than :data:`PIECES` and :data:`BYTES` a second the
+    engine keeps the rest, as much as it keeps of logs at all."""
 
-    def __init__(self, follow: Callable[[], Iterable[bytes]], again: float = AGAIN) -> None:
-        self._follow, self._again = follow, again
+    def __init__(self, follow: Follow, pauses: tuple[float, float] = PAUSES) -> None:
+        self._follow, self._pauses = follow, pauses
         self._kept, self._end = b"", 0
+        self._head, self._had = b"", 0  # of what is followed now: how it begins, and its bytes so far
         self._over, self._lock = threading.Event(), threading.Lock()
+        self._cut: Callable[[], None] = _nothing
         self._reader: threading.Thread | None = None
 
     def since(self, start: int) -> dict[str, Any]:
@@ -61,27 +70,73 @@ class Tail:
             first = max(start, before)
             return first, self._kept[first - before :]
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is read any more."""
+        return self._over.is_set()
+
     def close(self) -> None:
-        """Nothing is read any more."""
-        self._over.set()
+        """Nothing is read any more, also of a software that says nothing."""
+        with self._lock:
+            self._over.set()
+            cut = self._cut
+        cut()
+
+    def _may_cut(self, cut: Callable[[], None]) -> None:
+        with self._lock:
+            self._cut = cut
+            closed = self._over.is_set()
+        if closed:
+            cut()
 
     def _read(self) -> None:
-        with suppress(Exception):  # an engine that is gone says so to whoever executes the run
-            while not self._over.is_set() and not self._end:
-                pieces = size = 0
-                second = time.monotonic() + 1
-                for piece in self._follow():
+        pause, longest = self._pauses
+        while not self._over.is_set():
+            before = self._end
+            with suppress(Exception):  # an engine that is gone says so to whoever executes the run
+                for piece in self._new(self._paced(self._follow(self._may_cut))):
                     with self._lock:
                         self._kept = (self._kept + piece)[-AT_ONCE:]
                         self._end += len(piece)
-                    pieces, size = pieces + 1, size + len(piece)
-                    if pieces >= PIECES or size >= BYTES:
-                        self._over.wait(second - time.monotonic())
-                        pieces = size = 0
-                        second = time.monotonic() + 1
-                    if self._over.is_set():
-                        return
-                self._over.wait(self._again)
+            with self._lock:
+                self._cut = _nothing
+            pause = self._pauses[0] if self._end > before else pause
+            self._over.wait(pause)
+            pause = min(longest, 2 * pause)
+
+    def _new(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """What of a stream did not come before, when it broke; all of it where it begins otherwise: an attempt was begun anew."""
+        left, held = self._had, b""
+        for piece in pieces:
+            if left and len(held) < len(self._head):
+                held = piece = held + piece
+                if not held.startswith(self._head[: len(held)]):
+                    self._head, self._had, left = b"", 0, 0
+                elif len(held) < len(self._head):
+                    continue
+            left, piece = max(0, left - len(piece)), piece[left:]
+            if piece:
+                self._head = (self._head + piece[:HEAD])[:HEAD]
+                self._had += len(piece)
+                yield piece
+
+    def _paced(self, stream: Iterable[bytes]) -> Iterator[bytes]:
+        """A stream, so much of it in a second, until this is closed."""
+        pieces = size = 0
+        second = time.monotonic() + 1
+        for piece in stream:
+            if self._over.is_set():
+                return
+            yield piece
+            pieces, size = pieces + 1, size + len(piece)
+            if pieces >= PIECES or size >= BYTES:
+                self._over.wait(second - time.monotonic())
+                pieces = size = 0
+                second = time.monotonic() + 1
+
+
+def _nothing() -> None:
+    """What is not read now needs no end."""
 
 
 @dataclass
@@ -177,14 +232,18 @@ def _place(folder: Path, run_id: str, number: int) -> Path:
 
 
 class Follower:
-    """Who follows an attempt, beside the coordinator: asks for what its software writes, and reads what came."""
+    """Who follows an attempt, beside the coordinator: asks for what its software writes, and reads what came. For one thread.
+    ``over`` says that what came went away again: the host is done with it. Once it is closed, nothing is asked for and nothing comes."""
 
     def __init__(self, folder: Path, run_id: str, number: int) -> None:
         self._note, self._path = folder / run_id, _place(folder, run_id, number)
         self._file: BinaryIO | None = None
+        self._closed = self.over = False
 
     def ask(self) -> None:
         """Renew the note. Where this user may not write there, nothing comes."""
+        if self._closed:
+            return
         with suppress(OSError):
             self._note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._note.touch(0o600)
@@ -193,9 +252,9 @@ class Follower:
         """What came since."""
         came = b""
         with suppress(OSError):
-            while True:
+            while not self._closed:
                 if self._file is None:
-                    self._file = self._path.open("rb")
+                    self._file, self.over = self._path.open("rb"), False
                 begun_anew = (
                     os.fstat(self._file.fileno()).st_nlink == 0
                 )  # before reading: nothing more comes into it
@@ -203,13 +262,15 @@ class Follower:
                 if not begun_anew:
                     break
                 self._file.close()
-                self._file = None
+                self._file, self.over = None, True
         return came
 
     def close(self) -> None:
         """Follow no more."""
-        if self._file is not None:
-            self._file.close()
+        self._closed, file, self._file = True, self._file, None
+        with suppress(OSError):
+            if file is not None:
+                file.close()
         with suppress(OSError):
             self._note.unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.exchange import tails
-from runner.exchange.published import KEPT_SECONDS, Publisher, sweep
+from runner.exchange.published import KEPT_SECONDS, Published, Publisher, file_of, sweep
 from runner.exchange.tails import Tail
 
 
@@ -55,3 +55,11 @@ def test_what_nothing_names_any_more_is_swept(tmp_path: Path) -> None:
     to.publish({"public": [], "team:alpha": [to.object("tails/run", "tail", "run", {"file": named})]})
     sweep(tmp_path)
     assert {path.stem for path in (tmp_path / "tails").iterdir()} == {named, young}
+
+
+def test_publishing_goes_on_where_the_object_of_a_log_is_damaged(tmp_path: Path) -> None:
+    to, name = Publisher(tmp_path), tails.new_name()
+    tail = to.object("tails/run", "tail", "run", {"file": name})
+    file_of(tmp_path, tail.data).write_bytes(b"{}")
+    assert to.publish({"public": [], "team:alpha": [tail]})
+    assert tails.named([Published(tmp_path).view("team:alpha")]) == set()

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import httpx2
 import pytest
 
+from runner.exchange import tails
 from runner.exchange.access import Access, Grant, Token, verifier
 from runner.exchange.inbox import Inbox, Refused, Request, answer, answered
 from runner.exchange.link import Key
@@ -30,6 +31,7 @@ from runner.model.limits import MIB
 from runner.web.door import Door
 from runner.web.routes import rules
 from runner.web.sessions import Sessions
+from runner.work import link as work_link
 from runner.work.front import SLICE, Front, LinkDown, check_front
 from runner.work.link import MOST_HERE, Link, last_contact
 from schemas import canonical
@@ -564,3 +566,77 @@ def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class Recording:
+    """A front that has nothing, and takes everything."""
+
+    known, url = True, "https://front.example.org"
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, bytes]] = []
+
+    def ask(self, _method: str, what: str, body: dict[str, str] | None = None) -> dict[str, Any]:
+        return {"waiting": []} if what == "inbox" else {"missing": list(body or {})}
+
+    def send(self, name: str, _digest: str, file: io.BytesIO) -> None:
+        self.sent.append((name, file.read()))
+
+
+def test_logs_that_grow_come_last_now_and_then_and_each_in_its_turn(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_link, "TAILS", 1000.0)
+    root, names, front = here.config.published, [tails.new_name() for _ in range(3)], Recording()
+    given: Any = front
+    link = Link(here.config, given, here.said.append, here.problems.append, 0.0)
+
+    def round_of(text: str) -> list[str]:
+        front.sent.clear()
+        for name in names:
+            tails.write(root, name, tails.Tail(0, text))
+        Publisher(root).alive()
+        link.round()
+        return [name for name, _ in front.sent]
+
+    here.publish("one")
+    assert not [one for one in round_of("first") if one.startswith("tails/")], "no pointer names them yet"
+    to = Publisher(root)
+    runs = [to.object(f"tails/run{n}", "tail", "run", {"file": one}) for n, one in enumerate(names)]
+    to.publish({"public": [], "team:alpha": runs})
+    front.sent.clear()
+    while not any(one == "current.json" for one, _ in front.sent):
+        link.round()
+    assert not [one for one in round_of("second") if one.startswith("tails/")], "they were just looked at"
+    monkeypatch.setattr(work_link, "TAILS", 0.0)
+    link = Link(here.config, given, here.said.append, here.problems.append, 0.0)
+    sent: list[str] = []
+    while not any(one.startswith("tails/") for one in sent):
+        sent = round_of("third")
+    assert "alive.json" in sent and sent.index("alive.json") < len(sent) - 1
+    turns = [sent[-1], round_of("fourth")[-1], round_of("fifth")[-1]]
+    assert {one.removeprefix("tails/").removesuffix(".json") for one in turns} == set(names)
+    gone = f"tails/{names[0]}.json"
+    tails.remove(root, names.pop(0))
+    seen = dict(front.sent)
+    for _ in range(4):
+        round_of("sixth")
+        seen |= dict(front.sent)
+    assert json.loads(seen[gone])["text"] == "", "nobody reads on what is not followed any more"
+
+
+def test_a_log_that_is_not_published_any_more_goes_from_the_front_with_the_next_pointer(
+    here: Here, tmp_path: Path
+) -> None:
+    name = tails.new_name()
+    with front_of(here.key.public, tmp_path / "front") as away:
+        to = Publisher(here.config.published)
+        here.publish("one")
+        to.publish({"public": [to.object("tails/run", "tail", "run", {"file": name})]})
+        tails.write(to.root, name, tails.Tail(0, "text"))
+        link = here.link(away.url)
+        link.round()
+        assert tails.read(away.published.root, name) == tails.Tail(0, "text")
+        here.publish("two")
+        link.round()
+        assert tails.read(away.published.root, name) is None

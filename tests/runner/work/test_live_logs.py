@@ -18,6 +18,7 @@ import pytest
 from runner.exchange import tails
 from runner.exchange.access import Token
 from runner.exchange.published import Published
+from runner.execution.cluster.tails import Follower
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.live_logs import LiveLogs
 from tests.e2e.test_server import until
@@ -192,15 +193,16 @@ class Engine:
     """An engine on which every attempt writes the same pieces."""
 
     def __init__(self, pieces: Callable[[], Iterator[bytes]]) -> None:
-        self._pieces = pieces
+        self._pieces, self.asked = pieces, list[str]()
 
-    def follow(self, attempt: str) -> Iterator[bytes]:
+    def follow(self, attempt: str, may_cut: object) -> Iterator[bytes]:
         """The pieces."""
+        self.asked.append(attempt)
         return self._pieces()
 
 
 def test_whatever_is_written_its_end_is_kept_and_is_text(tmp_path: Path) -> None:
-    problems: list[OSError] = []
+    problems: list[Exception] = []
     said = [
         b"\xf0\x9f",
         b"\x99\x82\r",
@@ -212,6 +214,8 @@ def test_whatever_is_written_its_end_is_kept_and_is_text(tmp_path: Path) -> None
     engine: Any = Engine(lambda: iter(said))
     logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: engine, problems.append)
     try:
+        assert logs.name_of("run", 1) is None, "it has no place"
+        logs.share({("run", 1): "alpha", ("other", 1): "alpha"})
         name = logs.name_of("run", 1)
         assert name is not None and name == logs.name_of("run", 1) != logs.name_of("other", 1)
         tail = until(lambda: (now := tails.read(tmp_path, name)) and now.text.endswith(" the end") and now)
@@ -231,7 +235,7 @@ def test_whatever_is_written_its_end_is_kept_and_is_text(tmp_path: Path) -> None
 def test_where_the_disk_refuses_it_is_said_once_and_left_at_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problems: list[OSError] = []
+    problems: list[Exception] = []
     tried = [0]
 
     def full(*_: Any) -> None:
@@ -247,8 +251,120 @@ def test_where_the_disk_refuses_it_is_said_once_and_left_at_that(
     monkeypatch.setattr(tails, "write", full)
     logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: engine, problems.append)
     try:
+        logs.share({("run", 1): "alpha"})
         assert logs.name_of("run", 1)
         until(lambda: tried[0] >= 3)
     finally:
         logs.close()
     assert len(problems) == 1
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[tuple[LiveLogs, Engine, list[Exception]]]:
+    """Logs on an engine on which nothing runs, and what went wrong: as soon as that is possible they are looked at again."""
+    engine, problems = Engine(lambda: iter(())), list[Exception]()
+    given: Any = engine
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tails, "EVERY", 0.01)
+        logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: given, problems.append)
+        yield logs, engine, problems
+        logs.close()
+
+
+def test_one_log_that_fails_is_told_once_and_the_others_go_on(
+    silent: tuple[LiveLogs, Engine, list[Exception]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, _, problems = silent
+    failed, read = [0], Follower.read
+
+    def broken(of: Follower) -> bytes:
+        text = read(of)
+        if b"bad" in text or (failed[0] and not text):
+            failed[0] += 1
+            raise ValueError("read of closed file")
+        return text
+
+    monkeypatch.setattr(Follower, "read", broken)
+    logs.share({("bad", 1): "alpha", ("good", 1): "alpha"})
+    assert logs.name_of("bad", 1)
+    name = logs.name_of("good", 1) or ""
+    (tmp_path / "notes").mkdir(exist_ok=True)
+    (tmp_path / "notes" / "bad~1").write_bytes(b"bad")
+    until(lambda: failed[0] >= 3)
+    (tmp_path / "notes" / "good~1").write_bytes(b"good")
+    until(lambda: (now := tails.read(tmp_path, name)) and now.text == "good")
+    assert [str(one) for one in problems] == ["read of closed file"]
+
+
+def test_runs_at_hosts_that_end_at_any_moment_end_no_log(
+    silent: tuple[LiveLogs, Engine, list[Exception]], tmp_path: Path
+) -> None:
+    logs, engine, problems = silent
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for n in range(40):
+        runs = {(f"r{n}-{i}", 1): "alpha" for i in range(10)}
+        logs.share(runs)
+        names = [logs.name_of(*one) or "" for one in runs]
+        logs.settle()
+        for run, _ in runs:
+            (notes / f"{run}~1").write_bytes(b"x\n" * 4000)
+        if n % 8 == 0:
+            until(lambda names=names: tails.read(tmp_path, names[-1]))
+        logs.settle()
+        assert not any(tails.read(tmp_path, one) for one in names)
+    logs.share({("last", 1): "alpha"})
+    name = logs.name_of("last", 1) or ""
+    (notes / "last~1").write_bytes(b"text")
+    until(lambda: tails.read(tmp_path, name))
+    until(lambda: [one.name for one in notes.iterdir() if "~" not in one.name] == ["last"])
+    asked = len(engine.asked)
+    (notes / "last~1").write_bytes(b"text and more")
+    until(lambda: (now := tails.read(tmp_path, name)) and now.text == "text and more")
+    assert problems == [] and len(engine.asked) == asked, "a run at a host is not looked for here any more"
+
+
+def test_where_nothing_can_be_published_no_log_goes_on(
+    silent: tuple[LiveLogs, Engine, list[Exception]], tmp_path: Path
+) -> None:
+    logs, _, _ = silent
+    wanted, notes = {("run", 1): "alpha"}, tmp_path / "notes"
+    notes.mkdir()
+    (notes / "run~1").write_bytes(b"text")
+    logs.share(wanted)
+    name = logs.name_of("run", 1) or ""
+    until(lambda: tails.read(tmp_path, name))
+    logs.forget()
+    assert tails.read(tmp_path, name) is None
+    logs.share(wanted)
+    again = logs.name_of("run", 1) or ""
+    assert again != name
+    until(lambda: tails.read(tmp_path, again))
+    assert tails.read(tmp_path, name) is None
+
+
+def test_places_are_shared_by_teams_and_those_of_runs_that_are_over_are_free(
+    silent: tuple[LiveLogs, Engine, list[Exception]], tmp_path: Path
+) -> None:
+    logs, _, _ = silent
+
+    def named(**runs: range) -> dict[str, list[int]]:
+        wanted = {(f"{team}{n}", 1): team for team, of in runs.items() for n in of}
+        logs.share(wanted)
+        return {team: [n for n in of if logs.name_of(f"{team}{n}", 1)] for team, of in runs.items()}
+
+    assert named(alpha=range(100)) == {"alpha": [*range(64)]}
+    found = named(alpha=range(100), beta=range(100), gamma=range(3))
+    assert found == {"alpha": [*range(31)], "beta": [*range(30)], "gamma": [0, 1, 2]}
+    tails.write(tmp_path, name := logs.name_of("beta0", 1) or "", tails.Tail(0, "text"))
+    assert named(gamma=range(1, 80)) == {"gamma": [*range(1, 65)]}
+    assert tails.read(tmp_path, name), "its file stays until its page is another one"
+    logs.settle()
+    assert tails.read(tmp_path, name) is None
+    teams = {f"t{n}": range(2) for n in range(70)}
+    first = [team for team, of in named(**teams).items() if of]
+    assert len(first) == 64
+    left = {team: of if team not in first else range(1, 3) for team, of in teams.items()}
+    assert [team for team, of in named(**left).items() if not of and team not in first] == [], (
+        "each has its turn"
+    )

@@ -24,6 +24,7 @@ from runner.records.commit import coordinator
 from runner.records.store.connect import Store, open_store
 from runner.work import loop
 from runner.work.accounts import open_accounts, publish_access
+from runner.work.live_logs import LiveLogs
 from runner.work.loop import Work
 from runner.work.publishing import Desk
 from tests.e2e.test_uploads_scored import run_text
@@ -218,14 +219,16 @@ def test_a_defect_in_publishing_is_told_and_deciding_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token, published = team(world), Published(world.project.config.published)
-    whole = Desk.publish
+    whole, forgotten = Desk.publish, list[bool]()
 
     def broken(*_: Any) -> bool:
         raise ValueError("two objects have one path")
 
     monkeypatch.setattr(Desk, "publish", broken)
+    monkeypatch.setattr(LiveLogs, "forget", lambda _: forgotten.append(True))
     with at_work(world) as notes:
         until(lambda: notes.problems)
+        assert forgotten, "nobody has decided who may read them now"
         request = ask(world, token)
         assert until(lambda: answered(published.root, request.id))["accepted"] is True
         until(published.stuck)

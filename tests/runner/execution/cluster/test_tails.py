@@ -114,7 +114,7 @@ def test_ten_megabytes_at_once_are_their_end_and_control_characters_are_words(
 ) -> None:
     tails, due = kept
     many = b"\x1b]0;mine\x07\x9b2J\r\n" * (10 << 16) + b"the end\n"
-    tail = Tail(lambda: [b"begun\n", many])
+    tail = Tail(lambda _: [b"begun\n", many])
     start = due()
     assert start == 0 and due() is None, "one question at a time"
     until(lambda: tail.since(0)["first"] > 0)
@@ -173,7 +173,7 @@ def test_no_more_is_kept_of_an_attempt_than_has_its_place_and_who_follows_has_al
 def test_of_a_flood_so_much_is_read_in_a_second_and_the_end_is_not_waited_for() -> None:
     read, more = [0], threading.Event()
 
-    def flood() -> Iterator[bytes]:
+    def flood(_: object) -> Iterator[bytes]:
         while not more.is_set():
             read[0] += 1
             yield b"x" * (BYTES // 4)
@@ -184,6 +184,51 @@ def test_of_a_flood_so_much_is_read_in_a_second_and_the_end_is_not_waited_for() 
     assert read[0] <= 4 * (time.monotonic() - begun + 1) + 1, "in the next second comes as much again"
     tail.close()
     more.set()
+
+
+def test_a_stream_that_breaks_is_taken_up_and_an_attempt_that_begins_anew_is_another() -> None:
+    streams: list[list[bytes]] = [
+        [],
+        [b"one ", b"two "],
+        [b"on", b"e two thr", b"ee "],
+        [],
+        [b"on", b"ce more"],
+    ]
+
+    def follow(_: object) -> Iterator[bytes]:
+        yield from streams.pop(0) if streams else ()
+        raise ValueError("the engine broke off")
+
+    tail = Tail(follow, (0.01, 0.02))
+    until(lambda: tail.came(0)[1] == b"one two three once more")
+    tail.close()
+    assert tail.closed
+
+
+def test_the_reader_of_a_software_that_says_nothing_ends_when_nobody_reads_on() -> None:
+    cut, ended, begun = threading.Event(), threading.Event(), threading.Event()
+
+    def silent(may_cut: Callable[[Callable[[], None]], object]) -> Iterator[bytes]:
+        may_cut(cut.set)
+        begun.set()
+        assert cut.wait(120)
+        ended.set()
+        yield from ()
+
+    tail = Tail(silent)
+    tail.came(0)
+    assert begun.wait(120)
+    tail.close()
+    assert ended.wait(120)
+
+
+def test_who_has_closed_asks_for_nothing_more(tmp_path: Path) -> None:
+    (tmp_path / "run~1").write_bytes(b"text")
+    with following(tmp_path, "run", 1) as follower:
+        follower.ask()
+        assert follower.read() == b"text"
+    follower.ask()
+    assert follower.read() == b"" and [path.name for path in tmp_path.iterdir()] == ["run~1"]
 
 
 def test_what_killed_processes_left_goes_at_the_next_start(project: Project) -> None:

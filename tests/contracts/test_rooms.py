@@ -11,11 +11,12 @@ import json
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -441,6 +442,28 @@ def test_leaving_removes_everything(
         raise RuntimeError("over")
     assert api.containers(all=True, filters=filters) == []
     assert not api.volumes(filters=filters).get("Volumes")
+
+
+def test_following_what_says_nothing_is_ended_by_another_thread(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str
+) -> None:
+    cuts, said = Queue[Callable[[], None]](), Queue[bytes]()
+
+    def follow() -> None:
+        with suppress(PlatformError):
+            for piece in engine.follow(attempt, cuts.put):
+                said.put(piece)
+
+    with engine.session(attempt) as session:
+        silent = ("python3", "-c", "import time; print('said', flush=True); time.sleep(600)")
+        line(session.start(ContainerSpec("software", scratch_image, silent, LIMITS)), "said")
+        following = threading.Thread(target=follow, daemon=True)
+        following.start()
+        cut = cuts.get(timeout=60)
+        assert said.get(timeout=60) == b"said\n"
+        cut()
+        following.join(60)
+        assert not following.is_alive()
 
 
 def test_following_is_about_the_software(engine: DockerEngine, scratch_image: ImageRef, attempt: str) -> None:

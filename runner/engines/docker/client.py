@@ -176,6 +176,7 @@ class Deadline:
     def __init__(self, client: Any, seconds: float) -> None:
         self.passed = False
         self._response: Any = None
+        self._streams = False
         self._lock = threading.Lock()
         client.hooks["response"].append(self._remember)
         client.timeout = max(1.0, min(seconds, 24 * 3600.0))
@@ -183,9 +184,10 @@ class Deadline:
         self._timer.daemon = True
         self._timer.start()
 
-    def _remember(self, response: Any, *_: object, **__: object) -> Any:
-        with self._lock:
-            self._response = response
+    def _remember(self, response: Any, *_: object, stream: bool = False, **__: object) -> Any:
+        with self._lock:  # before a log is read, the SDK asks about its container
+            if stream or not self._streams:
+                self._response, self._streams = response, stream
         if self.passed:
             self.cut()
         return response

@@ -19,6 +19,7 @@ from runner.exchange import tails
 from runner.exchange.access import Token
 from runner.exchange.published import Published
 from runner.execution.cluster.tails import Follower
+from runner.work import live_logs
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.live_logs import LiveLogs
 from tests.e2e.test_server import until
@@ -266,6 +267,7 @@ def silent(tmp_path: Path) -> Iterator[tuple[LiveLogs, Engine, list[Exception]]]
     given: Any = engine
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tails, "EVERY", 0.01)
+        patch.setattr(live_logs, "PAUSES", (0.01, 0.01))
         logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: given, problems.append)
         yield logs, engine, problems
         logs.close()
@@ -319,8 +321,9 @@ def test_runs_at_hosts_that_end_at_any_moment_end_no_log(
     until(lambda: tails.read(tmp_path, name))
     until(lambda: [one.name for one in notes.iterdir() if "~" not in one.name] == ["last"])
     asked = len(engine.asked)
-    (notes / "last~1").write_bytes(b"text and more")
-    until(lambda: (now := tails.read(tmp_path, name)) and now.text == "text and more")
+    for n in range(1, 9):
+        (notes / "last~1").write_bytes(b"text" + b" and more" * n)
+        until(lambda n=n: (now := tails.read(tmp_path, name)) and now.text == "text" + " and more" * n)
     assert problems == [] and len(engine.asked) == asked, "a run at a host is not looked for here any more"
 
 

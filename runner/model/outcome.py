@@ -144,7 +144,7 @@ def derive(
             "The run is being executed.",
             "being executed now",
             "Wait for it.",
-            with_log="Wait for it; its log shows how far it is: runner logs RUN --follow, or its page.",
+            with_log="Wait for it; runner logs RUN --follow shows how far it is, and its page where the data are public.",
             attempt=outcome.attempt,
             evaluation=outcome.evaluation,
             verdict=outcome.verdict,

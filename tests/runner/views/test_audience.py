@@ -125,7 +125,7 @@ def test_reading_the_log_is_advised_only_to_those_who_may(tmp_path: Path) -> Non
             assert ("Read the last log lines" in advice) is told and "runner try" in advice
         running = replace(detail, run=replace(detail.run, outcome=derive([], running=True)))
         advice = redact_run(running, who, datasets[dataset])["outcome"]["next"]
-        assert ("runner logs --follow" in advice) is told and advice
+        assert ("runner logs RUN --follow" in advice) is told and advice
 
 
 def test_scores_of_a_blinded_dataset_are_hidden_until_they_are_published(tmp_path: Path) -> None:

@@ -147,7 +147,9 @@ class Cluster:
         self.artefacts = f"file://{folder / 'store'}"
         self.gone_after = 60  # seconds after which a host that says nothing is lost; fewer where one is to be
         self.credentials: Path | None = None  # of the coordinator, for the store
-        self.origin = ""  # where hosts work by grants; empty: they have credentials of the store
+        self.origins: tuple[
+            str, ...
+        ] = ()  # where hosts work by grants; none: they have credentials of the store
         self.blinded = ""  # the address of the store for hidden data, where there is one
         make(folder / "tls", ["127.0.0.1"])
         self.certificates = folder / "tls" / "127.0.0.1"
@@ -182,7 +184,7 @@ class Cluster:
             name,
             ["-m", "tests.worlds.cluster", name, *places],
             TMPDIR=str(self.folder / "tmp"),
-            ORIGIN=self.origin,
+            ORIGINS=" ".join(self.origins),
         )
         self._said(name, "takes")
 
@@ -304,7 +306,7 @@ def _host(
         script |= {f"team{n}/sick": gone for n in range(2)}  # what starts them fails
     kind = Pruned if name == PRUNED else FakeEngine
     engine = kind(script)  # type: ignore[arg-type]
-    origins = [one for one in [os.environ["ORIGIN"]] if one]
+    origins = os.environ["ORIGINS"].split()
     store = store_of_host(artefacts, None, origins) if origins else Slow(artefacts)
     if isinstance(store, Slow):
         store.held = folder.parent / KEEP.format(name)

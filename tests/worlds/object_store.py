@@ -50,7 +50,7 @@ class ObjectStore:
     key: str
     secret: str
     credentials: Path
-    address: str = f"s3://{BUCKET}/of-tests"
+    address: str
 
     def options(self, secret: str = "") -> dict[str, Any]:
         """What opens it; or does not, with another secret."""
@@ -70,10 +70,10 @@ class ObjectStore:
 
 
 @contextmanager
-def object_store(folder: Path) -> Iterator[ObjectStore]:
+def object_store(folder: Path, bucket: str = BUCKET) -> Iterator[ObjectStore]:
     """The server with an empty bucket, whose files are below ``folder``, until the context ends."""
     program = packages() / "bin" / "rclone"
-    (folder / "data" / BUCKET).mkdir(parents=True)
+    (folder / "data" / bucket).mkdir(parents=True)
     with socket.create_server(("127.0.0.1", 0)) as one:
         port = one.getsockname()[1]
     key, secret = f"KEY{secrets.token_hex(6)}", secrets.token_hex(20)
@@ -94,7 +94,8 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
             assert process.poll() is None and time.monotonic() < until, (folder / "server.log").read_text()
             time.sleep(0.05)
         credentials = folder / "credentials.json"
-        made = ObjectStore(folder / "data" / BUCKET, f"http://127.0.0.1:{port}", key, secret, credentials)
+        origin, address = f"http://127.0.0.1:{port}", f"s3://{bucket}/of-tests"
+        made = ObjectStore(folder / "data" / bucket, origin, key, secret, credentials, address)
         credentials.touch(mode=0o600)
         credentials.write_text(json.dumps({made.address: made.options()}))
         yield made

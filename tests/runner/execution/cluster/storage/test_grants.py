@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ from runner.execution.cluster.storage.grants import Granted, Grants
 from runner.execution.cluster.storage.stores import store_of_host
 from runner.execution.coordinator import EvaluationRequest
 from runner.model.errors import PlatformError, RunnerError
+from runner.model.run import Run
 from runner.records.contents import Content
-from tests.runner.execution.cluster.test_hosts import coordinated, ended_once
+from tests.runner.execution.cluster.test_evaluation_hosts import coordinated
+from tests.runner.execution.cluster.test_hosts import ended_once
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import Cluster
@@ -124,39 +126,70 @@ def test_grants_end(s3: ObjectStore, tmp_path: Path) -> None:
     assert store.attempts() == []
 
 
-def test_hosts_without_credentials_execute_software_by_grants(
+def test_hosts_without_credentials_execute_and_evaluate_by_grants_of_three_stores(
     project: Project, s3: ObjectStore, tmp_path: Path
 ) -> None:
-    """And what was granted stands in no log, message, event or record, and nothing but the store knows what opens it."""
+    """Open, blinded and truths, each with keys of its own. What was granted stands in no log, message, event or record, nothing but the
+    store knows what opens it, and no store has what is another's."""
     cells = [{"dataset": "dev"}, {"dataset": "test"}]
     project.write_task_only(tables=[{"id": "main", "cells": cells, "rank_by": "ndcg_10"}])
-    world, hosts, notes = World(project), Cluster(tmp_path / "cluster"), Notes()
-    hosts.artefacts, hosts.credentials, hosts.origin = s3.address, s3.credentials, s3.origin
-    try:
-        hosts.start_scheduler()
-        for name in ("h1", "h2"):
-            hosts.start_host(name)
+    world, notes, keys = World(project), Notes(), tmp_path / "credentials.json"
+    hosts, judges = Cluster(tmp_path / "cluster"), Cluster(tmp_path / "judges", "evaluations")
+    with ExitStack() as stack:
+        blinded, truths = (
+            stack.enter_context(object_store(tmp_path / f"s3-{name}", name)) for name in ("blinded", "truths")
+        )
+        stores = (s3, blinded, truths)
+        keys.touch(mode=0o600)
+        keys.write_text(json.dumps({one.address: one.options() for one in stores}))
+        hosts.artefacts, hosts.blinded, hosts.credentials = s3.address, blinded.address, keys
+        hosts.origins, judges.origins = (s3.origin, blinded.origin), (truths.origin,)
+        judges.artefacts, judges.credentials = truths.address, keys
+        for place, names in ((hosts, ("h1", "h2")), (judges, ("j1",))):
+            stack.callback(place.close)
+            place.start_scheduler()
+            for name in names:
+                place.start_host(name, hidden=name != "h1")
         for n in range(2):
             world.hand_in(f"team{n}")
-        with coordinated(world, notes, hosts) as coordinator:
+        with coordinated(world, notes, hosts, judges) as coordinator:
             result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
         assert not result.undone and len(result.done) == 4, (result.undone, notes.lines)
-        said, _ = hosts_now(hosts.address, hosts.certificates)
-        for process in hosts.processes.values():
+        said = [hosts_now(one.address, one.certificates)[0] for one in (hosts, judges)]
+        secrets = [word for one in stores for word in (one.key, one.secret)]
+        for process in (*hosts.processes.values(), *judges.processes.values()):
             facts = psutil.Process(process.pid)
             mine = "\0".join([*facts.cmdline(), *facts.environ().values()])
-            assert s3.secret not in mine and s3.key not in mine
-    finally:
-        hosts.close()
-    assert ended_once(world, list(result.done)) <= {"h1", "h2"} and s3.store().attempts() == []
-    assert len(said) == 2 and all(one["granted"] is True for one in said.values())
+            assert not any(word in mine for word in secrets)
+        assert all(one.store().attempts() == [] for one in stores)
+    assert all(placed(world, run) for run in result.done.values())
+    assert ended_once(world, list(result.done)) <= {"h1", "h2"}
+    assert [len(one) for one in said] == [2, 1]
+    assert all(one["granted"] is True for there in said for one in there.values())
     texts = [json.dumps(said), *notes.lines, *notes.problems]
-    kept = [path for at in (project.home, hosts.folder) for path in at.rglob("*") if path.is_file()]
-    for data in (*(text.encode() for text in texts), *(path.read_bytes() for path in kept)):
-        assert not any(one in data for one in (b"X-Amz", s3.secret.encode(), s3.key.encode()))
-    orders = [path for path in s3.folder.rglob("*") if path.is_file() and b"X-Amz" in path.read_bytes()]
-    assert len(orders) == 4, "only an order has what is granted"
+    kept = [data for at in (project.home, hosts.folder, judges.folder) for data in files(at)]
+    for data in (*(text.encode() for text in texts), *kept):
+        assert not any(one in data for one in (b"X-Amz", *(word.encode() for word in secrets)))
+    granting = [sum(b"X-Amz" in data for data in files(one.folder)) for one in stores]
+    assert granting == [2, 2, 4], "only an order has what is granted"
+    hidden = (project.private / "mini" / "test" / "inputs" / "queries.jsonl").read_bytes()
+    assert [any(hidden in data for data in files(one.folder)) for one in stores] == [False, True, True]
+    for secret in files(project.truths):
+        assert [any(secret in data for data in files(one.folder)) for one in stores[:2]] == [False, False]
     world.close()
+
+
+def placed(world: World, run: Run) -> bool:
+    """Whether a run was executed where its data may be, and evaluated by the host for that."""
+    (attempt,) = world.store.archive.attempts("mini", run.id)
+    evaluation = json.loads((attempt.path / "evaluations/1/evaluation.json").read_bytes())
+    may = {"test": {"h2"}, "dev": {"h1", "h2"}}[run.dataset]
+    return attempt.record()["placed"]["host"] in may and evaluation["placed"]["host"] == "j1"
+
+
+def files(folder: Path) -> list[bytes]:
+    """What all files below it hold."""
+    return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(("length", "why"), [(20_000, ""), (40_000, "temporary credentials")])
@@ -172,7 +205,7 @@ def test_grants_of_temporary_credentials_are_long(
 
     monkeypatch.setattr(Artefacts, "grants", longer)
     world, hosts, notes = World(project), Cluster(tmp_path / "cluster"), Notes()
-    hosts.artefacts, hosts.credentials, hosts.origin = s3.address, s3.credentials, s3.origin
+    hosts.artefacts, hosts.credentials, hosts.origins = s3.address, s3.credentials, (s3.origin,)
     try:
         hosts.start_scheduler()
         hosts.start_host("h1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform as host
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
@@ -35,10 +35,13 @@ from schemas.details import Detail
 
 
 class Stop(Protocol):
-    """Who may stop work: one run (``cancelled``), or everything (``stopping``)."""
+    """Who may stop work: one run (``cancelled``, ``called_off``), or everything (``stopping``)."""
 
     def cancelled(self, run_id: str) -> bool:
         """Whether the run was asked to stop, or everything was."""
+
+    def called_off(self, run_ids: Collection[str]) -> set[str]:
+        """Those of some runs for which that holds."""
 
     def stopping(self) -> bool:
         """Whether everything was asked to stop."""
@@ -50,6 +53,10 @@ class NotStoppable:
     def cancelled(self, run_id: str) -> bool:
         """Always false."""
         return False
+
+    def called_off(self, run_ids: Collection[str]) -> set[str]:
+        """Always none."""
+        return set()
 
     def stopping(self) -> bool:
         """Always false."""

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -54,6 +54,15 @@ class Control:
         """Whether the run was asked to stop, or everything was."""
         return self.stopping() or (self.folder / run_id).exists()
 
+    def called_off(self, run_ids: Collection[str]) -> set[str]:
+        """Those of some runs that were asked to stop, by one look for all of them; all where everything was."""
+        if self.stopping():
+            return {*run_ids}
+        try:
+            return {path.name for path in self.folder.iterdir()}.intersection(run_ids)
+        except FileNotFoundError:
+            return set()
+
     def request(self, run_id: str) -> None:
         """Ask whoever runs ``run_id`` to stop it."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -90,6 +99,9 @@ class RunProgress:
 LOOK = 1.0  # seconds between two looks at hosts that come and go
 HEED = 0.2  # seconds between two looks whether everything is to stop
 TOGETHER = 64  # steps that are begun, or committed, at once
+MANY = 64  # steps under way from which on what ended is gathered
+GATHERED = 0.5  # seconds for which it is before it is committed
+TICK = 0.05  # seconds for which it is before others begin in its place
 AT_ONCE = 8 * 10**6  # bytes of results and scores, about, that are committed at once
 SHOWN = 5  # hosts that are named where none will do
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
@@ -143,27 +155,42 @@ class Pool:
     def _run(self, plan: Plan) -> dict[str, Run]:
         executor, schedule = self.executor, Schedule(plan.work, partial(lane_of, self.workspace))
         at: dict[str, Host] = {}  # run id -> where a step of it is being done
+        ended, until = (
+            list[tuple[Planned, Result]](),
+            0.0,
+        )  # what is not committed yet, and when it is at the latest
         while True:
             paused = self._paused()
             while self._begin(schedule, paused, at):
                 pass
-            if not at and not executor.expects(schedule.waiting()):
+            if not at and not ended and not executor.expects(schedule.waiting()):
                 self._give_up(schedule.waiting(), paused)
                 return self.done
             # Hosts come and go: where they can, they are looked at again now and then.
-            ended = self._ended(None if executor.fixed else LOOK)
-            for planned, _ in ended:
+            timeout = until - time.monotonic() if ended else None if executor.fixed else LOOK
+            more = self._ended(timeout, TICK if len(at) >= MANY else 0.0)
+            for planned, _ in more:
                 schedule.ended(planned, at.pop(planned.run.id))
-            ended = self._commit(ended)
-            ids, tasks = [planned.run.id for planned, _ in ended], self.workspace.tasks.values()
-            now = find_runs(self.workspace.store, ids, tasks)
-            for planned, result in ended:
-                after = self._settle(planned, result, now[planned.run.id])
-                if isinstance(after, Planned):
-                    schedule.continue_with(after)
-                else:
-                    self._done(planned, after)
-                    schedule.settled(planned.run.id)
+            now = time.monotonic()
+            until = until if ended else now + GATHERED
+            ended += more
+            # Where few are under way nothing waits for others.
+            if len(at) < MANY or len(ended) >= TOGETHER or now >= until:
+                self._go_on(schedule, ended)
+                ended = []
+
+    def _go_on(self, schedule: Schedule, ended: Sequence[tuple[Planned, Result]]) -> None:
+        """Commit what came of steps, and have their runs go on."""
+        ended = self._commit(ended)
+        ids, tasks = [planned.run.id for planned, _ in ended], self.workspace.tasks.values()
+        now = find_runs(self.workspace.store, ids, tasks)
+        for planned, result in ended:
+            after = self._settle(planned, result, now[planned.run.id])
+            if isinstance(after, Planned):
+                schedule.continue_with(after)
+            else:
+                self._done(planned, after)
+                schedule.settled(planned.run.id)
 
     def _begin(self, schedule: Schedule, paused: Callable[[Planned], str], at: dict[str, Host]) -> bool:
         """Begin steps that may start now, some at once; returns whether more may."""
@@ -183,8 +210,9 @@ class Pool:
             self.executor.begin(planned, host)
         return bool(found)
 
-    def _ended(self, timeout: float | None) -> list[tuple[Planned, Result]]:
-        """The steps that ended by now, some at once; where none did, the first that does within ``timeout`` seconds.
+    def _ended(self, timeout: float | None, tick: float = 0.0) -> list[tuple[Planned, Result]]:
+        """The steps that ended by now, some at once; where none did, the first that does within ``timeout`` seconds, and what
+        does within a ``tick`` after it.
 
         Raises KeyboardInterrupt when everything is to stop.
         """
@@ -194,6 +222,8 @@ class Pool:
             if self.control.stopping():
                 raise KeyboardInterrupt
             found = [one for one in (self.executor.ended(min(HEED, left)),) if one is not None]
+        if found:
+            time.sleep(tick)
         while found and len(found) < TOGETHER and (more := self.executor.ended(0)) is not None:
             found.append(more)
         return found

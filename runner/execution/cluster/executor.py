@@ -300,14 +300,15 @@ class ClusterExecutor:
         """Tell hosts to end the runs that somebody cancelled, and give up what takes longer than it can."""
         with self._lock:
             found, now = list(self._begun.values()), time.monotonic()
+        drop, off = self.stop.stopping(), self.stop.called_off({begun.planned.run.id for begun in found})
         for begun in found:
-            host, run, name, drop = begun.host, begun.planned.run.id, begun.step.name, self.stop.stopping()
+            host, run, name = begun.host, begun.planned.run.id, begun.step.name
             if now > begun.until:
                 self._say(f"{host.label} says nothing of {run} any more")
                 self.line.stop(host.name, name, drop=True)
                 host.avoid.add(run)
                 self._told({"lost": name})
-            elif (name, drop) not in self._stopped and self.stop.cancelled(run):
+            elif (name, drop) not in self._stopped and run in off:
                 self._stopped.add((name, drop))
                 self.line.stop(host.name, name, drop=drop)
 
@@ -315,8 +316,9 @@ class ClusterExecutor:
         """Ask hosts what softwares on public data write whose runs somebody follows."""
         if self._tails is None:
             return
+        followed = self._tails.followed()
         with self._lock:
-            found = list(self._begun.values())
+            found = [begun for begun in self._begun.values() if begun.planned.run.id in followed]
         for begun in found:
             run, name = begun.planned.run, begun.step.name
             if may_leave(self.workspace.tasks[run.submission.task].datasets[run.dataset]):

@@ -10,7 +10,7 @@ import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -47,6 +47,10 @@ class Stopped:
     def cancelled(self, run_id: str) -> bool:
         """Whether the order was stopped."""
         return self.ended.is_set() or self.dropped.is_set()
+
+    def called_off(self, run_ids: Collection[str]) -> set[str]:
+        """All, or none: there is one order."""
+        return {*run_ids} if self.cancelled("") else set()
 
     def stopping(self) -> bool:
         """Whether nothing is to be delivered."""

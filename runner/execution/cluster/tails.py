@@ -159,6 +159,13 @@ class Tails:
         self._taken: dict[str, _Taken] = {}  # by order
         self._lock = threading.Lock()
 
+    def followed(self) -> set[str]:
+        """The ids of runs that may be followed, by one look for all, and other names: what :meth:`due` is asked about."""
+        try:
+            return {path.name for path in self.folder.iterdir()}
+        except OSError:
+            return set()
+
     def due(self, name: str, run_id: str, number: int) -> int | None:
         """From which byte on the host is to be asked what the software of an order has written; None: it is not to be asked now."""
         try:

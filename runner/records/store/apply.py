@@ -55,11 +55,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
 from runner.model.dates import DateError, parse
 from runner.model.names import ABOUT
-from runner.model.verdict import read_verdict
 from runner.records.archive import RunArchive
 from runner.records.events import TYPES, Event
 from runner.records.snapshot import read_snapshot
@@ -70,16 +69,15 @@ from runner.records.store.evaluated import (
     WRONG,
     count_evaluations,
     evaluation_of,
+    insert_evaluations,
     insert_rows,
-    insert_together,
     rows_of,
 )
 from runner.records.store.rows import (
-    check_manifest,
     contradiction,
-    figures,
+    ensure_runs,
     insert,
-    inserting,
+    insert_attempts,
     remove,
 )
 
@@ -102,16 +100,32 @@ def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
 
 
 def apply_all(connection: Connection, events: Sequence[Event], archive: RunArchive) -> None:
-    """As :func:`apply` of each in turn; evaluations, which come from hosts many at a time, are written together."""
-    together = [event for event in events if event.type == "evaluation-committed"]
-    alone = [event for event in events if event.type == "attempt-committed"]
-    if len(together) < 2 or len(together) + len(alone) < len(events):
-        together, alone = [], [*events]
+    """As :func:`apply` of each in turn; attempts and evaluations, which come from hosts many at a time, are written together."""
+    ways = {"attempt-committed": insert_attempts, "evaluation-committed": insert_evaluations}
+    alone = list[Event]()
+    if any(event.type not in ways for event in events):
+        ways, alone = {}, [*events]
+    for type, insert_all in ways.items():
+        some = [event for event in events if event.type == type]
+        if len(some) < 2 or not _inserted(insert_all, connection, some, archive):
+            alone += some
     for event in alone:
         apply(connection, event, archive)
-    if together and not insert_together(connection, together, archive):
-        for event in together:
-            apply(connection, event, archive)
+
+
+def _inserted(
+    insert_all: Callable[[Connection, Sequence[Event], RunArchive], None],
+    connection: Connection,
+    events: Sequence[Event],
+    archive: RunArchive,
+) -> bool:
+    """Whether the rows of events could be written together; none is where not."""
+    try:
+        with connection.begin_nested():
+            insert_all(connection, events, archive)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -236,16 +250,11 @@ def _names(connection: Connection, event: Event, _: RunArchive) -> None:
 def _commanded(connection: Connection, event: Event, _: RunArchive) -> None:
     """Note the event by which a run was last cancelled, or restarted."""
     d, column = event.data, f"{event.type.removeprefix('run-')}_seq"
-    _ensure_run(connection, d["run"], {name: d[name] for name in ("submission", *_PLACE)})
+    ensure_runs(connection, {d["run"]: {name: d[name] for name in ("submission", *_PLACE)}})
     connection.execute(t.runs.update().where(t.runs.c.id == d["run"]).values({column: event.seq}))
 
 
 _PLACE = ("task", "dataset", "scenario")
-
-
-def _ensure_run(connection: Connection, run: str, row: dict[str, Any]) -> None:
-    if connection.execute(_RUN, {"run": run}).first() is None:
-        connection.execute(inserting(t.runs), {"id": run, **row})
 
 
 def _released(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -259,25 +268,7 @@ def _closed(connection: Connection, event: Event, _: RunArchive) -> None:
 
 
 def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
-    d = event.data
-    attempt = archive.attempt(d["task"], d["run"], d["attempt"])
-    check_manifest(event, attempt.manifest_digest())
-    run, lock = attempt.record(check=False), attempt.lock(check=False)
-    place = {"task": d["task"], "dataset": lock["dataset"], "scenario": lock["scenario"]}
-    _ensure_run(connection, d["run"], {"submission": lock["submission_id"], **place})
-    verdict = read_verdict(run["verdict"])
-    verdict.as_dict()  # a name that is none, or details that cannot be said, would fail whoever reads them
-    insert(
-        connection,
-        t.attempts,
-        event,
-        *("run", "manifest"),
-        number=d["attempt"],
-        **figures(run),
-        verdict=verdict.name,
-        detail="" if verdict.detail is None else json.dumps(verdict.detail.as_dict(), sort_keys=True),
-        warnings=json.dumps([warning.as_dict() for warning in verdict.warnings], sort_keys=True),
-    )
+    insert_attempts(connection, [event], archive)
 
 
 def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> None:
@@ -359,7 +350,6 @@ def _loss(_: Connection, event: Event, __: RunArchive) -> None:
         raise KeyError("what was lost")
 
 
-_RUN = select(t.runs.c.id).where(t.runs.c.id == bindparam("run"))
 _NO_ROWS = ("request-", "proposal-", "account-", "token-", "link-")
 _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "submission-registered": _registered,

@@ -88,14 +88,9 @@ def evaluation_of(event: Event, archive: RunArchive) -> tuple[Evaluation, dict[s
     return evaluation, evaluation.record(check=False)
 
 
-def insert_together(connection: Connection, events: Sequence[Event], archive: RunArchive) -> bool:
-    """Write the rows of the evaluations that several events commit, those of a table together; returns whether all could be written, or none is."""
-    try:
-        with connection.begin_nested():
-            insert_rows(connection, (rows_of(event, *evaluation_of(event, archive)) for event in events))
-    except UNREADABLE:
-        return False
-    return True
+def insert_evaluations(connection: Connection, events: Sequence[Event], archive: RunArchive) -> None:
+    """Write the rows of the evaluations that events commit, those of a table together. Raises as :func:`insert_rows`."""
+    insert_rows(connection, (rows_of(event, *evaluation_of(event, archive)) for event in events))
 
 
 def count_evaluations(connection: Connection, accepted: Iterable[Sequence[Any]]) -> bool:

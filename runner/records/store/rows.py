@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Table
+from sqlalchemy import Connection, Insert, Table, bindparam, select
 
 from runner.model.errors import PlatformError
+from runner.model.verdict import read_verdict
+from runner.records.archive import RunArchive
 from runner.records.events import Event
+from runner.records.store import tables as t
 
 _MAX_COUNT = 2**53
 
@@ -30,6 +35,55 @@ def remove(connection: Connection, table: Table, event: Event, *columns: str) ->
 def inserting(table: Table) -> Insert:
     """The statement that writes rows of a table, made once: what it is executed with are the rows."""
     return table.insert()
+
+
+def insert_attempts(connection: Connection, events: Sequence[Event], archive: RunArchive) -> None:
+    """Write the rows of the attempts that events commit, those of a table together.
+
+    Raises E307 where the archive holds others, what :data:`runner.records.store.evaluated.WRONG` has where their records cannot be
+    read, and IntegrityError; the caller rolls back then.
+    """
+    runs, attempts = dict[str, dict[str, Any]](), list[dict[str, Any]]()
+    for event in events:
+        d = event.data
+        attempt = archive.attempt(d["task"], d["run"], d["attempt"])
+        check_manifest(event, attempt.manifest_digest())
+        run, lock = attempt.record(check=False), attempt.lock(check=False)
+        place = {"task": d["task"], "dataset": lock["dataset"], "scenario": lock["scenario"]}
+        runs[d["run"]] = {"submission": lock["submission_id"], **place}
+        attempts.append(
+            {
+                **_row(run),
+                "seq": event.seq,
+                "run": d["run"],
+                "manifest": d["manifest"],
+                "number": d["attempt"],
+            }
+        )
+    ensure_runs(connection, runs)
+    if attempts:
+        connection.execute(inserting(t.attempts), attempts)
+
+
+def _row(run: dict[str, Any]) -> dict[str, Any]:
+    verdict = read_verdict(run["verdict"])
+    verdict.as_dict()  # a name that is none, or details that cannot be said, would fail whoever reads them
+    return {
+        **_figures(run),
+        "verdict": verdict.name,
+        "detail": "" if verdict.detail is None else json.dumps(verdict.detail.as_dict(), sort_keys=True),
+        "warnings": json.dumps([warning.as_dict() for warning in verdict.warnings], sort_keys=True),
+    }
+
+
+def ensure_runs(connection: Connection, rows: Mapping[str, dict[str, Any]]) -> None:
+    """Write the rows of runs, by their ids, of which there are none."""
+    there = {row[0] for row in connection.execute(_RUNS, {"ids": [*rows]})} if rows else set()
+    if new := [{"id": id, **row} for id, row in rows.items() if id not in there]:
+        connection.execute(inserting(t.runs), new)
+
+
+_RUNS = select(t.runs.c.id).where(t.runs.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def as_number(value: Any) -> float:
@@ -53,7 +107,7 @@ def as_text(value: Any) -> str:
     return value
 
 
-def figures(run: dict[str, Any]) -> dict[str, Any]:
+def _figures(run: dict[str, Any]) -> dict[str, Any]:
     """What a ``run.json`` says of an attempt's times and of what it used, by column. Raises ValueError, KeyError, OverflowError."""
     used = run.get("resources") or {}
     seconds = {name: used.get(name) for name in ("wall_seconds", "cpu_seconds")}

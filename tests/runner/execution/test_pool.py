@@ -328,6 +328,98 @@ def _both_at_once(
     monkeypatch.setattr(LocalExecutor, "ended", ended)
 
 
+def _gathers(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Have the pool gather what ended for so long, also where few steps are under way."""
+    monkeypatch.setattr("runner.execution.pool.MANY", 1)
+    monkeypatch.setattr("runner.execution.pool.GATHERED", seconds)
+
+
+def test_where_many_are_under_way_the_next_begins_before_what_ended_is_committed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _gathers(monkeypatch, 3600)
+    third, together, real = threading.Event(), list[int](), Store.commit_all
+    seen = []
+
+    def commit_all(self: Store, said: Any, *, actor: str) -> Any:
+        together.append(len(said))
+        return real(self, said, actor=actor)
+
+    def begins(mounts: Mounts, out: Path) -> None:
+        seen.append(world.outcome(first).name)
+        third.set()
+        good(mounts, out)
+
+    def waits(mounts: Mounts, out: Path) -> None:
+        assert third.wait(60)
+        good(mounts, out)
+
+    monkeypatch.setattr(Store, "commit_all", commit_all)
+    first = world.hand_in("alpha")
+    runs = [first, world.hand_in("beta", script=waits), world.hand_in("gamma", script=begins)]
+    together.clear()
+    world.work(jobs=2)
+    assert seen == ["pending"], "its slot is given to the next at once"
+    assert together[0] == 3, "and where nothing is under way any more nobody waits"
+    assert [world.outcome(run).name for run in runs] == ["scored"] * 3
+
+
+def test_what_is_gathered_is_committed_in_time_though_nothing_else_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _gathers(monkeypatch, 0.1)
+    told, scored = world.told, threading.Event()
+
+    def waits(mounts: Mounts, out: Path) -> None:
+        assert scored.wait(60)
+        good(mounts, out)
+
+    class Telling(list[RunProgress]):
+        def append(self, one: RunProgress) -> None:
+            if one.kind == "done":
+                scored.set()
+            told.append(one)
+
+    world.told = Telling()
+    runs = [world.hand_in("alpha"), world.hand_in("beta", script=waits)]
+    world.work(jobs=2)
+    assert [one.run.id for one in told if one.kind == "done"] == runs
+
+
+def test_what_was_gathered_when_everything_was_stopped_is_committed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _gathers(monkeypatch, 3600)
+
+    def stops(mounts: Mounts, out: Path) -> None:
+        world.control.stop.set()
+        mounts.stopped.wait(100)
+
+    def sleeps(mounts: Mounts, out: Path) -> None:
+        mounts.stopped.wait(100)
+
+    runs = [
+        world.hand_in("alpha"),
+        world.hand_in("beta", script=sleeps),
+        world.hand_in("gamma", script=stops),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        world.work(jobs=2)
+    assert [world.outcome(run).todo for run in runs] == ["evaluate", "run", "run"]
+    assert commit_orphans(world.store) == 0
+
+
+def test_what_was_asked_to_stop_is_seen_by_one_look(world: World) -> None:
+    assert world.control.called_off({"a", "b"}) == set()
+    world.control.request("b")
+    world.control.request("c")
+    assert world.control.called_off({"a", "b"}) == {"b"}
+    world.control.forget("b")
+    assert world.control.called_off({"a", "b"}) == set()
+    world.control.stop.set()
+    assert world.control.called_off({"a", "b"}) == {"a", "b"}
+
+
 @pytest.mark.parametrize(("large", "alone"), [("scores.jsonl", True), ("result.json", True), (None, False)])
 def test_large_evaluations_are_committed_one_after_the_other_so_that_others_get_in_between(
     world: World, monkeypatch: pytest.MonkeyPatch, large: str | None, alone: bool

@@ -41,6 +41,29 @@ def test_evaluations_that_come_together_are_one_statement_of_each_table(tmp_path
     assert rows(world) == together
 
 
+def test_attempts_that_come_together_are_one_statement_of_each_table(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    known = world.register("alpha", "x0")
+    world.attempt(known)
+    found = [world.attempt(world.register("alpha", f"x{number}"), commit=False) for number in range(1, 5)]
+    found.append(world.attempt(known, commit=False))
+    said = list[str]()
+    event.listen(
+        world.store.engine, "before_cursor_execute", lambda *args: said.append(args[2].split(" (")[0])
+    )
+    commit(world.store, *found)
+    assert [said.count(f"INSERT INTO {table.name}") for table in (t.runs, t.attempts)] == [1, 1]
+
+    def rows() -> list[list[Any]]:
+        with world.store.read() as connection:
+            return [sorted(map(repr, connection.execute(select(table)))) for table in (t.runs, t.attempts)]
+
+    together = rows()
+    assert [len(one) for one in together] == [5, 6]
+    world.store.replay()  # which applies one event after the other
+    assert rows() == together
+
+
 def test_one_that_cannot_be_read_costs_the_others_nothing(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     found = evaluated(world, 3)

@@ -8,6 +8,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +40,52 @@ class Mounts(dict[str, Path]):
 
 
 Script = Callable[[Mounts, Path], Exit | int | None]
+EVERY = 0.1  # seconds between two looks whether something was cancelled or takes too long
+
+
+class _Looks:
+    """Wakes those who wait for scripts where it is time to look again: one thread for all, however many there are."""
+
+    def __init__(self) -> None:
+        self._asked: dict[threading.Event, Callable[[], bool]] = {}
+        self._lock = threading.Lock()
+        self._begun = False
+
+    @contextmanager
+    def waking(self, woken: threading.Event, look: Callable[[], bool]) -> Iterator[None]:
+        """Set ``woken`` once ``look`` says so or fails, as long as the block lasts."""
+        with self._lock:
+            self._asked[woken] = look
+            if not self._begun:
+                threading.Thread(target=self._run, name="looks", daemon=True).start()
+                self._begun = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._asked[woken]
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(EVERY)
+            with self._lock:
+                asked = list(self._asked.items())
+                self._begun = bool(asked)
+            if not asked:
+                return
+            for woken, look in asked:
+                if _says(look):
+                    woken.set()
+
+
+def _says(look: Callable[[], bool]) -> bool:
+    try:
+        return look()
+    except BaseException:  # noqa: BLE001 - who waits looks itself, and it is raised there
+        return True
+
+
+_looks = _Looks()
 
 
 class FakeHandle:
@@ -52,6 +99,8 @@ class FakeHandle:
         self._exit: Exit | None = None
         self._stopping = False
         self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._waiting: set[threading.Event] = set()
         self._clock = time.monotonic()
         self._started = datetime.now(UTC).isoformat()
         self._thread = threading.Thread(target=self._run, args=(script, mounts, out), daemon=True)
@@ -62,10 +111,13 @@ class FakeHandle:
             self._result = script if isinstance(script, Exit) else script(mounts, out)
         except BaseException as error:  # noqa: BLE001  (a thread's border: wait() raises it again)
             self._failure = error
+        self._over.set()
+        for woken in tuple(self._waiting):
+            woken.set()
 
     def alive(self) -> bool:
         """Whether the script still runs."""
-        return self._exit is None and self._thread.is_alive()
+        return self._exit is None and not self._over.is_set()
 
     def says(self) -> Iterator[bytes]:
         """What comes on the standard output, until the script ends."""
@@ -85,14 +137,14 @@ class FakeHandle:
     def ask_to_end(self, seconds: float = 1.0) -> None:
         """Ask the script to end, and wait ``seconds`` for it."""
         self._mounts.stopped.set()
-        self._thread.join(timeout=seconds)
+        self._over.wait(seconds)
 
     def stop(self, grace: float = 2.0) -> Exit:
         """Ask the script to end: one that still runs after ``grace`` seconds counts as killed."""
         if self.alive():
             self._stopping = True
             self.ask_to_end(grace)
-            if self._thread.is_alive():
+            if not self._over.is_set():
                 self._conclude("stop")
         return self.wait(0)
 
@@ -103,21 +155,32 @@ class FakeHandle:
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
         """The scripted end, or ours at the deadline or when cancelled."""
         killed: Killed | None = None
-        pause = 0.01
-        while self._exit is None and self._thread.is_alive():
-            if cancelled is not None and cancelled():
+
+        def asked() -> bool:
+            return cancelled is not None and cancelled()
+
+        def late() -> bool:
+            return time.monotonic() - self._clock >= deadline
+
+        while self.alive():
+            if asked():
                 killed = "cancel"
-            elif time.monotonic() - self._clock >= deadline:
+            elif late():
                 killed = "time"
             if killed is not None:
                 self.ask_to_end()
                 break
-            left = deadline - (time.monotonic() - self._clock)
-            self._thread.join(timeout=max(0.0, min(pause, left)))
-            pause = min(
-                2 * pause, 0.25
-            )  # between two looks whether it is cancelled: the end itself is seen at once
+            self._wait_until(lambda: late() or asked())
         return self._conclude(killed)
+
+    def _wait_until(self, look: Callable[[], bool]) -> None:
+        """Until the script ends, or ``look`` says that it is time."""
+        woken = threading.Event()
+        self._waiting.add(woken)
+        with _looks.waking(woken, look):
+            if self.alive():
+                woken.wait()
+        self._waiting.discard(woken)
 
     def _conclude(self, killed: Killed | None) -> Exit:
         with self._lock:
@@ -224,7 +287,8 @@ def fetched(
     """The files of ``folder`` through the same reader that real output passes."""
     dest.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", dereference=False) as tar:
+    # As the engine writes it: without a second header for fractions of seconds.
+    with tarfile.open(fileobj=buffer, mode="w", dereference=False, format=tarfile.GNU_FORMAT) as tar:
         tar.add(folder, arcname="output")
     return collect.collect(
         [buffer.getvalue()],

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +20,7 @@ from runner.engines.lending import Rooms
 from runner.execution.evaluation import Evaluated, RunFiles
 from runner.execution.evaluation import evaluate as run_evaluator
 from runner.execution.evaluator import Evaluator, no_sidecars
-from runner.execution.hardware import Energy, machine_of
+from runner.execution.hardware import Energy, machine_of, runner_version
 from runner.execution.job import Executed, Job
 from runner.execution.workflows import workflow
 from runner.model.container import Exit, Resources
@@ -175,7 +174,7 @@ def _run_record(job: Job, number: int, folder: Path, executed: Executed, engine:
             for name in ("name", "version", "cgroup_version", "cgroup_driver", "platform")
         },
         "host": host.platform(),
-        "runner_version": version("proctor-ir"),
+        "runner_version": runner_version(),
     }
 
 

@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,14 @@ from runner.engines.base import EngineInfo
 
 POWERCAP = Path("/sys/class/powercap")
 _PACKAGE = re.compile(r"intel-rapl:[0-9]+")  # whole packages; their parts have another number behind
+
+
+@cache
+def runner_version() -> str:
+    """The version of this runner: reading the metadata of its package takes longer than all else that a record says."""
+    from importlib.metadata import version
+
+    return version("proctor-ir")
 
 
 def machine_of(info: EngineInfo) -> dict[str, Any]:

@@ -12,9 +12,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.confined import close_calls, confine, offered
@@ -33,6 +34,32 @@ MAX_TAIL = 1 << 16  # bytes of what a software wrote since it was asked, as JSON
 SEEN = tuple(
     map(Path, ("/proc/meminfo", "/proc/stat", "/proc/cpuinfo"))
 )  # what Dask looks at when it is imported
+
+# What Dask does for those who look at its pages, or share data among hosts, again and again; nobody does here.
+_NOT_NEEDED = {
+    "worker.profile.enabled": False,  # it looks at the stacks of all threads a hundred times a second
+    "admin.tick.interval": "500ms",
+    "admin.system-monitor.interval": "5s",
+    "admin.system-monitor.gil.enabled": False,
+    "scheduler.work-stealing": False,
+    "scheduler.active-memory-manager.start": False,
+    "diagnostics.computations.max-history": 1,
+    "diagnostics.nvml": False,
+}
+
+
+def settle(own: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Tell Dask what a process of a cluster needs, with its ``own`` settings (their names as below ``distributed``).
+
+    To be called before a server or client of Dask is made. Raises KeyError for a setting that Dask does not know.
+    """
+    import dask
+    import distributed  # noqa: F401 - its settings are known then
+
+    settings = {f"distributed.{name}": value for name, value in {**_NOT_NEEDED, **own}.items()}
+    for name in settings:
+        dask.config.get(name)
+    dask.config.set(settings)
 
 
 def security(certificates: str | None) -> Any:
@@ -224,6 +251,7 @@ def say(what: dict[str, Any]) -> None:
 async def _main(address: str, home: str, certificates: str | None) -> None:
     from distributed import Client
 
+    settle()
     reader = asyncio.StreamReader(limit=1 << 16)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.grants import Granted, Grants, Store
 from runner.execution.cluster.storage.stores import places_of
 from runner.execution.cluster.tails import Tail, may_leave
+from runner.execution.hardware import runner_version
 from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.records.contents import Content
 from runner.records.files import walk
@@ -95,7 +95,7 @@ class Station:
         info = self.engine.info()
         return {
             "protocol": PROTOCOL,
-            "version": version("proctor-ir"),
+            "version": runner_version(),
             "name": self.name,
             "sandbox": sandbox_digest(info.seccomp),
             "cpus": info.cpus,

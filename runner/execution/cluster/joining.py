@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import schemas
@@ -12,6 +11,7 @@ from runner.execution.cluster.host import PROTOCOL
 from runner.execution.cluster.order import Role
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.executors.base import Host
+from runner.execution.hardware import runner_version
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def unfit(said: Any, wanted: Wanted) -> str:
         return "it does not say what it is"
     if isinstance(error := said.get("error"), dict):
         return schemas.show(f"{error.get('what')}. {error.get('why')}", 300)
-    ours: dict[str, Any] = {"protocol": PROTOCOL, "version": version("proctor-ir"), "role": wanted.role}
+    ours: dict[str, Any] = {"protocol": PROTOCOL, "version": runner_version(), "role": wanted.role}
     for key, value in {**ours, **wanted.stores.places()}.items():
         # A host without the store for hidden data is given none.
         if said.get(key) != value and (key != "blinded" or said.get(key) is not None):

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runner.execution.cluster import host
-from runner.execution.cluster.client import security, wall
+from runner.execution.cluster.client import security, settle, wall
 
 AGAIN = 2.0  # seconds after which a worker that lost its scheduler looks for it again
 GONE = 30  # seconds after which a worker that says nothing is gone
@@ -32,12 +32,10 @@ def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE
     own = _passing_folder()
     wall(own, str(certificates) if certificates else None, say)
     os.chdir(own)
-    import dask
     from distributed import Scheduler
 
     # What goes down with a worker is repeated by the coordinator alone, as another attempt.
-    ours = {"distributed.scheduler.allowed-failures": 0, "distributed.scheduler.worker-ttl": f"{gone}s"}
-    dask.config.set({**ours, "distributed.scheduler.http.routes": []})
+    settle({"scheduler.allowed-failures": 0, "scheduler.worker-ttl": f"{gone}s", "scheduler.http.routes": []})
     place = urlsplit(address)
 
     async def serve(over: asyncio.Event) -> None:
@@ -78,11 +76,10 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
 
     A second one ends what runs: its containers are removed, nothing of it is delivered, and it begins anew elsewhere.
     """
-    import dask
     from distributed import Worker
     from distributed.core import Status
 
-    dask.config.set({"distributed.worker.daemon": False, "distributed.worker.http.routes": []})
+    settle({"worker.daemon": False, "worker.http.routes": []})
     host.become(station)
     info = station.engine.info()
     steps = station.steps or max(1, int(info.cpus))

@@ -29,7 +29,7 @@ from runner.records.files import (
     read_lines,
     walk,
 )
-from runner.records.sealing import MANIFEST, seal_folder
+from runner.records.sealing import MANIFEST, NOTHING, Known, seal_folder
 from runner.records.staging import Staging, StagingFolders
 from schemas.files import sync_folder
 
@@ -217,12 +217,13 @@ class RunArchive:
             )
         return staging
 
-    def seal(self, staging: Staging, run_json: Mapping[str, Any]) -> Attempt:
+    def seal(self, staging: Staging, run_json: Mapping[str, Any], known: Known = NOTHING) -> Attempt:
         """Write ``run.json`` and ``manifest.json``, sync everything, and move the attempt to its place.
 
         Args:
             staging: What :meth:`begin` gave, filled.
             run_json: The content of ``run.json`` (schema ``run``), with the run id and number of ``staging``.
+            known: What was hashed when it was written there, by the names in the folder.
 
         Returns:
             The attempt, whose files never change from now on.
@@ -235,7 +236,7 @@ class RunArchive:
         if run_json.get("attempt") != staging.number or run_json.get("run_id") != staging.run_id:
             raise ValueError("run.json names another attempt than the one that was begun")
         with on_disk("the attempt cannot be archived"):
-            self._commit(staging, target, ("run.json", run_json), self._way(staging))
+            self._commit(staging, target, ("run.json", run_json), self._way(staging), known)
         self._known.add(staging.task)
         return Attempt(staging.task, staging.run_id, staging.number, target, self.contents)
 
@@ -281,7 +282,7 @@ class RunArchive:
             self.discard(staging)
 
     def add_evaluation(
-        self, attempt: Attempt, staging: Staging, evaluation_json: Mapping[str, Any]
+        self, attempt: Attempt, staging: Staging, evaluation_json: Mapping[str, Any], known: Known = NOTHING
     ) -> Evaluation:
         """Write ``evaluation.json`` and ``manifest.json`` and move the evaluation to its attempt.
 
@@ -289,6 +290,7 @@ class RunArchive:
             attempt: What was evaluated.
             staging: What :meth:`begin_evaluation` gave, filled.
             evaluation_json: The content of ``evaluation.json`` (schema ``evaluation``).
+            known: As for :meth:`seal`.
 
         Returns:
             The evaluation, whose files never change from now on.
@@ -303,7 +305,7 @@ class RunArchive:
         target = attempt.path / "evaluations" / str(staging.number)
         with on_disk("the evaluation cannot be archived"):
             way = [target.parent] if target.parent.is_dir() else [target.parent, attempt.path]
-            self._commit(staging, target, ("evaluation.json", evaluation_json), way)
+            self._commit(staging, target, ("evaluation.json", evaluation_json), way, known)
         return attempt.evaluation(staging.number)
 
     def discard(self, staging: Staging) -> None:
@@ -357,10 +359,15 @@ class RunArchive:
                 yield from attempt.evaluations()
 
     def _commit(
-        self, staging: Staging, target: Path, record: tuple[str, Mapping[str, Any]], way: Sequence[Path]
+        self,
+        staging: Staging,
+        target: Path,
+        record: tuple[str, Mapping[str, Any]],
+        way: Sequence[Path],
+        known: Known,
     ) -> None:
         """Seal a folder with its record and move it to ``target``; all of it, and the names on the ``way``, is on the disk then."""
-        seal_folder(staging.path, *record, self.contents)
+        seal_folder(staging.path, *record, self.contents, known)
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists():
             raise PlatformError(f"{target} is already there", why="Attempts are written once.", code="E306")

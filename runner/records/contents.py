@@ -57,16 +57,16 @@ class ContentStore:
         self.root = archive / FOLDER
         self._tmp = archive / ".tmp"
 
-    def put(self, source: Path) -> Content:
+    def put(self, source: Path, known: Content | None = None) -> Content:
         """Take a copy of the regular file ``source``, unless these bytes are there already; damaged ones are replaced.
 
+        ``known`` is what it holds, where that was hashed when it was written: a content that is there is not compared with it again.
         It is on the disk when this returns. Raises OSError when it cannot be read or written (also for a link); nothing
         half stays.
         """
         with _regular(source) as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # typeshed: readinto
-            content = Content(digest, file.tell())
-            there = self._touched(digest)
+            content = known or Content(hashlib.file_digest(file, "sha256").hexdigest(), file.tell())  # type: ignore[arg-type]  # typeshed: readinto
+            there = self._touched(content.sha256)
             if there is not None and not self.problem(content):
                 return content
             file.seek(0)

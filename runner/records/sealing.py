@@ -9,9 +9,10 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from runner.records.contents import ContentStore
+from runner.records.contents import Content, ContentStore
 from runner.records.files import readable, tree
 from schemas.files import file_sha256, sync_folder
 
@@ -19,9 +20,16 @@ MANIFEST = "manifest.json"
 LARGE = 4096  # bytes; less would save no block of a disk
 
 
-def seal_folder(folder: Path, record: str, data: Mapping[str, Any], contents: ContentStore) -> None:
+Known = Mapping[str, Content]
+NOTHING: Known = MappingProxyType({})
+
+
+def seal_folder(
+    folder: Path, record: str, data: Mapping[str, Any], contents: ContentStore, known: Known = NOTHING
+) -> None:
     """Write ``data`` as the file ``record`` into a folder, and seal that. An attempt gets a folder for its evaluations.
 
+    ``known`` is what was hashed when it was written there by whoever seals it, by the names in the folder: it is not read once more.
     What files hold is on the disk first, then the names in folders. Raises OSError, with all files in the folder still; E307 for what is
     neither a file nor a folder.
     """
@@ -32,10 +40,10 @@ def seal_folder(folder: Path, record: str, data: Mapping[str, Any], contents: Co
         if name == record:
             continue
         if _is_stored(name, path):
-            files[name] = {**contents.put(path)._asdict(), "stored": True}
+            files[name] = {**contents.put(path, known.get(name))._asdict(), "stored": True}
             stored.append(path)
         else:
-            files[name] = _seal_file(path)
+            files[name] = _seal_file(path, known.get(name))
     for path in stored:  # only now, so that a disk that is full leaves the folder whole
         path.unlink()
     _seal_json(folder / MANIFEST, {"schema_version": 1, "files": files})
@@ -46,15 +54,15 @@ def seal_folder(folder: Path, record: str, data: Mapping[str, Any], contents: Co
         sync_folder(inner, mode=None if inner is folder else 0o555)
 
 
-def _seal_file(path: Path) -> dict[str, Any]:
+def _seal_file(path: Path, known: Content | None) -> dict[str, Any]:
     """Make a file read-only; returns its ``sha256`` and ``size``. What it holds is on the disk when this returns. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
         os.fchmod(descriptor, 0o444)
-        digest = file_sha256(stream)
-        if size := os.fstat(descriptor).st_size:  # of an empty one there is nothing but its name
+        content = known or Content(file_sha256(stream), os.fstat(descriptor).st_size)
+        if content.size:  # of an empty one there is nothing but its name
             os.fsync(descriptor)
-    return {"sha256": digest, "size": size}
+    return content._asdict()
 
 
 def _seal_json(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from runner.records.archive import RunArchive
+from runner.records.contents import Content
 from tests.worlds.records import TASK, fill_attempt
 
 SUBMISSION = "alpha.x.00000000"
@@ -34,3 +37,39 @@ def test_all_is_on_the_disk_before_it_has_its_place_and_the_place_before_it_is_t
             p for p in done[:moved] if p.startswith(str(staging.path))
         }
         assert {str(p) for p in what.path.parents[:above]} <= set(done[moved:])
+
+
+def test_what_was_hashed_when_it_arrived_is_sealed_as_what_is_hashed_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "output/run.txt": b"1 2\n",
+        "logs/stdout.txt": b"",
+        "logs/stderr.txt": b"x" * 5000,
+        "lock.json": b"{}\n",
+    }
+    known = {name: Content(hashlib.sha256(data).hexdigest(), len(data)) for name, data in files.items()}
+
+    def sealed(place: str, known: Mapping[str, Content]) -> tuple[dict[str, object], set[str]]:
+        synced, fsync = set[str](), os.fsync
+        archive = RunArchive(tmp_path / place)
+        staging = archive.begin(TASK, RUN)
+        for name, data in files.items():
+            (staging.path / name).parent.mkdir(exist_ok=True)
+            (staging.path / name).write_bytes(data)
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                "os.fsync", lambda n: (synced.add(Path(os.readlink(f"/proc/self/fd/{n}")).name), fsync(n))[1]
+            )
+            attempt = archive.seal(staging, {"run_id": RUN, "attempt": 1}, known)
+        assert {name: file.size for name, file in attempt.files().items() if name in files} == {
+            name: len(data) for name, data in files.items()
+        }
+        modes = {str(p.relative_to(attempt.path)): p.stat().st_mode for p in attempt.path.rglob("*")}
+        return {"manifest": (attempt.path / "manifest.json").read_bytes(), **modes}, synced & {
+            "lock.json",
+            "run.json",
+            "manifest.json",
+        }
+
+    assert sealed("a", known) == sealed("b", {})

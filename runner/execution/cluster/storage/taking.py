@@ -26,7 +26,7 @@ from runner.model.task import Task
 from runner.model.verdict import TABLE, read_verdict
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.contents import Content
-from runner.records.files import file_sha256, is_name, is_utf8, read_json
+from runner.records.files import is_name, is_utf8, read_json
 from runner.records.staging import Staging
 from schemas.details import read
 
@@ -63,13 +63,14 @@ def take_in(
     """
     with _unusable(name):
         manifest = artefacts.manifest(name, key)
-        _fetch(artefacts, name, _listed(manifest, job), staging)
+        files = _listed(manifest, job)
+        _fetch(artefacts, name, files, staging)
         record = manifest.get("record")
-        problem = _problem(record, staging, job)
+        problem = _problem(record, staging, job, files)
         if problem:
             raise _refused(name, problem)
         assert isinstance(record, dict)
-        return archive.seal(staging, {**record, **_placed(host, manifest)})
+        return archive.seal(staging, {**record, **_placed(host, manifest)}, files)
 
 
 def take_in_evaluation(
@@ -97,7 +98,8 @@ def take_in_evaluation(
             raise _refused(name, _NONE)
         limits = task.evaluator_limits
         most = MAX_RESULT_BYTES + 2 * limits.log + _BESIDE
-        _fetch(artefacts, name, _files(manifest, ("logs",), RESULTS, most, _FILES), staging)
+        files = _files(manifest, ("logs",), RESULTS, most, _FILES)
+        _fetch(artefacts, name, files, staging)
         (staging.path / "logs").mkdir(exist_ok=True)
         record = {**asked, **{key: ended.get(key) for key in _ENDED}}
         record["detail"] = (detail := read(ended.get("detail"))).as_dict()
@@ -105,7 +107,7 @@ def take_in_evaluation(
         record |= _placed(host, manifest)
         if problem := _evaluation_problem(record, staging.path, task):
             raise _refused(name, problem)
-        return archive.add_evaluation(attempt, staging, record)
+        return archive.add_evaluation(attempt, staging, record, files)
 
 
 @contextmanager
@@ -200,8 +202,8 @@ def _files(
     return found
 
 
-def _problem(record: object, staging: Staging, job: Job) -> str:
-    """What is wrong with a record (run.json) and the files in ``staging``; empty when nothing is."""
+def _problem(record: object, staging: Staging, job: Job, files: Mapping[str, Content]) -> str:
+    """What is wrong with a record (run.json) and the ``files`` that were taken into ``staging``; empty when nothing is."""
     if not isinstance(record, dict) or not _is_plain(record):
         return "its run.json is none"
     if not schemas.fits(record, "run") and schemas.validate(record, "run"):
@@ -214,29 +216,46 @@ def _problem(record: object, staging: Staging, job: Job) -> str:
     if not _is_lock(staging.path / "lock.json", job.lock_digest):
         return "its lock is another one"
     output = record["output"]
-    said = {one["name"]: (one["sha256"], one["size"]) for one in output["files"]}
-    if len(said) != len(output["files"]) or said != _lying(staging.path / "output"):
+    said = {f"output/{one['name']}": (one["sha256"], one["size"]) for one in output["files"]}
+    lying = {name: content for name, content in files.items() if name.startswith("output/")}
+    if len(said) != len(output["files"]) or said != lying:
         return "its output is not what run.json says"
-    there = output["file"] in said if output["file"] is not None else record["verdict"]["name"] != "ok"
+    there = (
+        f"output/{output['file']}" in said
+        if output["file"] is not None
+        else record["verdict"]["name"] != "ok"
+    )
     return "" if there else "its run file is none that it delivered"
 
 
 def _is_lock(path: Path, digest: str) -> bool:
     try:
-        return schemas.digest(read_json(path, "lock")) == digest
+        return schemas.digest(read_json(path, None)) == digest  # of our own, which is a lock
     except (PlatformError, ValueError):  # what is no lock
         return False
 
 
-def _is_plain(value: object, level: int = 0) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether the archive, the store and all their readers can have these JSON data: PostgreSQL has no NUL and 64 bits, JSON no NaN."""
-    if isinstance(value, dict):
-        inner = (*value.keys(), *value.values())
-        return level < _DEEPEST and all(_is_plain(one, level + 1) for one in inner)
-    if isinstance(value, list):
-        return level < _DEEPEST and all(_is_plain(one, level + 1) for one in value)
+    here = [value]
+    for _ in range(_DEEPEST + 1):
+        inner = list[object]()
+        for one in here:
+            if isinstance(one, dict):
+                inner += (*one, *one.values())
+            elif isinstance(one, list):
+                inner += one
+            elif not _is_plain_value(one):
+                return False
+        if not inner:
+            return True
+        here = inner
+    return False
+
+
+def _is_plain_value(value: object) -> bool:
     if isinstance(value, str):
-        return "\0" not in value and is_utf8(value)
+        return "\0" not in value and (value.isascii() or is_utf8(value))
     if isinstance(value, int):
         return -_WHOLE <= value < _WHOLE
     return value is None or (isinstance(value, float) and math.isfinite(value))
@@ -259,12 +278,6 @@ def _is_ended(record: Mapping[str, Any]) -> bool:
         return bool(read_verdict(verdict).as_dict() == verdict)
     except (ValueError, TypeError, OverflowError):
         return False
-
-
-def _lying(folder: Path) -> dict[str, tuple[str, int]]:
-    if not folder.is_dir():
-        return {}
-    return {path.name: (file_sha256(path), path.stat().st_size) for path in folder.iterdir()}
 
 
 def _refused(name: str, why: str) -> Mismatch:

@@ -117,5 +117,5 @@ class Chunks(io.RawIOBase):
         return size
 
     def more(self) -> bytes:
-        """The next chunk, empty at the end."""
-        return next(self.chunks, b"")
+        """The next chunk that is not empty; empty at the end."""
+        return next(filter(None, self.chunks), b"")

@@ -17,6 +17,7 @@ from typing import Any
 
 from runner.engines import collect, moving, sandbox, tarstream
 from runner.engines.base import ROOM, ROOM_OUT, ContainerSpec, RoomRun
+from runner.engines.docker import mounted
 from runner.engines.docker.client import Clients
 from runner.engines.docker.handle import KILL_GRACE, POLL, DockerHandle
 from runner.engines.docker.owner import RoomUsers
@@ -37,7 +38,8 @@ THEN_OUTPUT = f'mark=$1; shift; "$@"; code=$?; [ $code = 0 ] && printf %s "$mark
 class DockerRoom:
     """See :class:`runner.engines.base.Room`. Made by a session's ``room``.
 
-    ``waiting`` is the user id, outside of the container, of the process that waits in it; ``size`` that of its volume.
+    ``waiting`` is the user id of the process that waits in it, ``size`` that of its volume, ``uid_base`` what the engine's machine
+    adds to user ids. ``there`` is the volume's name and how many files it holds, where it may be filled on this machine.
     """
 
     def __init__(
@@ -48,9 +50,13 @@ class DockerRoom:
         users: RoomUsers,
         waiting: int,
         size: int,
+        *,
+        uid_base: int,
+        there: tuple[str, int] | None,
     ) -> None:
         self._clients, self._handle, self._spec = clients, handle, spec
-        self._users, self._waiting, self._size = users, waiting, size
+        self._users, self._waiting, self._size = users, uid_base + waiting, size
+        self._uid_base, self._there = uid_base, there
         self._since = time.monotonic()
         self._sound = True
         handle.processor_limit = None  # it is that of one program, not of the room
@@ -82,10 +88,7 @@ class DockerRoom:
             raise ValueError("nothing more may run in this room")
         self._sound = False  # until it was seen that all is as before
         uid = self._users.left.pop(0)
-        with self._clients.streaming("copying files into a room", TRANSFER) as (api, _):
-            chunks = tarstream.anew(FOLDERS, {f"in/{name}": what for name, what in files.items()}, uid=uid)
-            with closing(moving.moving(chunks, "copying files into a room", seconds=TRANSFER)) as sent:
-                api.put_archive(self._handle.id, ROOM, sent)
+        self._put({f"in/{name}": what for name, what in files.items()}, uid)
         # Ordinary files fit into the volume; only sparse ones can read as more.
         most = max(max_bytes, self._size) + 2048 * (max_files + 1024)
         mark = secrets.token_hex(16)
@@ -113,6 +116,17 @@ class DockerRoom:
                     max_stream=most,
                 )
             return RoomRun(replace(ended, log_truncated=program.truncated), *program.said(), collected)
+
+    def _put(self, files: Mapping[str, Path | bytes], uid: int) -> None:
+        """Make the folders of the room anew, with these files: here, or else by the engine, which does so whatever lies there."""
+        if self._there is not None:
+            with mounted.mounted(self._clients, *self._there) as folder, suppress(OSError):
+                if folder is not None:
+                    return mounted.anew(folder, FOLDERS, files, uid=self._uid_base + uid)
+        with self._clients.streaming("copying files into a room", TRANSFER) as (api, _):
+            chunks = tarstream.anew(FOLDERS, files, uid=uid)
+            with closing(moving.moving(chunks, "copying files into a room", seconds=TRANSFER)) as sent:
+                api.put_archive(self._handle.id, ROOM, sent)
 
     def _watch(self, program: Program, deadline: float, cancelled: Callable[[], bool]) -> Exit:
         """How the program ended. One that was killed takes the room with it."""

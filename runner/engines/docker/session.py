@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from runner.engines import accounts, collect, moving, sandbox, tarstream
 from runner.engines.base import ROOM, ContainerSpec, Mount, Owner, Space, Volume
+from runner.engines.docker import mounted
 from runner.engines.docker.client import explanation, ignoring
 from runner.engines.docker.facts import no_gpu
 from runner.engines.docker.handle import KILL_GRACE, DockerHandle
@@ -123,7 +123,17 @@ class DockerSession:
         if handle.start_error is not None:
             raise PlatformError("a room cannot be started", why=handle.start_error)
         self._users = RoomUsers(default_locks())
-        return DockerRoom(self._clients, handle, spec, self._users, self._engine.uid_base + self.uid, size)
+        there = (volume.name, self._inodes[volume.name]) if self._engine.local else None
+        return DockerRoom(
+            self._clients,
+            handle,
+            spec,
+            self._users,
+            self.uid,
+            size,
+            uid_base=self._engine.uid_base,
+            there=there,
+        )
 
     def _volume(self, name: str, bytes: int, inodes: int, uid: int, mode: str = "0700") -> Volume:
         volume = f"proctor-{self._tag}-{name}"
@@ -200,11 +210,10 @@ class DockerSession:
         self._keep()
         keeper, path = self._kept[volume.name]
         dest.mkdir(parents=True, exist_ok=True)
-        free, files = self._left(volume, keeper, path)
         # Ordinary files fit into the volume; only sparse ones can read as more.
         cap = max(max_bytes, self._sizes[volume.name]) + (self._inodes[volume.name] + 16) * 2048
-        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
-            chunks, _stat = api.get_archive(keeper, path, chunk_size=collect.CHUNK)
+
+        def collected(chunks: Iterable[bytes], free: int, files: int) -> Collected:
             found = collect.collect(
                 chunks,
                 dest,
@@ -214,9 +223,18 @@ class DockerSession:
                 max_stream=cap,
                 full=not free or not files,
             )
-        if self._outputs is not None:
-            self._outputs.seen(self._sizes[volume.name] - free)
-        return found
+            if self._outputs is not None:
+                self._outputs.seen(self._sizes[volume.name] - free)
+            return found
+
+        if self._engine.local:
+            with mounted.mounted(self._clients, volume.name, self._inodes[volume.name]) as folder:
+                if folder is not None:
+                    return collected(mounted.packed(folder), *mounted.left(folder))
+        free, files = self._left(keeper, path)
+        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
+            chunks, _stat = api.get_archive(keeper, path, chunk_size=collect.CHUNK)
+            return collected(chunks, free, files)
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
         """Write read-only files, owned by the volume's user, into a session volume."""
@@ -348,16 +366,9 @@ class DockerSession:
             api.start(keeper)
         self._kept |= {m.volume.name: (keeper, m.target) for m in mounts}
 
-    def _left(self, volume: Volume, keeper: str, path: str) -> tuple[int, int]:
-        """How many bytes and files still fit into a volume: from its mount point here, else from the keeper."""
+    def _left(self, keeper: str, path: str) -> tuple[int, int]:
+        """How many bytes and files still fit into a volume, from its keeper."""
         with self._clients.calling("looking at the output volume") as api:
-            if self._engine.local:
-                point = str(api.inspect_volume(volume.name).get("Mountpoint") or "")
-                with suppress(OSError):
-                    if point and os.path.ismount(point):
-                        facts = os.statvfs(point)
-                        if facts.f_files == self._inodes[volume.name]:
-                            return facts.f_bavail * facts.f_frsize, facts.f_favail
             for _ in range(3):  # a busy engine may lose what so short a command says
                 run = api.exec_create(keeper, ["stat", "-f", "-c", "%a %d %S", path])
                 words = bytes(api.exec_start(run["Id"])).split()

@@ -58,7 +58,7 @@ def _serve(args: argparse.Namespace) -> None:
         open_collection(args.data) as collection,
         contextlib.closing(ServedLog(args.log, args.log_bytes)) as served,
     ):
-        app = application(Api(collection, args.index, args.prefix, served), args.threads)
+        app = application(Api(collection, args.index, args.prefix, served, args.threads))
         note = f"{collection.text.count} arguments, {len(collection.matrices)} fields of vectors, {collection.note}"
         note += f", ready in {time.monotonic() - began:.1f} s"
         http.serve(app, socket=args.socket, host=args.host, port=args.port, note=note, connections=None)

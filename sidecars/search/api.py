@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -18,8 +19,9 @@ from sidecars.search.prepared import Collection
 from sidecars.search.queries import Queries
 from sidecars.search.reading import flag, options, read_json
 from sidecars.search.requests import HARMLESS, Search, read_search
-from sidecars.search.searching import MAX_NUMBERS, Known, count, fetch, neighbours, search
+from sidecars.search.searching import MAX_NUMBERS, Known, count, fetch, search
 from sidecars.search.served import ServedLog
+from sidecars.search.together import Together
 
 VERSION = "8.18.0"  # of the interface that this is a part of
 MAX_SEARCHES = 32  # in one _msearch
@@ -66,15 +68,26 @@ Handler = Callable[[Call, dict[str, str]], tuple[int, Any]]
 
 
 class Api:
-    """Answers requests about one index. Has no state but the log and a lock, and may be used by several threads."""
+    """Answers requests about one index, for several threads.
+
+    ``threads`` of them (default: one a processor) are to work at a time, each holding ``working``, which it gives back while it waits
+    for neighbours: those are looked for together.
+    """
 
     def __init__(
-        self, collection: Collection, index: str, prefix: str = "", log: ServedLog | None = None
+        self,
+        collection: Collection,
+        index: str,
+        prefix: str = "",
+        log: ServedLog | None = None,
+        threads: int | None = None,
     ) -> None:
         self._collection, self._index = collection, index
         self._prefix = "/" + prefix.strip("/") if prefix.strip("/") else ""
         self._log = log or ServedLog(None)
-        self._together = threading.Lock()  # the estimates of many vectors are there once, not in each thread
+        self.threads = threads or max(2, os.cpu_count() or 1)
+        self.working = threading.Semaphore(self.threads)
+        self.together = Together(collection, self.working)
 
     def answer(self, call: Call) -> Answer:
         """The answer to a request; refusals, too, are answers."""
@@ -132,9 +145,10 @@ class Api:
         return None
 
     def _search(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
-        return 200, self._found(read_search(_body(call), address, self._collection))
+        wanted = read_search(_body(call), address, self._collection)
+        return 200, self._found(wanted, self.together.neighbours([wanted]))
 
-    def _found(self, wanted: Search, known: Known | None = None) -> dict[str, Any]:
+    def _found(self, wanted: Search, known: Known) -> dict[str, Any]:
         began = time.monotonic()
         hits = search(self._collection, self._index, wanted, known)
         self._log.add(wanted.kind, 200, [hit["_id"] for hit in hits["hits"]])
@@ -163,8 +177,7 @@ class Api:
                 if any(part.filter is None and id(part) not in known for part in one.knn):
                     known = {}
                     rest = (search for search in wanted[place:] if isinstance(search, Search))
-                    with self._together:
-                        known = neighbours(self._collection, rest)
+                    known = self.together.neighbours(rest)
                 found = self._found(one, known)
                 responses.append({**found, "status": 200})
                 numbers += _numbers(found, self._collection)

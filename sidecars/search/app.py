@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,6 +15,7 @@ from starlette.routing import Route
 from sidecars.http import HttpError, read_body
 from sidecars.search.api import Answer, Api, Call
 from sidecars.search.errors import SearchError
+from sidecars.search.together import TOGETHER
 
 BODY_BYTES = 1 << 20
 QUERY_SECONDS = 30.0
@@ -25,9 +25,9 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 _KINDS = {408: "timeout_exception", 413: "content_too_long_exception"}
 
 
-def application(api: Api, threads: int | None = None) -> Starlette:
-    """The application around ``api``; ``threads`` requests are worked on at a time (default: one a processor)."""
-    pool = ThreadPoolExecutor(threads or max(2, os.cpu_count() or 1), thread_name_prefix="search")
+def application(api: Api) -> Starlette:
+    """The application around ``api``, with threads for as many requests as it works on, and for those that wait for neighbours."""
+    pool = ThreadPoolExecutor(api.threads + TOGETHER, thread_name_prefix="search")
     busy = 0
 
     async def handle(request: Request) -> Response:
@@ -51,7 +51,7 @@ def application(api: Api, threads: int | None = None) -> Starlette:
                 content_encoding=request.headers.get("content-encoding", "identity"),
                 accept=request.headers.get("accept", ""),
             )
-            work = asyncio.get_running_loop().run_in_executor(pool, _work, api, call)
+            work = asyncio.get_running_loop().run_in_executor(pool, _in_turn, api, call)
             return await asyncio.wait_for(asyncio.shield(work), QUERY_SECONDS)
         except HttpError as error:
             return _refusal(request.method, error.status, _KINDS[error.status], error.message)
@@ -63,6 +63,11 @@ def application(api: Api, threads: int | None = None) -> Starlette:
             busy -= 1
 
     return Starlette(routes=[Route("/{path:path}", handle, methods=_METHODS)])
+
+
+def _in_turn(api: Api, call: Call) -> Response:
+    with api.working:
+        return _work(api, call)
 
 
 def _work(api: Api, call: Call) -> Response:

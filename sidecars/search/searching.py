@@ -19,36 +19,42 @@ from sidecars.search.text import both
 MAX_NUMBERS = 2_000_000  # of vectors, in one answer: 650 arguments with three vectors of 1,024 dimensions
 MAX_RESPONSE = 64 << 20  # bytes of documents in one answer
 
-TOGETHER = 16  # vectors whose neighbours are looked for at once: 4 bytes a row and vector while that goes on
-
 Scored = list[tuple[int, float]]
 Known = Mapping[int, Scored]  # the neighbours of a part of a search, by its id()
 
 
-def neighbours(collection: Collection, searches: Iterable[Search]) -> Known:
-    """The neighbours that the first of some searches want, as many as are worth their memory: each matrix is read once.
+def parts_of(searches: Iterable[Search], most: int) -> list[Nearest]:
+    """The parts of the first of some searches whose neighbours can be looked for at once, ``most`` of them.
 
-    Those of whole searches, and of the first always. Not for those with a filter, which reads other rows.
+    Those of whole searches, and of the first always. Not those with a filter, which reads other rows.
     """
-    parts: dict[str, list[Nearest]] = {}
-    count = 0
+    found: list[Nearest] = []
     for one in searches:
         some = [part for part in one.knn if part.filter is None]
-        if count and count + len(some) > TOGETHER:
+        if found and len(found) + len(some) > most:
             break
-        for part in some:
-            parts.setdefault(part.field, []).append(part)
-        count += len(some)
+        found += some
+    return found
+
+
+def nearest_to_each(collection: Collection, parts: Iterable[Nearest]) -> Known:
+    """The neighbours that each of some parts wants: each matrix is read once. The estimates are gone with the call."""
+    fields: dict[str, list[Nearest]] = {}
+    for part in parts:
+        fields.setdefault(part.field, []).append(part)
     found: dict[int, Scored] = {}
-    for field, some in parts.items():
-        found |= zip(map(id, some), _nearest_to_each(collection, field, some), strict=True)
+    for field, some in fields.items():
+        matrix = collection.matrices[field]
+        lines = matrix.estimates([part.vector for part in some])
+        for part, line in zip(some, lines, strict=True):
+            found[id(part)] = _as_scores(part, matrix.nearest(part.vector, part.k, None, part.at_least, line))
     return found
 
 
 def search(collection: Collection, index: str, wanted: Search, known: Known | None = None) -> dict[str, Any]:
     """``hits`` of the answer: total, max_score, and the hits with the parts of ``_source`` that are wanted.
 
-    ``known``: what :func:`neighbours` says of it. Raises SearchError when the answer would be too large.
+    ``known``: what :func:`nearest_to_each` says of its parts. Raises SearchError when the answer would be too large.
     """
     if wanted.by_place:
         found, total, best = _in_order(collection, wanted)
@@ -151,16 +157,6 @@ def _nearest(collection: Collection, part: Nearest, known: Known) -> Scored:
         among = np.array(collection.text.matching(part.filter), dtype=np.int64)
     found = collection.matrices[part.field].nearest(part.vector, part.k, among, part.at_least)
     return _as_scores(part, found)
-
-
-def _nearest_to_each(collection: Collection, field: str, parts: Sequence[Nearest]) -> list[Scored]:
-    """The neighbours of several vectors of one field, whose estimates are gone with the call."""
-    matrix = collection.matrices[field]
-    lines = matrix.estimates([part.vector for part in parts])
-    return [
-        _as_scores(part, matrix.nearest(part.vector, part.k, None, part.at_least, line))
-        for part, line in zip(parts, lines, strict=True)
-    ]
 
 
 def _as_scores(part: Nearest, found: Scored) -> Scored:

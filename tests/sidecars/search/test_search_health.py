@@ -16,6 +16,7 @@ class Slow:
     """Answers searches only when it is let go, and says whether it is there at once."""
 
     def __init__(self) -> None:
+        self.threads, self.working = 1, threading.Semaphore(1)
         self.go = threading.Event()
         self.asked: list[str] = []
 
@@ -28,7 +29,7 @@ class Slow:
 
 def test_health_is_told_while_every_thread_is_busy() -> None:
     async def main(api: Any) -> None:
-        transport = httpx2.ASGITransport(application(api, threads=1))
+        transport = httpx2.ASGITransport(application(api))
         async with httpx2.AsyncClient(transport=transport, base_url="http://search") as client:
             searches = [asyncio.create_task(client.post("/claimrev/_search", json={})) for _ in range(3)]
             while "/claimrev/_search" not in api.asked:

@@ -18,7 +18,8 @@ from sidecars.search.api import Api, Call
 from sidecars.search.errors import DataError
 from sidecars.search.prepared import open_collection
 from sidecars.search.requests import Nearest, Search
-from sidecars.search.searching import TOGETHER, neighbours
+from sidecars.search.searching import parts_of
+from sidecars.search.together import TOGETHER
 from sidecars.search.vectors import Matrix, inverse_lengths
 from tests.worlds.search_arguments import ARGUMENTS, argument, write
 from tests.worlds.search_parts import asked
@@ -252,8 +253,12 @@ def test_every_number_of_half_precision_is_widened_exactly() -> None:
     assert np.array_equal(found.astype(np.float64) * 2.0**112, numbers.astype(np.float64))
 
 
+@pytest.mark.parametrize("alone", [0, vectors.ALONE])  # read by two threads, by one
 @pytest.mark.parametrize("dtype", ["f2", "f4"])
-def test_the_nearest_to_several_vectors_are_those_to_each_bit_for_bit(dtype: str) -> None:
+def test_the_nearest_to_several_vectors_are_those_to_each_bit_for_bit(
+    dtype: str, alone: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "ALONE", alone)
     dice = np.random.default_rng(3)
     rows = dice.standard_normal((1500, 64)).astype(dtype)
     rows[700:710] = rows[20]  # equal ones, in several blocks
@@ -278,20 +283,18 @@ def test_neighbours_of_many_vectors_take_four_bytes_a_row_and_vector(dtype: str)
     assert peak < 5 * 40_000 * 16
 
 
-def test_searches_are_looked_for_together_up_to_so_many_vectors(tmp_path: Path) -> None:
+def test_searches_are_looked_for_together_up_to_so_many_vectors() -> None:
     def of(count: int) -> Search:
         vector = np.ones(4, dtype="f4")
         return Search("knn", None, tuple(Nearest(FIELD, vector, 2, None, -1.0, 1.0) for _ in range(count)))
 
-    with open_collection(write(tmp_path / "data")) as collection:
-        for counts, expected in (
-            ((8, 7, 8), 15),
-            ((8, 8, 1), TOGETHER),
-            ((TOGETHER + 1, 1), TOGETHER + 1),
-            ((1,) * 20, TOGETHER),
-        ):
-            searches = [of(count) for count in counts]
-            assert len(neighbours(collection, searches)) == expected, counts
+    for counts, expected in (
+        ((8, 7, 8), 15),
+        ((8, 8, 1), TOGETHER),
+        ((TOGETHER + 1, 1), TOGETHER + 1),
+        ((1,) * 20, TOGETHER),
+    ):
+        assert len(parts_of([of(count) for count in counts], TOGETHER)) == expected, counts
 
 
 def test_one_request_at_a_time_looks_for_many_neighbours(tmp_path: Path) -> None:

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sidecars.search.api import Api, Call
+from sidecars.search.prepared import open_collection
+from sidecars.search.together import TOGETHER
+from sidecars.search.vectors import Matrix
+from tests.worlds.search_arguments import ARGUMENTS, write
+
+FIELD = "text_embedding_stella"
+MANY = TOGETHER + 4
+
+
+class Held(Matrix):
+    """Its first reading waits until it is let go. Notes how many vectors each reading was for."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.sizes: list[int] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.fails = False
+
+    def estimates(self, queries: Any, *args: Any, **more: Any) -> Any:
+        """What the matrix estimates, or MemoryError where it ``fails``."""
+        self.sizes.append(len(queries))
+        if not self.begun.is_set():
+            self.begun.set()
+            assert self.go.wait(60)
+        if self.fails:
+            raise MemoryError
+        return super().estimates(queries, *args, **more)
+
+
+def call(vector: Any) -> Call:
+    body = {"knn": {"field": FIELD, "query_vector": vector, "k": 3}}
+    return Call("POST", "/_search", body=json.dumps(body).encode(), content_type="application/json")
+
+
+class Queue(threading.Semaphore):
+    """Held by those who work; says when so many gave it back to wait."""
+
+    def __init__(self, many: int) -> None:
+        super().__init__(1)
+        self.left, self.all = many, threading.Event()
+
+    def release(self, n: int = 1) -> None:
+        """Give it back."""
+        self.left -= n
+        if self.left <= 0:
+            self.all.set()
+        super().release(n)
+
+
+def asked(folder: Path, *, fails: bool) -> tuple[list[Any], list[Any], list[int]]:
+    """What each of many got that asked while a reading went on, or what was raised; what each gets alone; the size of each reading."""
+    dice = np.random.default_rng(3)
+    calls = [call(vector.tolist()) for vector in dice.standard_normal((MANY + 1, 4))]
+    with open_collection(write(folder)) as collection:
+        alone = [Api(collection, "claimrev").answer(one).content["hits"] for one in calls]
+        held = Held.open(folder / f"{FIELD}.npy", len(ARGUMENTS))
+        collection.matrices = {**collection.matrices, FIELD: held}
+        api = Api(collection, "claimrev")
+        waiting = Queue(MANY + 1)
+        api.together.working = waiting
+
+        def answer(one: Call) -> Any:
+            with waiting:
+                try:
+                    return api.answer(one).content["hits"]
+                except MemoryError as error:
+                    return error
+
+        with ThreadPoolExecutor(MANY + 1) as pool:
+            try:
+                first = pool.submit(answer, calls[0])
+                assert held.begun.wait(60)
+                others = [pool.submit(answer, one) for one in calls[1:]]
+                assert waiting.all.wait(60)
+                held.fails = fails
+            finally:
+                held.go.set()
+            return [one.result(60) for one in (first, *others)], alone, held.sizes
+
+
+def test_who_comes_while_a_matrix_is_read_shares_the_next_reading_and_gets_what_it_would_alone(
+    tmp_path: Path,
+) -> None:
+    found, alone, sizes = asked(tmp_path / "data", fails=False)
+    assert found == alone
+    assert sizes == [1, TOGETHER, MANY - TOGETHER]
+
+
+def test_an_error_while_a_matrix_is_read_reaches_each_that_waits_for_it(tmp_path: Path) -> None:
+    found, _, _ = asked(tmp_path / "data", fails=True)
+    assert [type(one) for one in found] == [MemoryError] * (MANY + 1)
+
+
+def test_what_waits_for_neighbours_keeps_nobody_from_working(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with open_collection(write(folder)) as collection:
+        held = Held.open(folder / f"{FIELD}.npy", len(ARGUMENTS))
+        collection.matrices = {**collection.matrices, FIELD: held}
+        api = Api(collection, "claimrev", threads=1)
+
+        def answer(one: Call) -> int:
+            with api.working:
+                return api.answer(one).status
+
+        with ThreadPoolExecutor(2) as pool:
+            try:
+                near = pool.submit(answer, call([1, 2, 3, 4]))
+                assert held.begun.wait(60)
+                count = Call("GET", "/claimrev/_count")
+                assert pool.submit(answer, count).result(60) == 200
+                assert not near.done()
+            finally:
+                held.go.set()
+            assert near.result(60) == 200

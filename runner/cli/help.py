@@ -178,7 +178,7 @@ def _sentence(text: str) -> str:
     return first if end < 0 else first[: end + 1]
 
 
-def _name(command: CommandInfo) -> str:
+def name_of(command: CommandInfo) -> str:
     """What a command is called on the command line."""
     return command.name or get_command_name(getattr(command.callback, "__name__", ""))
 
@@ -192,7 +192,7 @@ class Commands(typer.Typer):
 
     def only(self, name: str) -> Commands:
         """These commands with none but the one or the group of that name; all of them where there is none of that name."""
-        commands = [one for one in self.registered_commands if _name(one) == name]
+        commands = [one for one in self.registered_commands if name_of(one) == name]
         groups = [one for one in self.registered_groups if one.name == name]
         if not commands and not groups:
             return self

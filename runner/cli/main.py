@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
 import sys
+from importlib import import_module
 
 from runner.cli import output
 from runner.cli.app import app
 from runner.model.errors import INTERRUPTED, RunnerError, disk_error
 
+# The modules of the commands, in the order in which the help lists them, with the first words that each of them registers.
+COMMANDS = {
+    "cluster": ("worker", "cluster"),
+    "compare": ("compare",),
+    "data": ("data",),
+    "evaluate": ("evaluate", "cancel", "check", "reevaluate"),
+    "labels": ("labels",),
+    "leaderboard": ("leaderboard", "plot"),
+    "organise": ("publish", "unpublish", "release", "extend", "name", "choose"),
+    "review": ("events", "review", "release-log"),
+    "rounds": ("round",),
+    "runs": ("runs", "show", "logs", "export"),
+    "serve": ("work", "front", "serve", "requests", "site"),
+    "server": ("login", "logout", "status", "notices"),
+    "submit": ("pack", "register", "submit", "try", "withdraw"),
+    "system": ("setup", "doctor", "store", "gc"),
+    "task": ("task",),
+    "task_check": ("task",),
+    "team": ("team", "account"),
+    "verify": ("verify", "receipt"),
+    "demo": ("demo",),
+}
 
-def load_commands() -> None:
-    """Each noun registers its commands by being imported; the help lists them in this order."""
-    from runner.cli.commands import (  # noqa: F401
-        cluster,
-        compare,
-        data,
-        evaluate,
-        labels,
-        leaderboard,
-        organise,
-        review,
-        rounds,
-        runs,
-        serve,
-        server,
-        submit,
-        system,
-        task,
-        task_check,
-        team,
-        verify,
-    )
 
-    # isort: split
-    from runner.cli.commands import demo  # noqa: F401
+def load_commands(word: str = "") -> None:
+    """Have the commands registered, by importing their modules: those of the first word of a command line, or all where none has that word."""
+    named = [module for module, words in COMMANDS.items() if word in words]
+    for module in named or COMMANDS:
+        import_module(f"runner.cli.commands.{module}")
 
 
 def main() -> None:
@@ -45,11 +50,13 @@ def main() -> None:
 
     # What is imported stays: looking through it for garbage again and again takes one part in twenty of a short command.
     gc.set_threshold(100_000, 20, 20)
+    # The same at the end of the process, where the interpreter looks through everything: one part in six.
+    atexit.register(gc.freeze)
     # Matrices are small here: more threads of numpy's library take processor time from each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for number in (signal.SIGTERM, signal.SIGINT):  # also where a shell had the second ignored
         signal.signal(number, interrupted)
-    load_commands()
+    load_commands(sys.argv[1] if len(sys.argv) > 1 else "")
     try:
         sys.exit(app(standalone_mode=True) or 0)
     except KeyboardInterrupt:  # before any command began

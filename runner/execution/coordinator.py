@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple, Protocol
 
 from runner.engines.lending import Rooms
 from runner.execution.attempt import NotStoppable, evaluate, execute
-from runner.execution.cluster.one_host import work_at
 from runner.execution.cluster.places import kept_here, over_hosts, stays
 from runner.execution.cluster.tails import FOLDER, sweep
 from runner.execution.evaluation import prepare
@@ -264,6 +263,8 @@ class Coordinator:
         )
         self.store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
         if host is not None:
+            from runner.execution.cluster.one_host import work_at
+
             bundles, evaluators = {bundle.submission_id: bundle}, {task.id: evaluator}
             desk = replace(self.workspace, bundles=bundles, evaluators=evaluators)
             run = detail(self.store, job.run_id, [task]).run

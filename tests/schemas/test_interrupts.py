@@ -20,7 +20,7 @@ PROGRAMS = {
         def work(**_):
             print("at work", flush=True)
             time.sleep(60)
-        program.app, program.load_commands = work, lambda: None
+        program.app, program.load_commands = work, lambda word: None
         program.main()
         """,
     "evaluator": """

@@ -6,14 +6,8 @@ import resource
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from runner.execution.cluster.duties import Duty
-from runner.execution.cluster.evaluations import Evaluations, evaluation_travels
-from runner.execution.cluster.executor import ClusterExecutor
-from runner.execution.cluster.line import Line, check_address, check_installed
-from runner.execution.cluster.order import Role
-from runner.execution.cluster.software import Software, software_travels
-from runner.execution.cluster.storage.stores import Stores, store_at
 from runner.execution.cluster.tails import FOLDER
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.lock import asked_workflow
@@ -21,6 +15,12 @@ from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
 from runner.model.config import Config, without_secrets
 from runner.model.errors import RunnerError
+
+if TYPE_CHECKING:  # what works with hosts is imported where there are any
+    from runner.execution.cluster.duties import Duty
+    from runner.execution.cluster.executor import ClusterExecutor
+    from runner.execution.cluster.order import Role
+    from runner.execution.cluster.storage.stores import Stores
 
 Say = Callable[[str], None]
 SHOWN = 5  # softwares that are named
@@ -39,6 +39,8 @@ class Place:
 
     def stores(self, credentials: Path | None) -> Stores:
         """Its artefact stores, opened by what stands in the file ``credentials``. Raises E101, E313."""
+        from runner.execution.cluster.storage.stores import Stores, store_at
+
         blinded = store_at(self.blinded, credentials) if self.blinded else None
         return Stores(store_at(self.artefacts, credentials), blinded)
 
@@ -54,6 +56,10 @@ def places(config: Config) -> list[Place]:
     executes software.
     """
     one, other = config.cluster, config.evaluation_cluster
+    if one is None and other is None:
+        return []
+    from runner.execution.cluster.line import check_address, check_installed
+
     found = []
     if one is not None:
         stores = _artefacts(config.artefacts, "RUNNER_"), config.blinded_artefacts
@@ -64,8 +70,7 @@ def places(config: Config) -> list[Place]:
         found.append(Place("evaluations", prefix, other, config.evaluation_certificates, store))
     for place in found:
         check_address(place.address, place.certificates)
-    if found:
-        check_installed()
+    check_installed()
     if len(found) > 1:
         _apart(*found)
     return found
@@ -112,9 +117,17 @@ def over_hosts(
 
     Raises E101, E313.
     """
+    named = places(config)
+    if not named:
+        return local
+    from runner.execution.cluster.evaluations import Evaluations
+    from runner.execution.cluster.executor import ClusterExecutor
+    from runner.execution.cluster.line import Line
+    from runner.execution.cluster.software import Software
+
     executor: LocalExecutor | ClusterExecutor = local
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    for place in places(config):
+    for place in named:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each attempt under way keeps a lock open
         stores = place.stores(config.store_credentials)
         duty: Duty = Software(local, stores) if place.role == "software" else Evaluations(local, stores)
@@ -127,14 +140,24 @@ def over_hosts(
 def stays(config: Config, workspace: Workspace, planned: Planned) -> bool:
     """Whether a step is done on the coordinator's machine, as the settings are."""
     if planned.step == "evaluate":
-        return config.evaluation_cluster is None or not evaluation_travels(workspace, planned)
-    return config.cluster is None or not software_travels(workspace, planned)
+        if config.evaluation_cluster is None:
+            return True
+        from runner.execution.cluster.evaluations import evaluation_travels
+
+        return not evaluation_travels(workspace, planned)
+    if config.cluster is None:
+        return True
+    from runner.execution.cluster.software import software_travels
+
+    return not software_travels(workspace, planned)
 
 
 def kept_here(config: Config, workspace: Workspace, steps: Iterable[Planned]) -> str:
     """What is said before work begins of servers that hosts of the cluster do not execute, since models are asked beside them; empty where all travel."""
     if config.cluster is None:
         return ""
+    from runner.execution.cluster.software import software_travels
+
     found = {
         f"{one.team}/{one.software}"
         for planned in steps

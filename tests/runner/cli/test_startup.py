@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 
 import pytest
 import typer
 
 from runner.cli.app import app
-from runner.cli.main import load_commands
-from tests.worlds.mini import Project
+from runner.cli.help import name_of
+from runner.cli.main import COMMANDS, load_commands
+from tests.worlds.mini import Project, Said
 
 HEAVY = {
     "docker", "ir_measures", "jinja2", "jsonschema", "numpy", "pandas", "pydantic", "requests", "scipy", "sqlalchemy", "yaml",
@@ -34,17 +37,39 @@ ASKS_THE_ENGINE = {"docker", "requests"}
     ],
 )
 def test_a_command_imports_what_it_needs(command: str, needed: set[str], project: Project) -> None:
+    assert HEAVY & imported(project, command.split()) <= needed
+
+
+@pytest.mark.engine
+def test_evaluating_on_this_machine_imports_nothing_for_hosts(
+    live: Project, runner_cli: Callable[..., Said]
+) -> None:
+    live.software("good")
+    submitted = runner_cli("submit", "-t", "alpha", "--no-check", "--json").json
+    found = imported(live, ["evaluate", "--run", f"{submitted[0]['submission']}.test"])
+    assert runner_cli("runs", "--json").json[0]["outcome"]["name"] == "scored"
+    of_hosts = {name for name in found if name.startswith("runner.execution.cluster.")}
+    assert of_hosts == {f"runner.execution.cluster.{name}" for name in ("places", "tails")}
+    assert not {"distributed", "fsspec", "jinja2", "jsonschema", "pandas", "pydantic", "scipy"} & found
+    assert {name for name in found if name.startswith("runner.cli.commands.")} == {
+        "runner.cli.commands.evaluate"
+    }
+
+
+def imported(project: Project, words: Sequence[str]) -> set[str]:
+    """The modules that a process of ``runner`` with these words has imported when it ends well."""
     code = (
-        f"import sys; sys.argv = ['runner', *{command.split()!r}]\n"
+        f"import sys; sys.argv = ['runner', *{[*words]!r}]\n"
         "from runner.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        f"print('HEAVY', *sorted({HEAVY!r} & sys.modules.keys()))"
+        "print('IMPORTED', *sorted(sys.modules))"
     )
     environment = {**os.environ, **project.environment()}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    assert set(done.stdout.splitlines()[-1].split()[1:]) <= needed
+    _, *found = done.stdout.splitlines()[-1].split()
+    return {*found}
 
 
 def test_only_what_is_asked_for_is_made_ready() -> None:
@@ -61,3 +86,15 @@ def test_only_what_is_asked_for_is_made_ready() -> None:
 def names(commands: typer.Typer) -> list[str]:
     """What can be the first word of a command line."""
     return list(typer.main.get_command(commands).commands)  # type: ignore[attr-defined]
+
+
+def test_the_modules_of_commands_register_the_words_by_which_they_are_found() -> None:
+    load_commands()
+    modules = defaultdict(set)
+    for one in app.registered_commands:
+        modules[one.callback.__module__].add(name_of(one))  # type: ignore[union-attr]
+    for group in app.registered_groups:
+        for one in group.typer_instance.registered_commands:  # type: ignore[union-attr]
+            modules[one.callback.__module__].add(group.name)  # type: ignore[union-attr]
+    said = {f"runner.cli.commands.{module}": {*words} for module, words in COMMANDS.items()}
+    assert said == modules, "say in runner/cli/main.py which first words a module of commands has"

@@ -19,6 +19,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from benchmarks.scale import duration, list_schedule
 from runner.engines.docker.engine import DockerEngine
 from runner.model.config import load
@@ -61,7 +63,10 @@ def campaign(project: Project, hosts: ThreeHosts, runs: int, mean: float) -> flo
 
 def demo(project: Project, hosts: ThreeHosts) -> list[str]:
     """Have one host and three do the whole demo of the four shared tasks; prints a row and returns which boards and scores differ."""
-    shutil.copytree(ROOT / "submissions", project.root / "submissions")
+    for path in sorted((ROOT / "submissions").glob("*/*/submission.yaml")):
+        if yaml.safe_load(path.read_text("utf-8"))["task"] in DATASETS:
+            software = path.parent.relative_to(ROOT)
+            shutil.copytree(path.parent, project.root / software)
     for task in DATASETS:
         shutil.copytree(ROOT / "tasks" / task, project.root / "tasks" / task)
     words = ["demo", *(word for task in DATASETS for word in ("--task", task))]

@@ -89,7 +89,7 @@ class Watch:
     """Looks at the coordinator while it works.
 
     ``memory`` is in MiB, by how many runs were done; ``own`` are the processor seconds of its own threads, without those that evaluate,
-    which wait for containers where there is a real engine and are the scripted containers here.
+    which wait for containers where there is a real engine; what the scripted evaluator computes counts as nobody's.
     """
 
     runs: int
@@ -148,7 +148,14 @@ def coordinate(
 ) -> dict[str, Any]:
     """Do all runs of a project on the cluster; returns what it took."""
     config = replace(configuration(root), cluster=address, artefacts=artefacts, certificates=certificates)
-    used, engine = machine(config)
+    scripted: list[float] = []
+
+    def timed(mounts: Mounts, out: Path) -> None:
+        begun = time.thread_time()
+        evaluator(mounts, out)
+        scripted.append(time.thread_time() - begun)
+
+    used, engine = machine(config, timed)
     watch = Watch(runs)
     with coordinating(config, Listening(watch), machine=used) as coordinator:
         request = EvaluationRequest()
@@ -158,7 +165,10 @@ def coordinate(
         profiling = cProfile.Profile(time.thread_time) if profile else None
         with _everywhere(profiling, profile) if profiling and profile else nullcontext():
             result = coordinator.run(todo, request)
-        ended, evaluating = time.monotonic(), time.process_time() - whole - (watch.own - before)
+        ended, evaluating = (
+            time.monotonic(),
+            time.process_time() - whole - (watch.own - before) - sum(scripted),
+        )
     engine.close()
     good = sum(run.outcome.name == "scored" for run in result.done.values())
     line = resource.getrusage(resource.RUSAGE_CHILDREN)

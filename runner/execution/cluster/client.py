@@ -45,6 +45,7 @@ _NOT_NEEDED = {
     "scheduler.active-memory-manager.start": False,
     "diagnostics.computations.max-history": 1,
     "diagnostics.nvml": False,
+    "client.scheduler-info-interval": "60s",  # the line looks itself
 }
 
 

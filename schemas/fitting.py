@@ -60,21 +60,37 @@ def fits(data: Any, name: str) -> bool:
         return False
     try:
         # 1.0 is a whole number there and none here, where 1.25 is none in both.
-        return bool(quick.is_valid(data) and quick.is_valid(_broken_up(data)))
+        return bool(quick.is_valid(data) and (not _has_whole(data) or quick.is_valid(_broken_up(data))))
     except (ValueError, RecursionError):  # what is no JSON, or deeper than it goes
         return False
 
 
+_PLAIN = (str, int, type(None))
+
+
+def _has_whole(data: Any) -> bool:
+    """Whether a number in the data is written with a point and has no fraction. Raises ValueError for no JSON."""
+    found, waiting = False, [data]
+    for one in waiting:  # which grows meanwhile
+        if isinstance(one, _PLAIN):
+            continue
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, float) and abs(one) < 2**50:  # beyond there are no fractions
+            found = found or one.is_integer()
+        else:
+            raise ValueError
+    return found
+
+
 def _broken_up(value: Any) -> Any:
-    """The same data with another fraction for each number that is written with a point and has none. Raises ValueError for no JSON."""
+    """The same JSON data with another fraction for each number that is written with a point and has none."""
     if isinstance(value, dict):
         return {key: _broken_up(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_broken_up(one) for one in value]
     if isinstance(value, float):
-        if not abs(value) < 2**50:  # beyond there are no fractions
-            raise ValueError
         return value + 0.25 if value.is_integer() else value
-    if not isinstance(value, str | int | None):
-        raise ValueError
     return value

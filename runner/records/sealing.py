@@ -68,11 +68,14 @@ def _seal_file(path: Path, known: Content | None) -> dict[str, Any]:
 def _seal_json(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
     """Write ``data`` to a file that is sealed then as by :func:`_seal_file`, and returns the same."""
     content = readable(data)
-    with path.open("wb", buffering=0) as stream:
-        if stream.write(content) != len(content):
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        if os.write(descriptor, content) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fchmod(stream.fileno(), 0o444)
-        os.fsync(stream.fileno())
+        os.fchmod(descriptor, 0o444)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
     return {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
 
 

@@ -241,8 +241,11 @@ def _is_plain(value: object) -> bool:
     for _ in range(_DEEPEST + 1):
         inner = list[object]()
         for one in here:
+            if isinstance(one, str) and one.isascii() and "\0" not in one:
+                continue
             if isinstance(one, dict):
-                inner += (*one, *one.values())
+                inner += one
+                inner += one.values()
             elif isinstance(one, list):
                 inner += one
             elif not _is_plain_value(one):
@@ -255,7 +258,7 @@ def _is_plain(value: object) -> bool:
 
 def _is_plain_value(value: object) -> bool:
     if isinstance(value, str):
-        return "\0" not in value and (value.isascii() or is_utf8(value))
+        return "\0" not in value and is_utf8(value)
     if isinstance(value, int):
         return -_WHOLE <= value < _WHOLE
     return value is None or (isinstance(value, float) and math.isfinite(value))

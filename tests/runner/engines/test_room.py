@@ -93,7 +93,9 @@ def test_processor_time_that_is_heard_of_late_is_not_the_next_ones(
     limits, handle = Limits(cpus=2.0, cpu_time=5.0), MagicMock(meter=meter)
     monkeypatch.setattr(meter, "processor_time", lambda: 30.0)
     spec = ContainerSpec("evaluator", ImageRef(id="sha256:" + "0" * 64), None, limits)
-    room = rooms.DockerRoom(MagicMock(), handle, spec, MagicMock(left=[1]), WAITING, 1, uid_base=0, there=None)
+    room = rooms.DockerRoom(
+        MagicMock(), handle, spec, MagicMock(left=[1]), WAITING, 1, uid_base=0, there=None
+    )
     room._bound(limits.cpu_time)
     assert handle.processor_limit == 30.0 + 5.0 + used
     room._bound(None)

@@ -316,6 +316,20 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
     return store
 
 
+def is_current(config: Config) -> bool:
+    """Whether the store of this data directory stands where its event log stands, so that opening it would change nothing; no store is opened.
+
+    Raises E307 when the log cannot be read.
+    """
+    known = database.read_recorded(config)
+    position = known.position
+    if known.state != "usable" or not position.seq or _log_size(config.events) != position.offset:
+        return False
+    digest = hashlib.sha256()
+    EventLog.of(config).feed(digest, 0, position.offset)
+    return digest.hexdigest() == known.prefix
+
+
 def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
     """Make the store again from log and archive, next to the old one, and put it in its place at once.
 

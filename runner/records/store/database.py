@@ -13,7 +13,7 @@ from runner.model.errors import PlatformError
 from runner.records.events import Position
 from runner.records.store.backend import Backend
 from runner.records.store.postgres import DRIVER, PostgreSQL
-from runner.records.store.sqlite import SQLite
+from runner.records.store.sqlite import SQLite, remembered
 from schemas import show
 
 if TYPE_CHECKING:
@@ -47,19 +47,24 @@ class Recorded:
 
 def read_recorded(config: Config) -> Recorded:
     """What the database of this data directory says of itself; nothing in it is changed, and nothing raised."""
-    url = database_url(config)
     if not is_there(config):
         return Recorded("none")
+    try:
+        known = _asked(config.database_url) if config.database_url else remembered(config.database)
+        if known is None:
+            return Recorded("none")
+        state: Literal["usable", "other"] = "usable" if known.get("rules") == RULES else "other"
+        return Recorded(state, *_where(known))
+    except (PlatformError, ValueError, TypeError) as error:
+        return Recorded("unusable", why=error.why if isinstance(error, PlatformError) else str(error))
+
+
+def _asked(url: str) -> dict[str, str] | None:
+    """What the database at ``url`` says of itself; None where it is no store. Raises E306."""
     engine = make_engine(url)
     try:
         with reading(engine) as connection:
-            rules = rules_of(connection)
-            if rules is None:
-                return Recorded("none")
-            state: Literal["usable", "other"] = "usable" if rules == RULES else "other"
-            return Recorded(state, position_of(connection), prefix_of(connection))
-    except (PlatformError, ValueError, TypeError) as error:
-        return Recorded("unusable", why=error.why if isinstance(error, PlatformError) else str(error))
+            return None if rules_of(connection) is None else _all_remembered(connection)
     finally:
         engine.dispose()
 
@@ -102,7 +107,9 @@ def parse(url: str) -> URL:
 
 def is_there(config: Config) -> bool:
     """Whether there may be a store of this data directory; of a server nobody is asked. Raises E306 for an address of none."""
-    parsed = parse(database_url(config))
+    if not config.database_url:
+        return config.database.exists()
+    parsed = parse(config.database_url)
     return _BACKENDS[parsed.get_backend_name()].exists(parsed)
 
 
@@ -164,7 +171,10 @@ def prefix_of(connection: Connection) -> str | None:
 
 def where_it_stands(connection: Connection) -> tuple[Position, str | None]:
     """What :func:`position_of` and :func:`prefix_of` give, by one query."""
-    known = _all_remembered(connection)
+    return _where(_all_remembered(connection))
+
+
+def _where(known: Mapping[str, str]) -> tuple[Position, str | None]:
     text = known.get("position")
     return Position(**json.loads(text)) if text else Position(), known.get("prefix")
 

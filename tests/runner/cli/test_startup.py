@@ -56,6 +56,13 @@ def test_evaluating_on_this_machine_imports_nothing_for_hosts(
     }
 
 
+def test_doctor_reads_a_store_that_is_current_without_what_opens_one(
+    project: Project, runner_cli: Callable[..., Said]
+) -> None:
+    runner_cli("task", "pause", "mini", "--reason", "a topic is wrong")
+    assert "sqlalchemy" not in imported(project, ["doctor"])
+
+
 def imported(project: Project, words: Sequence[str]) -> set[str]:
     """The modules that a process of ``runner`` with these words has imported when it ends well."""
     code = (

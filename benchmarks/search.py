@@ -173,6 +173,20 @@ def seconds(path: str, body: Any, times: int, pid: int) -> tuple[list[float], fl
     return found, (processor(pid) - used) / times
 
 
+def at_a_time(path: str, bodies: list[Any], clients: int, pid: int) -> tuple[float, float]:
+    """Single searches a second from so many connections at a time: by the clock, and by two processors' time of the server."""
+
+    def run(part: list[Any]) -> None:
+        connection = _OnPath(path)
+        for body in part:
+            ask(connection, body)
+
+    used, began = processor(pid), time.monotonic()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(run, [bodies[n::clients] for n in range(clients)]))
+    return len(bodies) / (time.monotonic() - began), 2 * len(bodies) / (processor(pid) - used)
+
+
 def several(path: str, bodies: list[Any], pid: int) -> float:
     """Processor seconds of the server for some searches in one request, without their vectors."""
     lines = [line for body in bodies for line in ({}, {**body, "_source": {"excludes": [*VECTORS]}})]
@@ -225,6 +239,17 @@ def measure(folder: Path, dimensions: int, rounds: int, count: int) -> Iterator[
             rest, used = seconds(path, {"knn": knn}, 8, server.pid)
             value = f"{first:.2f} s, {statistics.median(rest):.3f} s ({used:.3f} s of processor)"
             yield f"exact knn, {field}: first, then", value, True
+        many = [
+            {"knn": {**knn, "query_vector": [rng.gauss(0, 1) for _ in range(dimensions)]}} for _ in range(160)
+        ]
+        for clients in (1, 8, 16):
+            clock, used = at_a_time(path, many[: 20 * clients], clients, server.pid)
+            value = f"{clock:.0f} ({used:.0f} by two processors' time)"
+            yield (
+                f"exact knn over one field, one search a request, {clients} connections, searches/s",
+                value,
+                True,
+            )
         batch = [
             {"knn": {**knn, "field": field, "query_vector": [rng.gauss(0, 1) for _ in range(dimensions)]}}
             for field in VECTORS

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import schemas
@@ -43,7 +44,7 @@ from runner.work.news import Told
 from runner.work.notices.telling import Telling, of_teams
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
-from runner.work.run_pages import Kept
+from runner.work.shelf import NAME, Shelf
 from schemas.files import settled
 from schemas.interrupts import Interrupts
 
@@ -82,6 +83,7 @@ class Work:
         self._wake = threading.Event()
         self._failure: BaseException | None = None
         self._stuck = ""  # why nothing can be published
+        self._said = 0.0  # when work last said that it is there
         self._told = Told(self.clock, config.news)
 
     def run(self) -> None:
@@ -178,8 +180,7 @@ class Work:
             publish_access(config, accounts)
             signer = Signer.load(config.home / KEY)
             publish_key(config.published, signer)
-            requests = Requests(
-                config,
+            known = (
                 store,
                 accounts,
                 self.listener.say,
@@ -188,35 +189,63 @@ class Work:
                 signer,
                 self.front is not None,
                 slot,
-                machine.engine,
-                told=self._told,
             )
-            definitions = Definitions(config)
-            kept: Kept = {}
+            requests = Requests(config, *known, machine.engine, told=self._told)
+            definitions, shelf = Definitions(config), Shelf(config.home / NAME)
+            kept = shelf.load()
             seen: object = None
-            said = looked = due = 0.0
+            looked = due = 0.0
+
+            attend = partial(self._attend, to, requests, definitions)
             while not self.stop.is_set():
                 now = time.monotonic()
-                if now - said >= ALIVE or not said:
-                    to.alive(bool(self._stuck))
-                    said = now
+                self._say_alive(to)
                 tasks = definitions.now(anew=now - looked >= REFRESH)
                 state = (definitions.read, *self._state(store, accounts, drawings, offering))
                 if (state != seen and now >= due) or now - looked >= REFRESH:
                     with self._publishing(logs), self._told.store(store, tasks) as as_told:
                         shown = accounts.registrations.shown(tasks.values(), self.clock.now())
                         told, accepted = of_teams(config, accounts), accounts.registrations.acceptances()
-                        known = (kept, shown, told, drawings, offering, accepted)
-                        desk = Desk(as_told, tasks, to, self.listener.problem, self.clock, *known, logs=logs)
-                        desk.publish(*_teams(accounts))
+                        found = (kept, shown, told, drawings, offering, accepted)
+                        desk = Desk(as_told, tasks, to, self.listener.problem, self.clock, *found, logs=logs)
+                        replace(desk, meanwhile=self._between(attend)).publish(*_teams(accounts))
+                    shelf.save(kept)
                     seen, looked = state, now
                     due = time.monotonic() + REST * (time.monotonic() - now)
                 drawings.collect()
                 offering.collect()
-                # By the definitions of now: publishing may have taken a while, and is put off for a moment when much changes.
-                if requests.round(announced(definitions.now(), self.clock.now())):
-                    self._wake.set()
+                attend()
                 self.stop.wait(TICK)
+
+    def _attend(self, to: Publisher, requests: Requests, definitions: Definitions) -> None:
+        """Do what does not wait for a publishing, which may take minutes."""
+        self._say_alive(to)
+        # By the definitions of now: much may change while it is published, and when that is put off for a moment.
+        if requests.round(announced(definitions.now(), self.clock.now())):
+            self._wake.set()
+
+    def _say_alive(self, to: Publisher) -> None:
+        now = time.monotonic()
+        if now - self._said >= ALIVE or not self._said:
+            to.alive(bool(self._stuck))
+            self._said = now
+
+    def _between(self, attend: Callable[[], None]) -> Callable[[], None]:
+        """What a publishing calls again and again: every :data:`TICK` seconds it attends to what does not wait, and ends when work does."""
+        last = time.monotonic()
+
+        def meanwhile() -> None:
+            nonlocal last
+            if self.stop.is_set():
+                raise _Ended
+            if time.monotonic() - last >= TICK:
+                try:
+                    attend()
+                except RunnerError as error:  # no failure of what is published
+                    self.listener.problem(error)
+                last = time.monotonic()
+
+        return meanwhile
 
     def _no_logs(self, error: Exception) -> None:
         """Say that what softwares write as they run cannot be published."""
@@ -235,6 +264,8 @@ class Work:
             yield
         except (RunnerError, OSError):
             raise
+        except _Ended:
+            logs.forget()
         except Exception as error:  # noqa: BLE001  (what is published is one step; teams are answered all the same)
             logs.forget()
             why = _where(error)
@@ -260,6 +291,10 @@ class Work:
             drawings.drawn,
             offering.done,
         )
+
+
+class _Ended(Exception):
+    """Work ends in the middle of a publishing: what people see stays as it was."""
 
 
 class Definitions:

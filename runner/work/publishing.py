@@ -64,7 +64,8 @@ class Desk:
     With the same ``kept`` at the next publishing, runs of which nothing has changed are not made again; ``drawings`` are those of
     plots, by default drawn while it is published; ``offering`` those of data that are downloaded, which goes by what teams ``accepted``.
     ``logs`` follow what softwares write as they run; without them nobody sees that before it is sealed.
-    ``home`` tells in calendars who publishes, by default the key with which work signs.
+    ``home`` tells in calendars who publishes, by default the key with which work signs. ``meanwhile`` is called between two runs and between two
+    boards: publishing may take minutes, and what cannot wait for it is done then. It may raise what ends publishing.
     """
 
     store: Store
@@ -80,6 +81,7 @@ class Desk:
     accepted: Mapping[str, Collection[tuple[str, str, str]]] = field(default_factory=dict)
     home: str = ""
     logs: LiveLogs | None = None
+    meanwhile: Callable[[], None] = lambda: None
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
     _made: dict[tuple[str, ...], tuple[Object, ...]] = field(default_factory=dict)
     _figures: dict[Object, list[Figure]] = field(default_factory=dict)  # of boards
@@ -292,6 +294,7 @@ class Desk:
             key = (task.id, table, round_ or "", str(seen_by))
             if key not in self._made:
                 self._made[key] = tuple(self._made_board(task, table, seen_by, round_))
+                self.meanwhile()
             return self._made[key]
         except RunnerError as error:
             # Not open to them, or not a table of that round.
@@ -363,6 +366,7 @@ class Desk:
                 with self._apart():
                     objects += self._run_pages.of(one, audience)
                     objects += self._tail(one.run.id)
+                self.meanwhile()
         return rows, objects
 
     def _tail(self, name: str) -> Iterator[Object]:

@@ -111,7 +111,8 @@ class RunPages:
         return _digest(
             str(audience),
             self.states.of(run.id, run.submission),
-            (run, listed.dataset, listed.published),  # what runs now is no row
+            # What runs now is no row. A set is written in its order, which another process would not have.
+            (replace(run, changed=frozenset()), sorted(run.changed), listed.dataset, listed.published),
             "" if task is None else task.digest,
             self._files_of(task),
             [*_facts_below(folder), *map(self._fact_outside, outside)],

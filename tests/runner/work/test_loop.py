@@ -27,6 +27,8 @@ from runner.work.accounts import open_accounts, publish_access
 from runner.work.live_logs import LiveLogs
 from runner.work.loop import Work
 from runner.work.publishing import Desk
+from runner.work.run_pages import RunPages
+from runner.work.shelf import NAME, Shelf
 from tests.e2e.test_uploads_scored import run_text
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
@@ -101,6 +103,61 @@ def test_what_is_handed_in_is_run_and_its_team_sees_it(world: World) -> None:
         assert found["accepted"] is True
         until(lambda: outcomes(world) == ["scored"])
     assert notes.problems == []
+
+
+def test_a_request_is_decided_in_the_middle_of_a_long_publishing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, config = team(world), world.project.config
+    softwares = ("one", "two", "three")
+    with at_work(world):
+        for software in softwares:
+            ask(world, token, software)
+        until(lambda: outcomes(world) == ["scored"] * len(softwares))
+    (config.home / NAME).unlink()  # as after an update: all pages are made anew
+    monkeypatch.setattr(loop, "TICK", 0.0)
+    asked, early, made = list[Request](), list[object](), RunPages.of
+
+    def slow(self: RunPages, *of: Any) -> Any:
+        """The first page is made when a request arrives; at the last one it is looked whether that was decided."""
+        if not asked:
+            asked.append(ask(world, token, "four"))
+        elif len(early) < len(softwares) - 1:
+            early.append(answered(config.published, asked[0].id))
+        return made(self, *of)
+
+    monkeypatch.setattr(RunPages, "of", slow)
+    with at_work(world) as notes:
+        until(lambda: len(early) == len(softwares) - 1)
+        until(lambda: len(outcomes(world)) == len(softwares) + 1)
+    assert early[-1] is not None
+    assert notes.problems == []
+
+
+def test_work_ends_in_the_middle_of_a_long_publishing_and_goes_on_from_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, config = team(world), world.project.config
+    with at_work(world):
+        for software in ("one", "two", "three"):
+            ask(world, token, software)
+        until(lambda: outcomes(world) == ["scored"] * 3)
+    (config.home / NAME).unlink()
+    before, names, made = Published(config.published).pointer(), list[str](), RunPages.of
+    work, notes = work_of(world)
+
+    def ending(self: RunPages, listed: Any, audience: Any) -> Any:
+        names.append(listed.run.id)
+        found = made(self, listed, audience)
+        work.end()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunPages, "of", ending)
+        work.run()
+    assert len(names) == 1 and notes.problems == []
+    assert Published(config.published).pointer() == before
+    assert [*Shelf(config.home / NAME).load()] == names
 
 
 def test_plots_are_drawn_beside_work_and_published_after_that(world: World) -> None:

@@ -1,0 +1,115 @@
+"""What was made of runs last, kept over a restart of work: else its first publishing makes the page of every run anew.
+
+``pages.sqlite`` in the data directory holds a row a run (:class:`runner.work.run_pages.Made`): digests, no content. It is derived, and used by the
+same program alone: after an update, or with another version of any package, everything is made anew. What is damaged is as if it were not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import sys
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import astuple
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import runner
+import schemas
+from runner.exchange.published import Object
+from runner.work.run_pages import Kept, Made
+
+NAME = "pages.sqlite"
+_CACHES = "__pycache__"
+
+
+def program() -> str:
+    """A digest of all that pages are made by: our files, the interpreter, and the names and versions of all packages."""
+    found = hashlib.sha256(sys.version.encode())
+    for package in (runner, schemas):
+        root = Path(str(package.__file__)).parent
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and _CACHES not in path.parts:
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
+                found.update(f"{path.relative_to(root)}\0{content}\n".encode())
+    for name in sorted(f"{one.name} {one.version}" for one in distributions()):
+        found.update(f"{name}\n".encode())
+    return found.hexdigest()
+
+
+class Shelf:
+    """The file at ``path``, for a ``program``, by default the one that runs."""
+
+    def __init__(self, path: Path, made_by: str | None = None) -> None:
+        self._path, self._program = path, made_by or program()
+        self._there: dict[str, Made] = {}
+
+    def load(self) -> Kept:
+        """What was kept; nothing where it was made by another program, or is damaged."""
+        self._there = {}
+        if self._path.is_file():
+            with suppress(sqlite3.Error, ValueError, TypeError, KeyError):
+                self._there = self._read()
+        return dict(self._there)
+
+    def save(self, kept: Mapping[str, Made]) -> None:
+        """Write what is another one than the last time. Raises OSError where that cannot be done."""
+        changed = {run: made for run, made in kept.items() if self._there.get(run) is not made}
+        gone = self._there.keys() - kept.keys()
+        if not (changed or gone):
+            return
+        try:
+            self._write(changed, gone)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):  # a full disk: it may be another one next time
+                raise OSError(f"{self._path}: {error}") from error
+            self._path.unlink(missing_ok=True)  # no database: begun anew with the next change
+            self._there = {}
+            return
+        self._there = dict(kept)
+
+    def _read(self) -> dict[str, Made]:
+        with closing(sqlite3.connect(self._path)) as connection:
+            if connection.execute("SELECT program FROM made_by").fetchone() != (self._program,):
+                return {}
+            rows = connection.execute("SELECT run, made FROM made").fetchall()
+        return {run: _made(json.loads(text)) for run, text in rows}
+
+    def _write(self, changed: Mapping[str, Made], gone: set[str]) -> None:
+        with closing(sqlite3.connect(self._path)) as connection, connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS made_by (program TEXT)")
+            connection.execute("CREATE TABLE IF NOT EXISTS made (run TEXT PRIMARY KEY, made TEXT NOT NULL)")
+            if not self._there:  # what is there is another program's, or nothing
+                connection.execute("DELETE FROM made")
+            connection.execute("DELETE FROM made_by")
+            connection.execute("INSERT INTO made_by VALUES (?)", (self._program,))
+            rows = [(run, json.dumps(_said(made))) for run, made in changed.items()]
+            connection.executemany("INSERT OR REPLACE INTO made VALUES (?, ?)", rows)
+            connection.executemany("DELETE FROM made WHERE run = ?", [(run,) for run in gone])
+
+
+def _said(made: Made) -> dict[str, Any]:
+    return {
+        **made._asdict(),
+        "page": astuple(made.page),
+        "plot": [astuple(one) for one in made.plot],
+        "beside": [astuple(one) for one in made.beside],
+        "measures": sorted(made.measures),
+        "outside": [str(one) for one in made.outside],
+    }
+
+
+def _made(said: dict[str, Any]) -> Made:
+    begin, end = said["part"]
+    more = {
+        "page": Object(*said["page"]),
+        "plot": tuple(Object(*one) for one in said["plot"]),
+        "beside": tuple(Object(*one) for one in said["beside"]),
+        "part": (begin, end),
+        "measures": frozenset(said["measures"]),
+        "outside": tuple(Path(one) for one in said["outside"]),
+    }
+    return Made(**{**said, **more})

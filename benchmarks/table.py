@@ -1,8 +1,8 @@
 """The evaluator at the limit: ratios of whole processes, ours and another's in turn, with the goal of each.
 
 ``python -m benchmarks.table [--pairs 3] [--only WORD] [--quick]`` prints them as Markdown, with the machine and the versions. Ours also validates
-every line. Ratios are medians over pairs; those of processor time count, since wall times of a busy machine are noise. It
-ends with 1 when a goal is missed (with twice the goal allowed: ``--gross``). ``--quick`` leaves out what takes minutes.
+every line. Ratios are medians over pairs, of processor time and of wall time. It ends with 1 when a goal is missed
+(``--gross``: twice the goal is allowed, and processor time alone counts, since wall times of a busy machine are noise). ``--quick`` leaves out what takes minutes.
 ``TREC_EVAL`` may name a trec_eval built with -O3.
 """
 
@@ -38,7 +38,7 @@ DEFECTS = {"one defect": 1.5, "ten thousand defects": 3.0}  # and what they may 
 
 
 class Row(NamedTuple):
-    """Two commands, and what ours may take: processor time by the other's, and MiB.
+    """Two commands, and what ours may take: processor time and (where it is another) wall time by the other's, and MiB.
 
     ``each`` is how often the other runs for one of ours.
     """
@@ -50,6 +50,7 @@ class Row(NamedTuple):
     goal: float
     peak: float = 800
     each: int = 1
+    wall: float | None = None
 
 
 def shapes(lines: list[bytes]) -> dict[str, list[bytes]]:
@@ -130,7 +131,7 @@ def rows(data: Path, *, quick: bool) -> Iterator[Row]:
 
 def large(data: Path) -> Iterator[Row]:
     """Those of seven million lines."""
-    yield plain(data, "large", 0.15, 150)
+    yield plain(data, "large", 0.15, 150)._replace(wall=0.10)
     both = commands(data / "large.run", data / "large.qrels")
     if peer := os.environ.get("TREC_EVAL"):
         asked = [word for m in ("ndcg_cut.5,10", "map", "recip_rank", "P.10", "recall.1000") for word in ("-m", m)]  # fmt: skip
@@ -190,10 +191,12 @@ def main() -> int:
         ours, other, cpu, wall = compare(row, args.pairs)
         print(
             f"| {row.what} | {ours.cpu:.2f} | {ours.peak:.0f} | {other.cpu:.2f} | {other.peak:.0f} "
-            f"| {cpu:.2f} | {wall:.2f} | {row.goal:.2f}, {row.peak:.0f} MiB | {row.against} |",
+            f"| {cpu:.2f} | {wall:.2f} | {row.goal:.2f}, wall {row.wall or row.goal:.2f}, {row.peak:.0f} MiB | {row.against} |",
             flush=True,
         )
-        if cpu > row.goal * (2 if args.gross else 1) or ours.peak > row.peak:
+        # Wall times of a busy machine are noise, so where bars are coarse they do not count.
+        over = cpu > row.goal * 2 if args.gross else cpu > row.goal or wall > (row.wall or row.goal)
+        if over or ours.peak > row.peak:
             missed.append(row.what)
     if missed:
         print(f"GOAL MISSED: {'; '.join(missed)}", file=sys.stderr)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import requests
 import urllib3
+from requests.adapters import HTTPAdapter
 
 
 class Session(requests.Session):  # noqa: TID251 - it is the one
@@ -42,3 +47,86 @@ def bounded(most: int) -> Callable[..., None]:
         answer.raw = io.BytesIO(body)
 
     return read
+
+
+@contextmanager
+def within(session: Any, seconds: float) -> Iterator[None]:
+    """All that a session asks for in the block, over connections that it opens there, takes at most so many seconds together.
+
+    The timeouts of requests are for each piece of an answer: whoever sends a byte now and then never reaches them. Raises
+    requests.Timeout where that time was up.
+    """
+    deadline = _Deadline()
+    for prefix in ("https://", "http://"):
+        session.mount(prefix, _Adapter(deadline))
+    timer = threading.Timer(seconds, deadline.cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception as error:
+        if deadline.over:
+            raise requests.Timeout(f"no whole answer within {seconds:g} s") from error
+        raise
+    else:
+        if deadline.over:  # what has no length looks whole when it is cut
+            raise requests.Timeout(f"no whole answer within {seconds:g} s")
+    finally:
+        timer.cancel()
+        deadline.done()
+
+
+class _Deadline:
+    """Connections that are cut together."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self._held: list[socket.socket] = []
+        self._lock = threading.Lock()
+
+    def holds(self, made: socket.socket) -> None:
+        """Cut this connection, too: by a second handle, which stays good when TLS takes over the first."""
+        with self._lock:
+            self._held.append(made.dup())
+        if self.over:
+            self.cut()
+
+    def cut(self) -> None:
+        """The time is up."""
+        with self._lock:
+            self.over = True
+            for one in self._held:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def done(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            held, self._held = self._held, []
+        for one in held:
+            one.close()
+
+
+class _Adapter(HTTPAdapter):
+    """Has each connection that it opens held by a deadline."""
+
+    def __init__(self, deadline: _Deadline) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        """The pool that a request takes its connection from."""
+        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
+        if "ConnectionCls" not in vars(pool):
+            pool.ConnectionCls = _held_by(self._deadline, pool.ConnectionCls)
+        return pool
+
+
+def _held_by(deadline: _Deadline, kind: Any) -> type:
+    class Held(kind):  # type: ignore[misc]
+        def _new_conn(self) -> socket.socket:
+            made: socket.socket = super()._new_conn()
+            deadline.holds(made)
+            return made
+
+    return Held

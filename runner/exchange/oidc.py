@@ -23,7 +23,8 @@ import schemas
 FILE = "oidc.json"
 ALGORITHMS = ("RS256", "PS256", "ES256", "EdDSA")
 LEEWAY = 60  # seconds by which clocks may differ
-TIMEOUT = 5.0  # seconds for each answer of the provider
+TIMEOUT = 5.0  # seconds in which the provider says nothing
+WHOLE = 10.0  # seconds for each answer of the provider, whole
 KEPT = 3600.0  # seconds that its keys are kept
 AGAIN = 60.0  # seconds before they are asked for again, because one is not known
 DOWN = 10.0  # seconds in which a provider that did not answer is not waited for again
@@ -156,12 +157,16 @@ def _got(url: str) -> dict[str, Any]:
     """The JSON object at an address of the provider. Raises Unreachable and NotBelieved."""
     import requests
 
-    from runner.exchange.http import Session
+    from runner.exchange.http import Session, within
 
     if urlsplit(url).scheme not in ("https", "http"):
         raise NotBelieved("the provider names no address")
     try:
-        with Session() as session, session.get(url, timeout=TIMEOUT, stream=True) as answer:
+        with (
+            Session() as session,
+            within(session, WHOLE),
+            session.get(url, timeout=TIMEOUT, stream=True) as answer,
+        ):
             content = answer.raw.read(MOST + 1, decode_content=True)
             status = answer.status_code
     except (requests.RequestException, OSError) as error:

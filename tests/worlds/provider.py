@@ -9,8 +9,9 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import BufferedIOBase
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -36,6 +37,8 @@ class Provider:
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     padding: int = 0  # bytes that its answer to a code has more
+    drips: str = ""  # the path where it answers with one byte now and then, without an end
+    over: threading.Event = field(default_factory=threading.Event)
 
     def authorize(self, query: dict[str, str]) -> str:
         """Let the person in at once: the address to go back to."""
@@ -80,6 +83,14 @@ class Provider:
         return jwt.encode({"alg": "RS256", "kid": "one"}, says, self.signs or self.key)
 
 
+def dripping(to: BufferedIOBase, over: threading.Event) -> None:
+    """Write a byte now and then, until this is over or nobody takes any more."""
+    with suppress(OSError):
+        while not over.wait(0.1):
+            to.write(b" ")
+            to.flush()
+
+
 @contextmanager
 def providing() -> Iterator[Provider]:
     """A provider that answers over HTTP."""
@@ -118,9 +129,16 @@ def providing() -> Iterator[Provider]:
             content = json.dumps(data).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
+            if urlsplit(self.path).path == of.drips:
+                self.drip()
+                return
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
+
+        def drip(self) -> None:
+            self.end_headers()
+            dripping(self.wfile, of.over)
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
@@ -132,6 +150,7 @@ def providing() -> Iterator[Provider]:
     try:
         yield of
     finally:
+        of.over.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from runner.exchange.access import Token
 from runner.exchange.inbox import Refused, Request
 from runner.exchange.oidc import MOST as MOST_BYTES
-from runner.exchange.oidc import TIMEOUT, Asked, NotBelieved, nonce_of
+from runner.exchange.oidc import TIMEOUT, WHOLE, Asked, NotBelieved, nonce_of
 from runner.web.door import Door
 from runner.web.limits import NoRoom, Room
 from runner.web.routes.base import Routes
@@ -123,9 +123,12 @@ class ByProvider(Routes):
         import requests
         from authlib.common.errors import AuthlibBaseError
 
+        from runner.exchange.http import within
+
         where = str(self.asked.metadata().get("token_endpoint", ""))
         try:
-            found: dict[str, Any] = self._client().fetch_token(where, code=code, code_verifier=way.proof)
+            with self._client() as client, within(client, WHOLE):
+                found: dict[str, Any] = client.fetch_token(where, code=code, code_verifier=way.proof)
         except (AuthlibBaseError, requests.RequestException, ValueError) as error:
             raise NotBelieved(f"the provider gave no statement: {type(error).__name__}") from error
         statement = found.get("id_token")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import requests
 from runner.cli.remote.client import Client
 from runner.cli.remote.servers import Server as Kept
 from runner.exchange.client import Server
-from runner.exchange.http import Session, bounded
+from runner.exchange.http import Session, bounded, within
 from runner.exchange.link import Key
 from runner.exchange.oidc import Asked, Provider, Unreachable
 from runner.execution.cluster.storage.grants import Granted, Grants
@@ -137,3 +138,38 @@ def test_a_bounded_answer_is_not_read_any_further(server: Endless) -> None:
     with Session(1) as session:
         said = session.get(f"{server.url}/there", stream=True, hooks={"response": bounded(5)})
         assert said.text == "there"
+
+
+@pytest.mark.parametrize(
+    "said", ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n\r\n"], ids=["line", "head", "body"]
+)
+def test_an_answer_that_drips_is_cut_when_its_time_is_up(said: str) -> None:
+    over = Event()
+
+    def answer(listening: socket.socket) -> None:
+        with listening.accept()[0] as connection, suppress(OSError):
+            connection.sendall(said.encode())
+            while not over.wait(0.1):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = Thread(target=answer, args=(listening,))
+        thread.start()
+        try:
+            with (
+                Session() as session,
+                pytest.raises(requests.Timeout, match="within 1 s"),
+                within(session, 1),
+            ):
+                url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+                session.get(url, timeout=50, stream=True, hooks={"response": bounded(1 << 20)})
+            thread.join(60)  # its connection is cut, also on its side
+            assert not thread.is_alive()
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_an_answer_in_time_is_not_cut(server: Endless) -> None:
+    with Session() as session, within(session, 100):
+        assert session.get(f"{server.url}/there").text == "there"

@@ -253,6 +253,20 @@ def test_a_provider_that_is_down_is_said(site: Site) -> None:
         assert site.sign_in(client).status_code == 303
 
 
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/keys"])
+def test_a_provider_that_sends_a_byte_now_and_then_holds_nobody_up(
+    site: Site, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("runner.exchange.oidc", "runner.web.routes.oidc"):
+        monkeypatch.setattr(f"{module}.WHOLE", 1.0)
+    site.provider.drips = path
+    with site.client() as client:
+        begins = path.startswith("/.well-known")
+        said = client.get("/sign-in/provider") if begins else site.sign_in(client)
+        assert said.status_code == 403
+    assert path in site.provider.asked
+
+
 def test_only_the_newest_sign_ins_are_kept_and_a_statement_is_good_once(site: Site) -> None:
     for _ in range(7):
         with site.client() as client:

@@ -38,6 +38,34 @@ class Held(Matrix):
         return super().estimates(queries, *args, **more)
 
 
+class Paced(Matrix):
+    """Each reading ends once all that the one before it served have returned. Every third fails."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.sizes: list[int] = []
+        self.returned, self.more = 0, threading.Condition()
+        self.patience = 60
+
+    def estimates(self, queries: Any, *args: Any, **more: Any) -> Any:
+        """What the matrix estimates. Raises MemoryError for every third reading, and TimeoutError where somebody served does not return."""
+        served = sum(self.sizes)
+        self.sizes.append(len(queries))
+        with self.more:
+            if not self.more.wait_for(lambda: self.returned >= served, self.patience):
+                self.patience = 0
+                raise TimeoutError(f"{served} were served, {self.returned} of them returned")
+        if len(self.sizes) % 3 == 0:
+            raise MemoryError
+        return super().estimates(queries, *args, **more)
+
+    def left(self) -> None:
+        """Somebody returned."""
+        with self.more:
+            self.returned += 1
+            self.more.notify_all()
+
+
 def call(vector: Any) -> Call:
     body = {"knn": {"field": FIELD, "query_vector": vector, "k": 3}}
     return Call("POST", "/_search", body=json.dumps(body).encode(), content_type="application/json")
@@ -123,3 +151,33 @@ def test_what_waits_for_neighbours_keeps_nobody_from_working(tmp_path: Path) -> 
             finally:
                 held.go.set()
             assert near.result(60) == 200
+
+
+def test_whoever_a_reading_served_returns_before_the_next_ends_also_where_some_fail(tmp_path: Path) -> None:
+    """A closed loop: who returned asks again at once."""
+    folder, dice, clients, rounds = tmp_path / "data", np.random.default_rng(5), 6, 20
+    calls = [call(vector.tolist()) for vector in dice.standard_normal((clients, 4))]
+    with open_collection(write(folder)) as collection:
+        alone = [Api(collection, "claimrev").answer(one).content["hits"] for one in calls]
+        paced = Paced.open(folder / f"{FIELD}.npy", len(ARGUMENTS))
+        collection.matrices = {**collection.matrices, FIELD: paced}
+        api = Api(collection, "claimrev", threads=2)
+
+        def ask(one: Call) -> list[Any]:
+            found = []
+            for _ in range(rounds):
+                with api.working:
+                    try:
+                        found.append(api.answer(one).content["hits"])
+                    except MemoryError:
+                        found.append(None)
+                    paced.left()
+            return found
+
+        with ThreadPoolExecutor(clients) as pool:
+            found = list(pool.map(ask, calls, timeout=120))
+    for some, hits in zip(found, alone, strict=True):
+        assert all(one in (None, hits) for one in some)
+    failed = sum(some.count(None) for some in found)
+    assert sum(paced.sizes) == clients * rounds
+    assert failed == sum(paced.sizes[2::3]) > 0

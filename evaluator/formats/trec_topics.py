@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import compress, count, islice
 from math import inf, isnan
-from operator import lt
+from operator import eq, lt
 from typing import TypeVar
 
 from evaluator.findings import Log, Unknown, show
@@ -171,8 +171,8 @@ class TopicReader:
             return
         if "F023" in self.ties and len(set(scores)) == len(set(keys)):
             return  # none is equal in single precision alone
-        for i in range(1, len(docs)):
-            if keys[i] == keys[i - 1] and docs[i] > docs[i - 1]:
+        for i in compress(count(1), map(eq, keys[1:], keys)):
+            if docs[i] > docs[i - 1]:
                 self.tie(scores[i] == scores[i - 1], docs[i], docs[i - 1], lines[i])
 
     def tie(self, exact: bool, doc: bytes, before: bytes, line: int) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from runner.work import shelf as shelves
 from runner.work.shelf import NAME, Shelf
 from tests.runner.work.test_run_pages import TEAMS, publish
 from tests.worlds import records
@@ -87,3 +90,65 @@ def test_what_is_gone_is_kept_no_more_and_what_is_damaged_is_begun_anew(world: W
     again.save(kept)  # it is removed
     again.save(kept)
     assert Shelf(place).load() == kept
+
+
+@pytest.mark.parametrize("shape", ["CREATE TABLE made (x)", "CREATE TABLE made_by (program TEXT, at TEXT)"])
+def test_a_file_of_another_shape_is_begun_anew(world: World, shape: str) -> None:
+    place = world.config.home / NAME
+    with closing(sqlite3.connect(place)) as other, other:
+        other.execute(shape)
+    shelf = Shelf(place)
+    kept = shelf.load()
+    assert kept == {}
+    publish(world, "kept", kept, TEAMS)
+    shelf.save(kept)
+    assert Shelf(place).load() == kept
+
+
+def test_who_holds_the_file_is_waited_for_a_moment_and_what_was_kept_stays(world: World) -> None:
+    place = world.config.home / NAME
+    shelf = Shelf(place)
+    kept = shelf.load()
+    publish(world, "kept", kept, TEAMS)
+    shelf.save(kept)
+    name, _ = kept.popitem()
+    with closing(sqlite3.connect(place)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(OSError, match="locked"):
+            shelf.save(kept)
+        other.rollback()
+    assert name in Shelf(place).load()
+    shelf.save(kept)
+    assert Shelf(place).load() == kept
+
+
+def test_a_row_that_was_changed_is_not_there(world: World) -> None:
+    place = world.config.home / NAME
+    shelf = Shelf(place)
+    kept = shelf.load()
+    publish(world, "kept", kept, TEAMS)
+    shelf.save(kept)
+    one, *others = kept
+    with closing(sqlite3.connect(place)) as other, other:
+        digest = kept[one].page.page
+        other.execute("UPDATE made SET made = replace(made, ?, ?) WHERE run = ?", (digest, "g" * 64, one))
+    assert sorted(Shelf(place).load()) == sorted(others)
+
+
+def test_a_program_that_was_changed_under_its_process_keeps_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = world.config.home / NAME
+    shelf = Shelf(place)
+    kept = shelf.load()
+    publish(world, "kept", kept, TEAMS)
+    shelf.save(kept)
+    before = dict(kept)
+    kept.popitem()
+    monkeypatch.setattr(shelves, "program", lambda: "what was pulled since")
+    shelf.save(kept)
+    again = Shelf(place)
+    assert again.load() == before, "this process is the one that it was"
+    again.save({})
+    monkeypatch.undo()
+    assert Shelf(place).load() == before

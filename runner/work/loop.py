@@ -44,7 +44,8 @@ from runner.work.news import Told
 from runner.work.notices.telling import Telling, of_teams
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
-from runner.work.shelf import NAME, Shelf
+from runner.work.run_pages import Kept
+from runner.work.shelf import NAME, Shelf, started_as
 from schemas.files import settled
 from schemas.interrupts import Interrupts
 
@@ -84,6 +85,7 @@ class Work:
         self._failure: BaseException | None = None
         self._stuck = ""  # why nothing can be published
         self._said = 0.0  # when work last said that it is there
+        self._unkept = ""  # why what was made is not kept over a restart
         self._told = Told(self.clock, config.news)
 
     def run(self) -> None:
@@ -91,6 +93,7 @@ class Work:
 
         Raises E306 when another work process is there.
         """
+        started_as()  # before anything waits: the files on the disk are those of this process
         with _only(self.config), Interrupts() as interrupts:
             threads = [
                 threading.Thread(target=self._beside, args=(self._clerk,), name="clerk"),
@@ -203,19 +206,31 @@ class Work:
                 tasks = definitions.now(anew=now - looked >= REFRESH)
                 state = (definitions.read, *self._state(store, accounts, drawings, offering))
                 if (state != seen and now >= due) or now - looked >= REFRESH:
-                    with self._publishing(logs), self._told.store(store, tasks) as as_told:
+                    with self._publishing(logs, kept), self._told.store(store, tasks) as as_told:
                         shown = accounts.registrations.shown(tasks.values(), self.clock.now())
                         told, accepted = of_teams(config, accounts), accounts.registrations.acceptances()
                         found = (kept, shown, told, drawings, offering, accepted)
                         desk = Desk(as_told, tasks, to, self.listener.problem, self.clock, *found, logs=logs)
                         replace(desk, meanwhile=self._between(attend)).publish(*_teams(accounts))
-                    shelf.save(kept)
                     seen, looked = state, now
+                    self._keep(shelf, kept)
                     due = time.monotonic() + REST * (time.monotonic() - now)
                 drawings.collect()
                 offering.collect()
                 attend()
                 self.stop.wait(TICK)
+
+    def _keep(self, shelf: Shelf, kept: Kept) -> None:
+        """Keep what was made over a restart. Where that cannot be it is told, once until it is for another reason or gone, and stops nothing."""
+        try:
+            shelf.save(kept)
+        except OSError as error:
+            if str(error) != self._unkept:
+                what = "what pages of runs were made of is not kept over a restart"
+                self.listener.problem(disk_error(what, error, self.config.home / NAME))
+            self._unkept = str(error)
+        else:
+            self._unkept = ""
 
     def _attend(self, to: Publisher, requests: Requests, definitions: Definitions) -> None:
         """Do what does not wait for a publishing, which may take minutes."""
@@ -257,9 +272,9 @@ class Work:
             self.listener.problem(_defect(what, _where(error), fix))
 
     @contextmanager
-    def _publishing(self, logs: LiveLogs) -> Iterator[None]:
+    def _publishing(self, logs: LiveLogs, kept: Kept) -> Iterator[None]:
         """A defect of ours in the block is told, once until it is another one or gone, and the clerk goes on deciding. No log grows meanwhile:
-        who may read it was not decided."""
+        who may read it was not decided. What was ``kept`` may be what is wrong, and is forgotten."""
         try:
             yield
         except (RunnerError, OSError):
@@ -272,6 +287,7 @@ class Work:
             if why != self._stuck:
                 fix = "report this; it is tried again, and what is asked for is decided meanwhile"
                 self.listener.problem(_defect("nothing new can be published", why, fix))
+                kept.clear()
             self._stuck = why
         else:
             self._stuck = ""

@@ -160,6 +160,36 @@ def test_work_ends_in_the_middle_of_a_long_publishing_and_goes_on_from_there(
     assert [*Shelf(config.home / NAME).load()] == names
 
 
+def test_what_cannot_be_kept_over_a_restart_ends_no_clerk(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "REST", 0.0)
+    token, place = team(world), world.project.config.home / NAME
+    place.mkdir()  # a folder of that name
+    with at_work(world) as notes:
+        ask(world, token)
+        until(lambda: outcomes(world) == ["scored"])
+        ask(world, token, "two")
+        until(lambda: outcomes(world) == ["scored", "scored"])
+    assert notes.problems == ["E306"], "once"
+
+
+def test_what_a_defect_may_come_from_is_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, place = team(world), world.project.config.home / NAME
+    with at_work(world):
+        ask(world, token)
+        until(lambda: outcomes(world) == ["scored"])
+    assert Shelf(place).load()
+
+    def broken(*_: Any) -> bool:
+        raise ValueError("what was kept is not what it should be")
+
+    monkeypatch.setattr(Desk, "publish", broken)
+    with at_work(world) as notes:
+        until(lambda: not Shelf(place).load())
+    assert notes.problems == ["E308"]
+
+
 def test_plots_are_drawn_beside_work_and_published_after_that(world: World) -> None:
     on_dev = {"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "ndcg_10"}
     world.project.write_task(uploads=True, tables=[on_dev])

@@ -25,7 +25,7 @@ from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
 from runner.views.plots.apart import Apart
 from runner.views.plots.published import Drawings
-from runner.work.accounts import open_accounts, publish_access
+from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from runner.work.run_pages import Kept

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from runner.exchange.access import Token
     from runner.model.config import Config
-    from runner.work.people import Known
-    from runner.work.tokens import Account
-    from runner.work.uses import TokenFacts
+    from runner.work.members.people import Known
+    from runner.work.members.tokens import Account
+    from runner.work.members.uses import TokenFacts
 
 LATE = 30.0  # seconds since work reached a front on another machine, until that is said
 

@@ -35,11 +35,11 @@ from runner.tasks.load import load_tasks
 from runner.views.overview.offering import Offering
 from runner.views.plots.apart import Apart
 from runner.views.plots.published import Drawings
-from runner.work.accounts import Accounts, open_accounts, publish_access
 from runner.work.checks import Checks, Slot
 from runner.work.front import Front
 from runner.work.link import Link, forget_contact
 from runner.work.live_logs import LiveLogs
+from runner.work.members.accounts import Accounts, open_accounts, publish_access
 from runner.work.news import Told
 from runner.work.notices.telling import Telling, of_teams
 from runner.work.publishing import Desk

@@ -21,11 +21,11 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import submissions
-from runner.work.accounts import Accounts, open_accounts, publish_access
-from runner.work.identities import Identity
+from runner.work.members.accounts import Accounts, open_accounts, publish_access
+from runner.work.members.identities import Identity
+from runner.work.members.registrations import Registration
+from runner.work.members.tokens import Account
 from runner.work.notices.outbox import forget_team
-from runner.work.registrations import Registration
-from runner.work.tokens import Account
 
 ACTOR = "organiser"
 _CLOSES = {"account-added": False, "account-reopened": False, "account-closed": True, "account-erased": True}
@@ -133,7 +133,7 @@ class Managing:
         scopes: Sequence[str],
         replaces: bool,
     ) -> None:
-        """Note a token that its owner asked for with another one or a link (:meth:`runner.work.tokens.Tokens.put`)."""
+        """Note a token that its owner asked for with another one or a link (:meth:`runner.work.members.tokens.Tokens.put`)."""
         new = self.accounts.tokens.put(account, by, at, token, key, scopes, replaces)
         self._once("token-added", account, new=new, token=token, by=by)
         publish_access(self.config, self.accounts)

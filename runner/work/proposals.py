@@ -18,7 +18,7 @@ from runner.views.audience import escape
 from runner.views.excerpts import STREAMS, hidden_run, lines_of, prepared
 from runner.views.text import plural
 from runner.work.managing import Managing
-from runner.work.registrations import Registration
+from runner.work.members.registrations import Registration
 
 if TYPE_CHECKING:
     from runner.exchange.access import Role

@@ -46,7 +46,7 @@ from runner.views.redact import redact_row
 from runner.views.show import page as run_page
 from runner.work.console import console
 from runner.work.live_logs import LiveLogs, growing
-from runner.work.registrations import NO_REGISTRATIONS
+from runner.work.members.registrations import NO_REGISTRATIONS
 from runner.work.run_pages import Kept, RunPages
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _LISTED = ("id", "title", "description", "takes", "dates")  # what the list of t
 class Desk:
     """What publishing looks at: the store, the tasks by id, and where it goes. ``problem`` is told what could not be made.
 
-    ``notices`` says by team what it is told by mail, ``registrations`` are what the console says of them (:meth:`runner.work.registrations.Registrations.shown`).
+    ``notices`` says by team what it is told by mail, ``registrations`` are what the console says of them (:meth:`runner.work.members.registrations.Registrations.shown`).
     With the same ``kept`` at the next publishing, runs of which nothing has changed are not made again; ``drawings`` are those of
     plots, by default drawn while it is published; ``offering`` those of data that are downloaded, which goes by what teams ``accepted``.
     ``logs`` follow what softwares write as they run; without them nobody sees that before it is sealed.

@@ -31,13 +31,13 @@ from runner.model.config import Config
 from runner.model.errors import FAILED, USAGE, RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store, open_store
-from runner.work.accounts import Accounts
 from runner.work.arrivals import Arrivals, difference
 from runner.work.checks import Checks, Later, Slot
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.wish import NotGood, Wish
+from runner.work.members.accounts import Accounts
+from runner.work.members.tokens import Account
 from runner.work.news import Told
-from runner.work.tokens import Account
 from schemas.files import scratch_folder
 
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 from runner.exchange.access import Token
 from runner.exchange.published import Published, Publisher
 from runner.records.review import comment_run
-from runner.work.accounts import open_accounts, publish_access
+from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.e2e.test_uploads_scored import run_text

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox
 from runner.exchange.published import Published, Publisher
-from runner.work.accounts import open_accounts, publish_access
+from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World

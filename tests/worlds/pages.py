@@ -27,8 +27,8 @@ from runner.views.leaderboard.export import export
 from runner.views.leaderboard.table import build
 from runner.views.redact import redact_run
 from runner.views.show.page import page
-from runner.work.accounts import open_accounts, publish_access
 from runner.work.live_logs import LiveLogs
+from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from tests.e2e.test_server import until
 from tests.runner.execution.test_pool import EVALUATOR, World, good

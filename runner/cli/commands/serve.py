@@ -15,8 +15,8 @@ from runner.cli.app import app, group
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
+    from runner.work.members.registrations import Registration
     from runner.work.proposals import Desk, Proposal
-    from runner.work.registrations import Registration
 
 BindOption = Annotated[
     str, typer.Option("--bind", help="Address and port on which the front listens; port 0: any that is free.")

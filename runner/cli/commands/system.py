@@ -111,7 +111,7 @@ def verify(
 def backup(file: Annotated[Path, typer.Argument(help="The file to write.")]) -> None:
     """Write all that cannot be made again into one file: event log, rounds, submissions, archive."""
     from runner.records.backup import backup as write
-    from runner.work.accounts import copy_accounts
+    from runner.work.members.accounts import copy_accounts
 
     where = context.config()
     size = write(where.home, file, partial(copy_accounts, where))

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from runner.exchange.access import Role
-    from runner.work.accounts import Accounts
-    from runner.work.tokens import Account
+    from runner.work.members.accounts import Accounts
+    from runner.work.members.tokens import Account
 
 teams = group("team", "Teams that may sign in at the server, and their tokens.")
 accounts = group(
@@ -185,7 +185,7 @@ def erase(account: options.AccountArgument, member: options.MemberIdOption = Non
 @teams.command("waiting", epilog="Examples:  runner team waiting  |  runner team waiting --json")
 def waiting(as_json: options.JsonOption = False) -> None:
     """List the registrations that wait for the organiser, with what was said in them."""
-    from runner.work.accounts import open_accounts
+    from runner.work.members.accounts import open_accounts
 
     with open_accounts(context.config()) as known:
         found = known.registrations.waiting()
@@ -235,8 +235,8 @@ def tie(
     """Let somebody sign in for an account at the provider (OpenID Connect) that oidc.json in the data directory names."""
     from runner.cli.serving import read_provider
     from runner.exchange.oidc import FILE
-    from runner.work.identities import Identity
     from runner.work.managing import managing
+    from runner.work.members.identities import Identity
 
     if (subject is None) == (mail is None):
         raise RunnerError("E101", "who is it?", fix="name either --subject or --mail")
@@ -267,7 +267,7 @@ def _added(
     as_json: bool,
 ) -> None:
     from runner.work.managing import managing
-    from runner.work.people import check_said
+    from runner.work.members.people import check_said
 
     check_said(contact, affiliation, member)
     with managing(context.config()) as office:
@@ -277,7 +277,7 @@ def _added(
 
 
 def _listed(wanted: Callable[[Account], bool], people: bool, as_json: bool, nobody: str) -> None:
-    from runner.work.accounts import open_accounts
+    from runner.work.members.accounts import open_accounts
 
     now = stamp(SystemClock().now())
     with open_accounts(context.config()) as known:
@@ -311,7 +311,7 @@ def _people(
     affiliation: str | None,
     as_json: bool,
 ) -> None:
-    from runner.work.accounts import open_accounts
+    from runner.work.members.accounts import open_accounts
 
     with open_accounts(context.config()) as known:
         account = choose(known)

@@ -14,8 +14,8 @@ from runner.tasks.files import terms_of
 from runner.views.text import plural
 from runner.work.handlers.wish import Wish
 from runner.work.managing import Managing
-from runner.work.people import check_said
-from runner.work.registrations import DAY, Registration
+from runner.work.members.people import check_said
+from runner.work.members.registrations import DAY, Registration
 
 
 def register(wish: Wish) -> dict[str, Any]:

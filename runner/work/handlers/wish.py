@@ -14,10 +14,10 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store
-from runner.work.accounts import Accounts
 from runner.work.checks import Checks
+from runner.work.members.accounts import Accounts
+from runner.work.members.tokens import Account
 from runner.work.news import Told
-from runner.work.tokens import Account
 
 
 @dataclass(frozen=True)

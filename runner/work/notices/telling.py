@@ -14,12 +14,12 @@ from runner.model.clock import Clock
 from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
 from runner.model.names import contact_problem
-from runner.work.accounts import Accounts, open_accounts
+from runner.work.members.accounts import Accounts, open_accounts
+from runner.work.members.registrations import DAY
 from runner.work.notices.due import ADMITTED, Notice, let_in, notices
 from runner.work.notices.outbox import Outbox
 from runner.work.notices.sending import NotSent, Unknown, call, identity, mail
 from runner.work.notices.settings import CHOSEN, Settings, load
-from runner.work.registrations import DAY
 
 PACE = 5.0  # seconds between two looks
 MOST = 20  # notices that are sent at a time

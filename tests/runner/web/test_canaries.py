@@ -23,7 +23,7 @@ import pytest
 from runner.exchange.access import Access, Token
 from runner.exchange.published import Published, Publisher, leads_to
 from runner.records.review import comment_run
-from runner.work.accounts import open_accounts, publish_access
+from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import EVALUATOR, RESULT, World
 from tests.runner.web.test_routes import TABLE

@@ -16,7 +16,7 @@ from runner.exchange.access import Token
 from runner.exchange.published import Published, Publisher, file_of
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
-from runner.work.accounts import open_accounts, publish_access
+from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.runner.web.test_routes import form_of

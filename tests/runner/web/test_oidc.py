@@ -23,9 +23,9 @@ from runner.exchange.oidc import Provider as Named
 from runner.exchange.published import Publisher
 from runner.model.clock import SystemClock, stamp
 from runner.records.store.connect import open_store
-from runner.work.accounts import open_accounts
-from runner.work.identities import Identity
 from runner.work.managing import managing
+from runner.work.members.accounts import open_accounts
+from runner.work.members.identities import Identity
 from runner.work.requests import Requests
 from tests.runner.test_api_remote import answering
 from tests.runner.web.test_routes import task

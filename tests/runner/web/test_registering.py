@@ -22,7 +22,7 @@ from runner.model.clock import FixedClock, stamp
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.web.limits import REGISTERING
-from runner.work.accounts import open_accounts
+from runner.work.members.accounts import open_accounts
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.runner.web.test_routes import form_of

@@ -18,8 +18,8 @@ from runner.exchange.inbox import Inbox
 from runner.exchange.published import Publisher
 from runner.records.store.connect import open_store
 from runner.web.sessions import Sessions
-from runner.work.accounts import open_accounts
 from runner.work.managing import managing
+from runner.work.members.accounts import open_accounts
 from runner.work.requests import Requests
 from tests.runner.web.test_routes import form_of, task
 from tests.worlds.mini import Project

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runner.work.accounts import copy_accounts, open_accounts
-from tests.runner.work.test_accounts import refused
+from runner.work.members.accounts import copy_accounts, open_accounts
+from tests.runner.work.members.test_accounts import refused
 from tests.worlds.mini import Project
 from tests.worlds.postgres import Server
 

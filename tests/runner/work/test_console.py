@@ -12,9 +12,9 @@ import pytest
 from runner.exchange.published import Published, Publisher
 from runner.model.errors import PlatformError
 from runner.records.review import comment_run, decide
-from runner.work.accounts import open_accounts
+from runner.work.members.accounts import open_accounts
+from runner.work.members.registrations import Registration
 from runner.work.publishing import Desk
-from runner.work.registrations import Registration
 from tests.runner.execution.test_pool import EVALUATOR, World, good
 from tests.worlds.mini import Project, call
 

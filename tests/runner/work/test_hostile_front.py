@@ -16,7 +16,7 @@ import pytest
 from runner.exchange.access import Access
 from runner.exchange.inbox import Inbox, answered
 from runner.exchange.published import Published
-from runner.work.accounts import open_accounts, publish_access
+from runner.work.members.accounts import open_accounts, publish_access
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import World
 from tests.runner.work.test_loop import ask, at_work, outcomes, team, until

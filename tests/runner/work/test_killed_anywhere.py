@@ -23,8 +23,8 @@ from runner.model.clock import SystemClock, stamp
 from runner.records.store.charges import quota
 from runner.records.store.connect import open_store, rebuild
 from runner.tasks.load import load_tasks
-from runner.work.accounts import open_accounts
 from runner.work.managing import managing
+from runner.work.members.accounts import open_accounts
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World

@@ -20,8 +20,8 @@ from runner.exchange.access import Token
 from runner.exchange.published import Published
 from runner.execution.cluster.tails import Follower
 from runner.work import live_logs
-from runner.work.accounts import open_accounts, publish_access
 from runner.work.live_logs import LiveLogs
+from runner.work.members.accounts import open_accounts, publish_access
 from tests.e2e.test_server import until
 from tests.runner.execution.test_pool import World, good
 from tests.runner.work.test_loop import at_work

@@ -23,9 +23,9 @@ from runner.model.errors import RunnerError
 from runner.records.commit import coordinator
 from runner.records.store.connect import Store, open_store
 from runner.work import loop
-from runner.work.accounts import open_accounts, publish_access
 from runner.work.live_logs import LiveLogs
 from runner.work.loop import Work
+from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from runner.work.run_pages import RunPages
 from runner.work.shelf import NAME, Shelf

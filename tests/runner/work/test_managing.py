@@ -12,8 +12,8 @@ import pytest
 from runner.exchange.access import Access, Token
 from runner.exchange.address import note_address, noted_address
 from runner.views.history import told
-from runner.work.accounts import open_accounts
 from runner.work.managing import managing
+from runner.work.members.accounts import open_accounts
 from runner.work.notices.due import Notice
 from runner.work.notices.outbox import Outbox
 from tests.runner.execution.test_pool import World

@@ -15,12 +15,12 @@ from runner.exchange.inbox import Inbox, Request, answered
 from runner.model.clock import FixedClock, stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import published
-from runner.work.accounts import open_accounts
 from runner.work.managing import Managing
+from runner.work.members.accounts import open_accounts
+from runner.work.members.registrations import Registration
+from runner.work.members.tokens import Account
 from runner.work.proposals import Desk, proposals, waiting
-from runner.work.registrations import Registration
 from runner.work.requests import Requests
-from runner.work.tokens import Account
 from tests.runner.execution.test_pool import World, good
 from tests.worlds.mini import Project, call
 

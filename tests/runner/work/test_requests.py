@@ -24,11 +24,11 @@ from runner.records.store.charges import quota
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
-from runner.work.accounts import Accounts, open_accounts
 from runner.work.arrivals import OLDEST
 from runner.work.checks import Checks, Upload
+from runner.work.members.accounts import Accounts, open_accounts
+from runner.work.members.tokens import Account
 from runner.work.requests import TOLD, Requests
-from runner.work.tokens import Account
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import TASK, Project
 

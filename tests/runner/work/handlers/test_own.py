@@ -11,7 +11,7 @@ from runner.exchange.access import Token
 from runner.exchange.inbox import Request
 from runner.model.clock import SystemClock, stamp
 from runner.records.store.queries import submission
-from runner.work.tokens import Account
+from runner.work.members.tokens import Account
 from tests.runner.work.test_requests import Desk, desk
 
 __all__ = ["desk"]

@@ -15,13 +15,13 @@ import pytest
 from runner.exchange.published import Published, Publisher
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
-from runner.work.accounts import open_accounts
 from runner.work.managing import Managing
+from runner.work.members.accounts import open_accounts
+from runner.work.members.registrations import Registration
 from runner.work.notices.due import notices
 from runner.work.notices.settings import load
 from runner.work.notices.telling import Telling, of_team
 from runner.work.publishing import Desk
-from runner.work.registrations import Registration
 from tests.runner.execution.test_pool import World, good
 from tests.runner.work import test_loop as loop
 from tests.runner.work.notices.test_sending import Box, Receiver, mail_server, receiving

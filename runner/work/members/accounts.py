@@ -6,7 +6,7 @@ that what is known of a person can be erased: events, archive and published thin
 (:mod:`runner.exchange.access`); whoever changes anything here publishes what tokens open anew (:func:`publish_access`),
 so that revoking works at once, also while work is down.
 
-What people said of themselves (:mod:`runner.work.people`) are tables of their own, named by ``account``. A change of tables is one
+What people said of themselves (:mod:`runner.work.members.people`) are tables of their own, named by ``account``. A change of tables is one
 more row of :data:`_TABLES`: databases of before get the rows that they lack.
 """
 
@@ -23,16 +23,16 @@ from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error, no_such
 from runner.model.names import BASELINES, check_apart, check_name
-from runner.work.identities import TABLES as IDENTITIES
-from runner.work.identities import Identities
-from runner.work.people import TABLES as PEOPLE
-from runner.work.people import WANTED, People
-from runner.work.registrations import ACCEPTANCES, LET_IN, Registrations
-from runner.work.registrations import TABLES as REGISTRATIONS
-from runner.work.tokens import EXPIRING, SCOPES, Account, Tokens
-from runner.work.tokens import TABLES as TOKENS
-from runner.work.uses import TABLES as USES
-from runner.work.uses import Uses
+from runner.work.members.identities import TABLES as IDENTITIES
+from runner.work.members.identities import Identities
+from runner.work.members.people import TABLES as PEOPLE
+from runner.work.members.people import WANTED, People
+from runner.work.members.registrations import ACCEPTANCES, LET_IN, Registrations
+from runner.work.members.registrations import TABLES as REGISTRATIONS
+from runner.work.members.tokens import EXPIRING, SCOPES, Account, Tokens
+from runner.work.members.tokens import TABLES as TOKENS
+from runner.work.members.uses import TABLES as USES
+from runner.work.members.uses import Uses
 
 _TABLES = (
     f"CREATE TABLE accounts (id TEXT PRIMARY KEY, role TEXT NOT NULL, team TEXT, created TEXT NOT NULL, closed TEXT);{TOKENS}",

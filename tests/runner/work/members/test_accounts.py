@@ -19,7 +19,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.backup import backup, restore
 from runner.records.store.connect import open_store
-from runner.work.accounts import VERSION, copy_accounts, open_accounts, publish_access
+from runner.work.members.accounts import VERSION, copy_accounts, open_accounts, publish_access
 from runner.work.requests import Requests
 from tests.worlds import records
 from tests.worlds.mini import Project, call

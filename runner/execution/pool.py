@@ -341,15 +341,22 @@ class Pool:
         return run
 
 
+def _size(result: Result) -> int:
+    """The bytes of an evaluation's results and scores. Raises E307 where its list of files is none."""
+    files = result.manifest() if isinstance(result, Evaluation) else {}
+    return sum(files[name]["size"] for name in ("result.json", "scores.jsonl") if name in files)
+
+
 def _in_parts(ended: Sequence[tuple[Planned, Result]]) -> Iterator[list[tuple[Planned, Result]]]:
     """What came of steps in parts with about :data:`AT_ONCE` bytes of results and scores: nobody else writes to the store while one is
-    committed, and its results are in memory."""
+    committed, and its results are in memory. What cannot be read has the error in its place."""
     part, size = list[tuple[Planned, Result]](), 0
-    for one in ended:
-        part.append(one)
-        if isinstance(one[1], Evaluation):
-            files = one[1].manifest()
-            size += sum(files[name]["size"] for name in ("result.json", "scores.jsonl") if name in files)
+    for planned, result in ended:
+        try:
+            size += _size(result)
+            part.append((planned, result))
+        except RunnerError as error:
+            part.append((planned, error))
         if size >= AT_ONCE:
             yield part
             part, size = [], 0

@@ -300,7 +300,10 @@ class ClusterExecutor:
         """Tell hosts to end the runs that somebody cancelled, and give up what takes longer than it can."""
         with self._lock:
             found, now = list(self._begun.values()), time.monotonic()
-        drop, off = self.stop.stopping(), self.stop.called_off({begun.planned.run.id for begun in found})
+        off = self.stop.called_off({begun.planned.run.id for begun in found})
+        drop = (
+            self.stop.stopping()
+        )  # after it: who is stopped in between drops what it ends, and cancels none
         for begun in found:
             host, run, name = begun.host, begun.planned.run.id, begun.step.name
             if now > begun.until:

@@ -23,6 +23,7 @@ from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import GIB, MIB
 from runner.model.run import Selection
 from runner.model.task import Task
+from runner.records.archive import Evaluation
 from runner.records.commit import commit_orphans
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import find_run
@@ -483,6 +484,27 @@ def test_a_result_that_the_store_cannot_hold_blocks_its_run_alone(
     world.store.close()
     with open_store(world.project.config) as again:
         assert again.head() == again.log.end()
+
+
+def test_an_evaluation_whose_list_of_files_is_none_blocks_its_run_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, spoilt = LocalExecutor.ended, list[str]()
+
+    def ended(self: LocalExecutor, timeout: float | None) -> Any:
+        one = real(self, timeout)
+        if one is not None and isinstance(one[1], Evaluation) and not spoilt:
+            path = one[1].path / "manifest.json"
+            path.chmod(0o644)
+            path.write_text("{}")
+            spoilt.append(one[0].run.id)
+        return one
+
+    runs = [world.hand_in("alpha"), world.hand_in("beta")]
+    monkeypatch.setattr(LocalExecutor, "ended", ended)
+    pool = world.work(jobs=1)
+    assert list(pool.failed) == spoilt == runs[:1]
+    assert world.outcome(runs[1]).name == "scored"
 
 
 def test_one_run_can_be_cancelled(world: World) -> None:

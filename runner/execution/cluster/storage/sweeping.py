@@ -54,7 +54,7 @@ def _is_judged(
     if any(one.number == number for one in counts.evaluations()):
         return True
     of = artefacts.manifest(name, key_for(key, name)).get("attempt")
-    return isinstance(of, int) and of != counts.number
+    return type(of) is int and of != counts.number
 
 
 def _is_settled(attempt: Attempt) -> bool:

@@ -146,7 +146,9 @@ def _evaluation_problem(record: dict[str, Any], folder: Path, task: Task) -> str
 def _is_exit(said: object) -> bool:
     if not isinstance(said, dict) or said.keys() != _EXIT.keys():
         return False
-    return all(isinstance(said[name], kind) for name, kind in _EXIT.items())
+    return type(said["code"]) is not bool and all(
+        isinstance(said[name], kind) for name, kind in _EXIT.items()
+    )
 
 
 def _fetch(artefacts: Artefacts, name: str, files: Mapping[str, Content], staging: Staging) -> None:
@@ -192,7 +194,7 @@ def _files(
     for file, entry in files.items():
         parts = file.split("/")
         plain = len(parts) == 2 and parts[0] in folders and is_name(parts[1])
-        known = isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int) and entry[1] >= 0
+        known = isinstance(entry, list) and len(entry) == 2 and type(entry[1]) is int and entry[1] >= 0
         if not (plain or file in alone) or not known or not _SHA256.fullmatch(str(entry[0])):
             raise _refused(schemas.show(file, 100), "it is no file of what was ordered")
         found[file] = Content(str(entry[0]), entry[1])

@@ -342,6 +342,14 @@ def test_a_list_of_files_that_is_none(delivering: Delivering, text: str) -> None
     delivering.refused()
 
 
+@pytest.mark.parametrize("size", [False, True, 0.0])
+def test_a_size_is_a_whole_number(delivering: Delivering, size: object) -> None:
+    """JSON's true and false are numbers to Python, and none to who reads the sealed list later."""
+    delivering.deliver()
+    delivering.listing(lambda files: files.__setitem__("logs/stdout.txt", ["0" * 64, size]))
+    assert "no file of what was ordered" in delivering.refused().why
+
+
 def test_who_can_write_to_the_store_and_is_not_that_host_changes_nothing(delivering: Delivering) -> None:
     delivering.deliver()
     manifest = json.dumps(delivering.artefacts.manifest("home/one", KEY))

@@ -18,7 +18,6 @@ import ctypes.util
 import fnmatch
 import json
 import sys
-from collections.abc import Iterable, Iterator
 
 ARCH_X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 LAST_NUMBER = 479
@@ -126,20 +125,6 @@ def rule(names: str, *checks: Check, answer: int | None = None) -> dict[str, obj
     return made | ({"args": args} if args else {})
 
 
-def blocks(values: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The bits that count and their value, of the fewest blocks of neighbours that together are ``values``: a rule each.
-
-    Every container starts with the rules being compiled one by one, which took a tenth of its start.
-    """
-    left = sorted({*values})
-    while left:
-        size = 1
-        while left[0] % (2 * size) == 0 and left[: 2 * size] == [*range(left[0], left[0] + 2 * size)]:
-            size *= 2
-        yield LOW_32 & -size, left[0]
-        left = left[size:]
-
-
 def conditional() -> list[dict[str, object]]:
     """The rules that look at arguments. No two of one call fit the same arguments."""
     return [
@@ -150,11 +135,11 @@ def conditional() -> list[dict[str, object]]:
         rule("mknodat", (2, 0o170000, 0o010000)),
         # asking for the current personality only
         rule("personality", (0, LOW_32, LOW_32)),
-        *[rule("madvise", (2, *advice)) for advice in blocks(MADVICE)],
+        *[rule("madvise", (2, LOW_32, advice)) for advice in MADVICE],
         *[rule("madvise", (2, LOW_32, advice), answer=ANSWERED) for advice in PAGE_ADVICE],
-        *[rule("fcntl", (1, *commands)) for commands in blocks(FCNTL)],
-        *[rule("setrlimit", (0, *limits)) for limits in blocks(OTHER_LIMITS)],
-        *[rule("prlimit64", (1, *limits)) for limits in blocks(OTHER_LIMITS)],
+        *[rule("fcntl", (1, LOW_32, command)) for command in FCNTL],
+        *[rule("setrlimit", (0, LOW_32, limit)) for limit in OTHER_LIMITS],
+        *[rule("prlimit64", (1, LOW_32, limit)) for limit in OTHER_LIMITS],
         # asking for it only: no new value
         *[rule("prlimit64", (1, LOW_32, limit), (2, ALL_64, 0)) for limit in ENDING_LIMITS],
         *[rule("fcntl", (1, LOW_32, command), answer=EINVAL) for command in LEASES],
@@ -182,10 +167,9 @@ def sockets() -> list[dict[str, object]]:
         for kind, number in UNWANTED_PROTOCOLS:
             rules.append(rule("socket", *_socket(family, kind, number), answer=EPROTONOSUPPORT))
     for level, (options, denied, answer) in SOCKET_OPTIONS.items():
-        for numbers, said in (({*options} - {*denied}, None), (denied, answer)):
-            rules += [
-                rule("setsockopt", (1, LOW_32, level), (2, *some), answer=said) for some in blocks(numbers)
-            ]
+        for option in sorted({*options, *denied}):
+            checks = ((1, LOW_32, level), (2, LOW_32, option))
+            rules.append(rule("setsockopt", *checks, answer=answer if option in denied else None))
     return rules
 
 

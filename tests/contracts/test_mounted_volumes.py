@@ -35,11 +35,30 @@ os.symlink("/in", "/room/tmp/up"); os.symlink("/room/in", "/room/out/in"); os.ch
 """
 
 
-def left(engine: DockerEngine, image: ImageRef, dest: Path) -> tuple[Collected, dict[str, bytes]]:
+PLAIN = """
+import os
+os.chdir("/out"); os.chmod(".", 0o777)
+open("a.txt", "w").close(); open("b.txt", "wb").write(b"x" * 512); open("c.txt", "w").write("c")
+open(b"\\xff\\x1b[2J" + b"n" * 120, "w").close(); open("large.txt", "wb").truncate(1 << 20)
+for name in ("a.txt", "b.txt", "c.txt"): os.chmod(name, 0)
+"""
+INTO_A_FOLDER = """
+import os
+os.chdir("/out"); os.mkdir("a"); open("a/x", "w").write("x"); os.link("a/x", "run.txt")
+"""
+LARGE_IN_A_FOLDER = """
+import os
+os.chdir("/out"); os.mkdir("a"); open("a/x", "wb").truncate(3 << 20); open("run.txt", "w").write("x")
+"""
+
+
+def left(
+    engine: DockerEngine, image: ImageRef, dest: Path, leaves: str
+) -> tuple[Collected, dict[str, bytes]]:
     with engine.session(f"test-{secrets.token_hex(6)}-1") as one:
         out = one.output_volume("output", bytes=4 * MIB, inodes=64)
         spec = ContainerSpec(
-            "software", image, ("python3", "-c", LEAVES), LIMITS, (Mount(out, "/out", False),)
+            "software", image, ("python3", "-c", leaves), LIMITS, (Mount(out, "/out", False),)
         )
         handle = one.start(spec)
         assert handle.wait(60).code == 0, handle.logs("stderr", 2000)
@@ -47,18 +66,37 @@ def left(engine: DockerEngine, image: ImageRef, dest: Path) -> tuple[Collected, 
     return found, {p.name: p.read_bytes() for p in dest.iterdir()}
 
 
+@pytest.mark.parametrize(
+    ("leaves", "files", "refused", "here_alone"),
+    [
+        (PLAIN, 3, 2, True),
+        (LEAVES, 3, 7, False),
+        (INTO_A_FOLDER, 0, 2, False),
+        (LARGE_IN_A_FOLDER, 1, 1, False),
+    ],
+)
 def test_both_ways_take_the_same(
-    engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: DockerEngine,
+    scratch_image: ImageRef,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    leaves: str,
+    files: int,
+    refused: int,
+    here_alone: bool,
 ) -> None:
     assert engine.local, "this test compares with an engine on this machine"
     far = DockerEngine(engine.clients.host, local=False, engine_for="both-without-eviction")
-    by_engine = left(far, scratch_image, tmp_path / "far")
+    by_engine = left(far, scratch_image, tmp_path / "far", leaves)
     far.close()
-    monkeypatch.setattr(session, "TRANSFER", None)  # asking the engine for the files would fail
-    here = left(engine, scratch_image, tmp_path / "here")
+    if here_alone:
+        monkeypatch.setattr(session, "TRANSFER", None)  # asking the engine for the files would fail
+    here = left(engine, scratch_image, tmp_path / "here", leaves)
     assert here == by_engine
-    assert here[1] == {"a.txt": b"", "b.txt": b"x" * 512, "c.txt": b"c"}
-    assert len(here[0].refused) == 7, here[0].refused
+    assert len(here[0].refused) == refused, here[0].refused
+    assert len(here[1]) == files and (
+        files < 3 or here[1] == {"a.txt": b"", "b.txt": b"x" * 512, "c.txt": b"c"}
+    )
 
 
 @pytest.mark.parametrize("local", [True, False])

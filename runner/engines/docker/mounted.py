@@ -19,6 +19,7 @@ from runner.engines.docker.client import Clients
 from runner.engines.tarstream import BLOCK, CHUNK, checked, padding
 
 DEPTH = 16  # folders in one another that are removed here; more are left to the engine
+FILES = 64  # files that are read here; where there are more they are left to the engine
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -29,7 +30,8 @@ def mounted(clients: Clients, volume: str, inodes: int) -> Iterator[int | None]:
     """The open folder of a memory volume that was made for ``inodes`` files; None where it is not mounted within our sight."""
     with clients.calling("looking for a volume of a session") as api:
         point = str(api.inspect_volume(volume).get("Mountpoint") or "")
-    folder = _opened(point, inodes) if point else None
+    # An engine elsewhere may speak of a place that something else has here.
+    folder = _opened(point, inodes) if volume in Path(point).parts else None
     try:
         yield folder
     finally:
@@ -56,55 +58,53 @@ def left(folder: int) -> tuple[int, int]:
     return facts.f_bavail * facts.f_frsize, facts.f_favail
 
 
-def packed(folder: int) -> Iterator[bytes]:
-    """What is in an open folder, as the tar archive that an engine makes of it, but without what is in folders in it.
+@contextmanager
+def plain_files(folder: int) -> Iterator[Mapping[str, int] | None]:
+    """The opened files of an open folder, by name, until the context ends: what is left by software that means no harm.
 
-    Raises ValueError for a file that cannot be read as it is.
+    None where there is anything but a few regular files with one name each, or one that cannot be read: an engine's archive has the
+    content of folders, too, and what it says of links depends on their order, so such a folder is left to the engine.
     """
-    seen: set[int] = set()
-    for name in sorted(os.listdir(folder)):
-        facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISSOCK(facts.st_mode):
-            continue  # as an engine does
+    files: dict[str, int] = {}
+    try:
+        yield files if _all_opened(folder, files) else None
+    finally:
+        for file in files.values():
+            os.close(file)
+
+
+def _all_opened(folder: int, files: dict[str, int]) -> bool:
+    try:
+        names = sorted(os.listdir(folder))
+        for name in names[: FILES + 1]:
+            # Looked at before it is opened: to open a device does something.
+            if not _is_plain(os.stat(name, dir_fd=folder, follow_symlinks=False)):
+                return False
+            files[name] = os.open(name, FILE, dir_fd=folder)
+        return len(names) <= FILES and all(_is_plain(os.fstat(file)) for file in files.values())
+    except OSError:
+        return False
+
+
+def _is_plain(facts: os.stat_result) -> bool:
+    return stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
+
+
+def packed(files: Mapping[str, int]) -> Iterator[bytes]:
+    """These opened files as the tar archive that an engine makes of a folder with them. Raises ValueError for one that became shorter."""
+    for name, file in files.items():
         entry = tarfile.TarInfo(f"./{name}")
-        entry.type = _kind(facts.st_mode)
-        if entry.type == tarfile.REGTYPE and facts.st_ino in seen:
-            entry.type = tarfile.LNKTYPE
-        if entry.type == tarfile.REGTYPE:
-            if facts.st_nlink > 1:
-                seen.add(facts.st_ino)
-            yield from _content(folder, name, entry)
-        else:
-            yield entry.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
-    yield b"\0" * (2 * BLOCK)
-
-
-def _kind(mode: int) -> bytes:
-    for holds, kind in (
-        (stat.S_ISREG, tarfile.REGTYPE),
-        (stat.S_ISDIR, tarfile.DIRTYPE),
-        (stat.S_ISLNK, tarfile.SYMTYPE),
-    ):
-        if holds(mode):
-            return kind
-    return tarfile.FIFOTYPE  # nothing else is taken, whatever it is
-
-
-def _content(folder: int, name: str, entry: tarfile.TarInfo) -> Iterator[bytes]:
-    with os.fdopen(os.open(name, FILE, dir_fd=folder), "rb", buffering=0) as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("it changed while it was read")
-        entry.size = facts.st_size
+        entry.size = os.fstat(file).st_size
         yield entry.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
         missing = entry.size
         while missing:
-            chunk = file.read(min(CHUNK, missing))
+            chunk = os.read(file, min(CHUNK, missing))
             if not chunk:
                 raise ValueError("it changed while it was read")
             missing -= len(chunk)
             yield chunk
-    yield padding(entry.size)
+        yield padding(entry.size)
+    yield b"\0" * (2 * BLOCK)
 
 
 def anew(folder: int, folders: Mapping[str, int], files: Mapping[str, Path | bytes], *, uid: int) -> None:
@@ -130,6 +130,8 @@ def anew(folder: int, folders: Mapping[str, int], files: Mapping[str, Path | byt
                     shutil.copyfileobj(source, file, CHUNK)
             os.fchown(file.fileno(), uid, uid)
             os.fchmod(file.fileno(), 0o444)
+            file.flush()
+            os.utime(file.fileno(), (0, 0))  # as in the archive: it says nothing of when it was evaluated
 
 
 def _make(folder: int, name: str, mode: int, uid: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,44 +20,74 @@ def opened(folder: Path) -> int:
     return os.open(folder, mounted.FOLDER)
 
 
-def taken(folder: Path, dest: Path, most: int = 1 << 20) -> Collected:
+def taken(folder: Path, dest: Path, most: int = 1 << 20) -> Collected | None:
     dest.mkdir()
     here = opened(folder)
     try:
-        return collect(
-            mounted.packed(here), dest, allowed=lambda n: n.endswith(".txt"), max_bytes=most, max_files=9, max_stream=2 * most
-        )  # fmt: skip
+        with mounted.plain_files(here) as files:
+            if files is None:
+                return None
+            return collect(
+                mounted.packed(files), dest, allowed=lambda n: n.endswith(".txt"), max_bytes=most, max_files=9, max_stream=2 * most
+            )  # fmt: skip
     finally:
         os.close(here)
 
 
-def test_only_regular_files_with_one_name_are_read(tmp_path: Path) -> None:
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """A folder with plain files."""
     folder = tmp_path / "output"
-    (folder / "inner").mkdir(parents=True)
-    (folder / "inner" / "run.txt").write_text("deep")
-    for name, size in (("a.txt", 0), ("b.txt", 512), ("c.txt", 513), ("first.txt", 3)):
+    folder.mkdir()
+    for name, size in (
+        ("a.txt", 0),
+        ("b.txt", 512),
+        ("c.txt", 513),
+        (os.fsdecode(b"\xff\n" + b"n" * 150), 1),
+    ):
         (folder / name).write_bytes(b"x" * size)
-    (folder / "link.txt").symlink_to("/etc/passwd")
-    os.link(folder / "first.txt", folder / "second.txt")
-    os.mkfifo(folder / "pipe.txt")
-    (folder / os.fsdecode(b"\xff\n" + b"n" * 150)).touch()
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(folder / "socket.txt"))
-    found = taken(folder, tmp_path / "dest")
-    assert found.files == ("a.txt", "b.txt", "c.txt", "first.txt") and found.bytes == 1028
-    reasons = {name: reason for name, reason in found.refused if name.endswith(".txt")}
-    assert reasons == {
-        "link.txt": "a symbolic link",
-        "second.txt": "a hard link",
-        "pipe.txt": "not a regular file",
-    }
-    assert len(found.refused) == 5
-    assert {p.name: p.stat().st_size for p in (tmp_path / "dest").iterdir()} == {
-        "a.txt": 0,
-        "b.txt": 512,
-        "c.txt": 513,
-        "first.txt": 3,
-    }
+    return folder
+
+
+def test_plain_files_are_read(output: Path, tmp_path: Path) -> None:
+    found = taken(output, tmp_path / "dest")
+    assert found is not None and found.files == ("a.txt", "b.txt", "c.txt") and found.bytes == 1025
+    assert len(found.refused) == 1
+    sizes = {p.name: p.stat().st_size for p in (tmp_path / "dest").iterdir()}
+    assert sizes == {"a.txt": 0, "b.txt": 512, "c.txt": 513}
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "a folder": lambda at: (at / "inner").mkdir(),
+    "a symbolic link": lambda at: (at / "link.txt").symlink_to("/etc/passwd"),
+    "a hard link": lambda at: os.link(at / "a.txt", at / "z.txt"),
+    "a hard link from a folder": lambda at: os.link(at / "a.txt", at.with_name("elsewhere")),
+    "a pipe": lambda at: os.mkfifo(at / "pipe.txt"),
+    "a socket": lambda at: socket.socket(socket.AF_UNIX).bind(str(at / "socket.txt")),
+    "many files": lambda at: [(at / f"{n}.txt").touch() for n in range(mounted.FILES)],
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_folder_with_anything_else_is_left_to_the_engine(odd: str, output: Path, tmp_path: Path) -> None:
+    ODD[odd](output)
+    assert taken(output, tmp_path / "dest") is None and not list((tmp_path / "dest").iterdir())
+
+
+def test_a_file_that_cannot_be_opened_is_left_to_the_engine(
+    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a root without capabilities; nothing stays open."""
+    own, before = os.open, len(list(Path("/proc/self/fd").iterdir()))
+
+    def refused(path: str, *args: int, **options: int) -> int:
+        if path == "c.txt":
+            raise PermissionError
+        return own(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", refused)
+    assert taken(output, tmp_path / "dest") is None
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_sparse_file_is_read_no_further_than_the_cap(tmp_path: Path) -> None:
@@ -65,7 +96,8 @@ def test_a_sparse_file_is_read_no_further_than_the_cap(tmp_path: Path) -> None:
     with (folder / "run.txt").open("wb") as file:
         file.truncate(1 << 40)
     found = taken(folder, tmp_path / "dest")
-    assert found.files == () and [name for name, _ in found.refused] == ["run.txt", "(the rest)"]
+    assert found is not None and found.files == ()
+    assert [name for name, _ in found.refused] == ["run.txt", "(the rest)"]
 
 
 def test_folders_are_made_anew_whatever_lay_there(tmp_path: Path) -> None:
@@ -90,6 +122,7 @@ def test_folders_are_made_anew_whatever_lay_there(tmp_path: Path) -> None:
         room / "in/run"
     ).stat().st_mode & 0o777 == 0o555
     assert (room / "in/request.json").stat().st_mode & 0o777 == 0o444
+    assert {(room / name).stat().st_mtime for name in ("in/request.json", "in/run/run.txt")} == {0}
     assert [p.name for p in outside.iterdir()] == ["kept"] and (outside / "kept").read_text() == "kept"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -164,13 +163,6 @@ def test_no_two_rules_of_a_call_fit_the_same_arguments() -> None:
                 i for i in one.keys() & other.keys() if (one[i][1] ^ other[i][1]) & one[i][0] & other[i][0]
             ]
             assert apart, f"{name}: {one} and {other}"
-
-
-@pytest.mark.parametrize("values", [[0], [1, 2, 3], range(1, 86), make_seccomp.FCNTL, [7, 8, 9, 300]])
-def test_blocks_of_values_are_these_values_and_no_others(values: Sequence[int]) -> None:
-    blocks = list(make_seccomp.blocks(values))
-    assert [n for n in range(4096) if any(n & bits == value for bits, value in blocks)] == sorted(values)
-    assert len(blocks) < len(values) or len(values) < 5
 
 
 def test_the_profile_is_an_allow_list() -> None:

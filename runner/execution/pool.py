@@ -169,13 +169,16 @@ class Pool:
             # Hosts come and go: where they can, they are looked at again now and then.
             timeout = until - time.monotonic() if ended else None if executor.fixed else LOOK
             more = self._ended(timeout, TICK if len(at) >= MANY else 0.0)
+            few = len(at) - len(more) < MANY
             for planned, _ in more:
-                schedule.ended(planned, at.pop(planned.run.id))
+                schedule.ended(planned, host := at.pop(planned.run.id))
+                # Where its evaluation is made, too, no other run takes the place in which it goes on.
+                few |= planned.step == "execute" and host.role != "software"
             now = time.monotonic()
             until = until if ended else now + GATHERED
             ended += more
             # Where few are under way nothing waits for others.
-            if len(at) < MANY or len(ended) >= TOGETHER or now >= until:
+            if few or len(ended) >= TOGETHER or now >= until:
                 self._go_on(schedule, ended)
                 ended = []
 

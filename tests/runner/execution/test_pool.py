@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 
 from runner.engines.fake import FAKE, FakeEngine, Mounts
 from runner.execution.evaluator import Evaluator
+from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Plan, plan
 from runner.execution.pool import Control, Pool, RunProgress
@@ -329,8 +330,16 @@ def _both_at_once(
     monkeypatch.setattr(LocalExecutor, "ended", ended)
 
 
-def _gathers(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Have the pool gather what ended for so long, also where few steps are under way."""
+def _gathers(monkeypatch: pytest.MonkeyPatch, seconds: float, role: str = "software") -> None:
+    """Have the pool gather what ended for so long, also where few steps are under way; ``role`` is what its host is for."""
+    real = LocalExecutor.hosts
+
+    def hosts(self: LocalExecutor) -> Sequence[Host]:
+        for one in (found := real(self)):
+            one.role = role
+        return found
+
+    monkeypatch.setattr(LocalExecutor, "hosts", hosts)
     monkeypatch.setattr("runner.execution.pool.MANY", 1)
     monkeypatch.setattr("runner.execution.pool.GATHERED", seconds)
 
@@ -363,6 +372,28 @@ def test_where_many_are_under_way_the_next_begins_before_what_ended_is_committed
     assert seen == ["pending"], "its slot is given to the next at once"
     assert together[0] == 3, "and where nothing is under way any more nobody waits"
     assert [world.outcome(run).name for run in runs] == ["scored"] * 3
+
+
+def test_where_evaluations_are_made_too_a_run_goes_on_before_another_begins(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _gathers(monkeypatch, 3600, role="")
+    third, seen = threading.Event(), []
+
+    def begins(mounts: Mounts, out: Path) -> None:
+        seen.append(world.outcome(first).todo)
+        third.set()
+        good(mounts, out)
+
+    def waits(mounts: Mounts, out: Path) -> None:
+        assert third.wait(60)
+        good(mounts, out)
+
+    first = world.hand_in("alpha")
+    world.hand_in("beta", script=waits)
+    world.hand_in("gamma", script=begins)
+    world.work(jobs=2)
+    assert seen and seen[0] != "run", "it was committed, and its evaluation known"
 
 
 def test_what_is_gathered_is_committed_in_time_though_nothing_else_ends(

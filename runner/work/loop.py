@@ -54,6 +54,7 @@ ALIVE = 5.0  # seconds between two signs of life
 REST = 4.0  # publishing takes at most one part in so many plus one of the clerk's time, however many runs end
 REFRESH = 60.0  # seconds until everything is looked at again, for what changes with time alone
 ROUND = 60.0  # seconds between two rounds of the coordinator in which nothing was handed in
+ANEW = 3  # publishings in a row that are begun anew since something was taken away
 PAUSE = 5.0  # seconds after something of ours failed
 
 
@@ -200,21 +201,27 @@ class Work:
             looked = due = 0.0
 
             attend = partial(self._attend, to, requests, definitions)
+            beside = attend if store.writes_beside_readers() else partial(self._say_alive, to)
+            between = _Between(self.stop, beside, partial(self._say_alive, to), requests)
             while not self.stop.is_set():
                 now = time.monotonic()
                 self._say_alive(to)
                 tasks = definitions.now(anew=now - looked >= REFRESH)
                 state = (definitions.read, *self._state(store, accounts, drawings, offering))
                 if (state != seen and now >= due) or now - looked >= REFRESH:
+                    between.begin()
                     with self._publishing(logs, kept), self._told.store(store, tasks) as as_told:
                         shown = accounts.registrations.shown(tasks.values(), self.clock.now())
                         told, accepted = of_teams(config, accounts), accounts.registrations.acceptances()
                         found = (kept, shown, told, drawings, offering, accepted)
                         desk = Desk(as_told, tasks, to, self.listener.problem, self.clock, *found, logs=logs)
-                        replace(desk, meanwhile=self._between(attend)).publish(*_teams(accounts))
+                        replace(desk, meanwhile=between).publish(*_teams(accounts))
                     seen, looked = state, now
                     self._keep(shelf, kept)
                     due = time.monotonic() + REST * (time.monotonic() - now)
+                    between.end()
+                    if between.anew:
+                        seen, due = None, 0.0
                 drawings.collect()
                 offering.collect()
                 attend()
@@ -244,23 +251,6 @@ class Work:
         if now - self._said >= ALIVE or not self._said:
             to.alive(bool(self._stuck))
             self._said = now
-
-    def _between(self, attend: Callable[[], None]) -> Callable[[], None]:
-        """What a publishing calls again and again: every :data:`TICK` seconds it attends to what does not wait, and ends when work does."""
-        last = time.monotonic()
-
-        def meanwhile() -> None:
-            nonlocal last
-            if self.stop.is_set():
-                raise _Ended
-            if time.monotonic() - last >= TICK:
-                try:
-                    attend()
-                except RunnerError as error:  # no failure of what is published
-                    self.listener.problem(error)
-                last = time.monotonic()
-
-        return meanwhile
 
     def _no_logs(self, error: Exception) -> None:
         """Say that what softwares write as they run cannot be published."""
@@ -310,7 +300,49 @@ class Work:
 
 
 class _Ended(Exception):
-    """Work ends in the middle of a publishing: what people see stays as it was."""
+    """A publishing ends in its middle: what people see stays as it was."""
+
+
+class _Between:
+    """What a publishing calls again and again: every :data:`TICK` seconds it attends to what does not wait.
+
+    It ends when work does, and to be begun anew when something was taken away, which it would show: :data:`ANEW` times in a row at most. What fails
+    is no failure of what is published: it is raised after that.
+    """
+
+    def __init__(
+        self, stop: threading.Event, attend: Callable[[], None], alive: Callable[[], None], requests: Requests
+    ) -> None:
+        self._stop, self._attend, self._alive, self._requests = stop, attend, alive, requests
+        self._times = 0
+        self._held: Exception | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a publishing."""
+        self._last, self._held, self.anew = time.monotonic(), None, False
+
+    def end(self) -> None:
+        """End it. Raises what failed meanwhile."""
+        self._times = self._times + 1 if self.anew else 0
+        if self._held is not None:
+            raise self._held
+
+    def __call__(self) -> None:
+        """Raises :class:`_Ended`."""
+        if self._stop.is_set():
+            raise _Ended
+        if time.monotonic() - self._last < TICK:
+            return
+        before = self._requests.taken_away
+        try:
+            (self._alive if self._held or self._times >= ANEW else self._attend)()
+        except Exception as error:  # noqa: BLE001  (raised after the publishing)
+            self._held = self._held or error
+        self._last = time.monotonic()
+        if self._requests.taken_away > before:
+            self.anew = True
+            raise _Ended
 
 
 class Definitions:

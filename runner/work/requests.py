@@ -72,6 +72,7 @@ class Requests:
     engine: Callable[[], Engine] | None = None
     strangers: int = STRANGERS
     told: Told | None = None
+    taken_away: int = 0  # decisions that took something away
     _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _later: dict[str, float] = field(default_factory=dict)
     _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
@@ -222,6 +223,7 @@ class Requests:
             if error.code == "E103":
                 refused = {"account": account.id, "token": request.token}
                 SecurityLog(self.config.home).note("request refused", request=request.id, **refused)
+        self.taken_away += bool(said["accepted"] and HANDLERS[request.kind].takes_away)
         self._note(request, arrival, said)
         return bool(said["accepted"])
 

@@ -27,6 +27,9 @@ class Backend(Protocol):
     def engine(self, url: URL) -> Engine:
         """The engine of a database, with the settings that each of its connections needs."""
 
+    def writes_beside_readers(self, connection: Connection) -> bool:
+        """Whether somebody can write while another reads."""
+
     def exists(self, url: URL) -> bool:
         """Whether there may be a store at ``url``, without connecting to it."""
 

@@ -250,6 +250,11 @@ class Store:
         with database.errors(self.engine), database.of(self.engine).changes(self.engine) as wait:
             yield wait
 
+    def writes_beside_readers(self) -> bool:
+        """Whether somebody can write to the store while another reads it."""
+        with self.read() as connection:
+            return database.of(connection).writes_beside_readers(connection)
+
     def close(self) -> None:
         """Close the connections."""
         self.engine.dispose()

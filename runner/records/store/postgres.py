@@ -77,6 +77,10 @@ class PostgreSQL:
 
         return engine
 
+    def writes_beside_readers(self, connection: Connection) -> bool:
+        """Always."""
+        return True
+
     def exists(self, url: URL) -> bool:
         """Only the server can say it."""
         return True

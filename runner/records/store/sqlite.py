@@ -52,6 +52,10 @@ class SQLite:
 
         return engine
 
+    def writes_beside_readers(self, connection: Connection) -> bool:
+        """In WAL mode, which a file system without shared memory does not have."""
+        return connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
     def exists(self, url: URL) -> bool:
         """Whether the file is there."""
         return Path(url.database or "").exists()

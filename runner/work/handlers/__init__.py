@@ -21,7 +21,7 @@ from runner.work.handlers.wish import Handler
 HANDLERS: Mapping[str, Handler] = {
     "run-file": Handler("hand-in", hand_in_run_file),
     "software": Handler("hand-in", hand_in_software, slow=True),
-    "withdraw": Handler("hand-in", withdraw_own),
+    "withdraw": Handler("hand-in", withdraw_own, takes_away=True),
     "choose": Handler("hand-in", choose_own),
     "notices": Handler("hand-in", choose_notices),
     "terms": Handler("hand-in", accept_terms),
@@ -29,8 +29,8 @@ HANDLERS: Mapping[str, Handler] = {
     "identity": Handler(None, sign_in, strangers=True),
     "register": Handler(None, register, strangers=True),
     "propose": Handler("manage", propose),
-    "review": Handler("manage", review_run),
+    "review": Handler("manage", review_run, takes_away=True),
     "rerun": Handler("manage", rerun),
-    "team": Handler("manage", change_team),
-    "withdraw-any": Handler("manage", withdraw_any),
+    "team": Handler("manage", change_team, takes_away=True),
+    "withdraw-any": Handler("manage", withdraw_any, takes_away=True),
 }

@@ -68,3 +68,4 @@ class Handler:
     do: Callable[[Wish], dict[str, Any]]
     strangers: bool = False
     slow: bool = False
+    takes_away: bool = False  # what others may have seen

@@ -15,7 +15,7 @@ import pytest
 
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
-from runner.exchange.published import Published
+from runner.exchange.published import Published, Publisher
 from runner.execution.machine import Machine
 from runner.model.clock import SystemClock, stamp
 from runner.model.config import Config
@@ -188,6 +188,42 @@ def test_what_a_defect_may_come_from_is_forgotten(world: World, monkeypatch: pyt
     with at_work(world) as notes:
         until(lambda: not Shelf(place).load())
     assert notes.problems == ["E308"]
+
+
+def test_what_is_withdrawn_while_it_is_published_does_not_appear_after_that(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, config = team(world), world.project.config
+    with at_work(world):
+        for software in ("one", "two"):
+            ask(world, token, software)
+        until(lambda: outcomes(world) == ["scored"] * 2)
+    (config.home / NAME).unlink()
+    monkeypatch.setattr(loop, "TICK", 0.0)
+    asked, seen, made, whole = list[Request](), list[list[str]](), RunPages.of, Publisher.publish
+    grant = Access.read(config.published).grant(token)
+    assert grant is not None
+
+    def asking(self: RunPages, *of: Any) -> Any:
+        if not asked:
+            data = {"submission": of[0].run.submission.id}
+            wish = Request.new(
+                "withdraw", grant.account, token.id, grant.team, stamp(SystemClock().now()), data
+            )
+            asked.append(Inbox(config.inbox).put(wish, token.key))
+        return made(self, *of)
+
+    def publish(self: Publisher, found: Any) -> bool:
+        done = whole(self, found)
+        if asked and answered(config.published, asked[0].id):
+            seen.append(outcomes(world))
+        return done
+
+    monkeypatch.setattr(RunPages, "of", asking)
+    monkeypatch.setattr(Publisher, "publish", publish)
+    with at_work(world) as notes:
+        until(lambda: seen)
+    assert seen[0].count("scored") == 1 and notes.problems == []
 
 
 def test_plots_are_drawn_beside_work_and_published_after_that(world: World) -> None:

@@ -230,9 +230,9 @@ class DockerSession:
         if self._engine.local:
             with mounted.mounted(self._clients, volume.name, self._inodes[volume.name]) as folder:
                 if folder is not None:
-                    with mounted.plain_files(folder) as files:
-                        if files is not None:
-                            return collected(mounted.packed(files), *mounted.left(folder))
+                    with mounted.plain_files(folder) as plain:
+                        if plain is not None:
+                            return collected(mounted.packed(plain), *mounted.left(folder))
         free, files = self._left(keeper, path)
         with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
             chunks, _stat = api.get_archive(keeper, path, chunk_size=collect.CHUNK)

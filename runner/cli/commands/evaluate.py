@@ -97,9 +97,13 @@ def cancel(run: options.RunArgument) -> None:
         live = store.archive.live()
         tasks = context.all_tasks(where)
         found = find_run(store, run_id(store, tasks, ORGANISER, run), tasks.values(), running=live)
+        why = "Only waiting and running runs can be cancelled."
         if found.outcome.name not in ("pending", "running"):
-            why = "Only waiting and running runs can be cancelled."
             raise RunnerError("E102", f"{found.id} is {found.outcome.name}", why=why)
+        # What was sealed is committed in a moment, and evaluated then.
+        sealed = store.archive.has_attempt(found.submission.task, found.id, found.attempts + 1)
+        if sealed or found.outcome.todo == "evaluate":
+            raise RunnerError("E102", f"{found.id} has been executed, and is evaluated next", why=why)
         facts = {"task": found.submission.task, "run": found.id, "submission": found.submission.id}
         data = {**facts, "dataset": found.dataset, "scenario": found.scenario}
         store.commit("run-cancelled", data, actor="organiser")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
 import re
@@ -20,8 +21,11 @@ from runner.execution.plan import Plan, Planned, Skipped
 from runner.execution.pool import RunProgress
 from runner.model.outcome import Outcome
 from runner.model.run import Run, Submission
+from runner.records.archive import Attempt, Evaluation
+from runner.records.commit import commit
+from runner.records.store.connect import Store
 from tests.runner.execution.test_pool import World
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, Said, call, call_here
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
 
@@ -42,6 +46,29 @@ def many() -> Plan:
     todo = [Planned(a_run(n, "pending"), "execute", "not executed yet") for n in range(147)]
     why = "E402: 2 of the files of mini/test have not been fetched. Fix: runner data pull mini --dataset test"
     return Plan(tuple(todo), tuple(Skipped(a_run(n, "pending"), why, blocked=True) for n in range(147, 150)))
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_what_was_executed_is_not_said_to_be_cancelled(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], steps: int
+) -> None:
+    """Neither before its attempt is committed (when no step was) nor while it is evaluated."""
+    world, said = World(project), dict[int, Said]()
+    count = itertools.count()
+
+    def committed(store: Store, *results: Attempt | Evaluation) -> None:
+        if (step := next(count)) == steps:
+            said[step] = call_here(project, ["cancel", run], capsys)
+        commit(store, *results)
+
+    try:
+        run = world.hand_in("alpha")
+        monkeypatch.setattr("runner.execution.pool.commit", committed)
+        world.work()
+        assert world.outcome(run).name == "scored"
+    finally:
+        world.close()
+    assert said[steps].code == 2 and "has been executed" in said[steps].err
 
 
 def test_the_plan_of_many_runs_is_a_line_for_each_kind_and_reason(many: Plan) -> None:

@@ -60,9 +60,15 @@ TABLE: tuple[Row, ...] = (
         "the image does not say what to start: write ENTRYPOINT or CMD into the Dockerfile, or command into submission.yaml",
         "",
     ),
+    _row(
+        r"^could not be started: the image has a link, a file or a VOLUME",
+        "see what the image has there: docker run --rm --entrypoint ls IMAGE -l / and docker image inspect IMAGE show links and VOLUMEs",
+        "",
+    ),
+    _row(r"^could not be started: .*: correct (?:WORKDIR|it)", "correct the Dockerfile, or command in submission.yaml", ""),
     _row(  # the engine's init process
         r"^\[FATAL tini \(\d+\)\] exec .*: Permission denied",
-        "the command may not be executed: write `RUN chmod 755` and its file into the Dockerfile",
+        "the command may not be executed, or is a folder: write `RUN chmod 755` and its file into the Dockerfile",
         "",
     ),
     _row(

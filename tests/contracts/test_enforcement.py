@@ -534,24 +534,66 @@ def test_what_an_image_declares(
     assert not volumes & kept
 
 
+MOUNTED, WORKDIR, COMMAND = "take it out of the image", "correct WORKDIR", "correct it"
+WITHOUT = "FROM scratch\nCOPY --from=0 /etc/hostname /data"  # neither sh nor anything else
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("lines", "command", "says"),
     [
-        "VOLUME /proc",
-        "VOLUME /dev",
-        "VOLUME /proc/x",
-        "WORKDIR /proc/self/fd/6",
-        "RUN ln -s /proc /in",
-        "RUN ln -s / /out",
-        "RUN ln -s out /out",
-        "RUN rm -rf /sbin && ln -s /proc/self /sbin",
+        ("VOLUME /proc", ("true",), MOUNTED),
+        ("VOLUME /dev", ("true",), MOUNTED),
+        ("VOLUME /proc/x", ("true",), MOUNTED),
+        ("VOLUME /in/x", ("true",), MOUNTED),
+        ("VOLUME data", ("true",), COMMAND),
+        ("WORKDIR /proc/self/fd/6", ("true",), WORKDIR),
+        ("RUN ln -s /proc /in", ("true",), MOUNTED),
+        ("RUN ln -s /etc /in", ("true",), MOUNTED),
+        ("RUN ln -s /sbin /in", ("true",), MOUNTED),
+        ("RUN ln -s /dev /in", ("true",), MOUNTED),
+        (
+            "RUN ln -s / /out",
+            ("true",),
+            "o such file",
+        ),  # which of the two mounts is first is the engine's choice
+        ("RUN ln -s out /out", ("true",), MOUNTED),
+        ("RUN touch /out", ("true",), MOUNTED),
+        ("RUN ln -s /etc/hosts /out", ("true",), MOUNTED),
+        ("RUN rm -rf /tmp && ln -s /proc /tmp", ("true",), MOUNTED),
+        ("RUN rm -rf /sbin && ln -s /proc/self /sbin", ("true",), MOUNTED),
+        (f"{WITHOUT}\nCMD true", None, "/bin/sh: No such file"),
+        (WITHOUT, None, "No command specified"),
+        ("RUN ln -s loop /loop", ("/loop",), "/loop: Too many levels"),
     ],
 )
-def test_directives_and_links_that_mislead_mounts_are_the_images_own_fault(
-    run: Callable[..., Result], build_image: Callable[..., ImageRef], line: str
+def test_what_an_image_makes_impossible_is_its_own_fault_and_says_how_to_mend_it(
+    run: Callable[..., Result],
+    build_image: Callable[..., ImageRef],
+    lines: str,
+    command: tuple[str, ...] | None,
+    says: str,
 ) -> None:
-    result = run(("true",), image=build_image("proctor/test-misled", line))
-    assert result.exit.code is None and result.exit.start_error
+    result = run(command, image=build_image("proctor/test-misled", lines))
+    told = str(result.exit.start_error)
+    assert result.exit.code is None and says in told, told
+    assert "/overlay2/" not in told and "/volumes/" not in told, "the host's folders are nobody's business"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "RUN ln -s /data /in",
+        "RUN ln -s /out /in",
+        "RUN ln -s /nowhere/there /out",
+        "RUN rm -rf /tmp && ln -s /etc /tmp",
+        "USER nobody-has-this-name:nor-this",
+    ],
+)
+def test_links_and_users_that_do_no_harm(
+    run: Callable[..., Result], build_image: Callable[..., ImageRef], lines: str
+) -> None:
+    result = run(("true",), image=build_image("proctor/test-misled", lines))
+    assert (result.exit.code, result.exit.start_error) == (0, None)
 
 
 @pytest.mark.parametrize("fd", [6, 7, 8, 9])
@@ -591,7 +633,10 @@ def test_commands_that_cannot_start(run: Callable[..., Result]) -> None:
         assert result.exit.resources.wall_seconds < 40
     # The same exit code from a program that did run is an exit code.
     assert run(("sh", "-c", "exit 127")).exit.code == 127
-    assert run(("true",), workdir="/etc/passwd").exit.start_error
+    assert WORKDIR in str(run(("true",), workdir="/etc/passwd").exit.start_error)
+    assert WORKDIR in str(run(("true",), workdir="/in/nothing").exit.start_error)
+    assert "128 KiB" in str(run(("true", "x" * 200_000)).exit.start_error)
+    assert "null byte" in str(run(("true", "a\0b")).exit.start_error)
 
 
 def test_parallel_sessions_have_different_users(

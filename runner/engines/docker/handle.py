@@ -15,6 +15,7 @@ from runner.engines import sandbox
 from runner.engines.base import ContainerSpec
 from runner.engines.docker import meter
 from runner.engines.docker.client import Clients, ignoring, streams
+from runner.engines.docker.starting import not_begun
 from runner.engines.text import printable
 from runner.engines.witness import PAUSED, Witness, recorded_event
 from runner.model.container import Exit, Killed, Resources
@@ -28,7 +29,6 @@ ASKING = 20.0  # seconds for the engine to say what it was asked to do
 # How close to its limit of memory a SIGKILL that nobody else sent counts as one for memory.
 FAR_BELOW = 0.9
 CANCELLED = "-cancelled"  # a container renamed to end in this was cancelled from another process
-INIT_FAILED = re.compile(rb"\A\[FATAL tini \(\d+\)\] exec (.*) failed: ([^\n]*)\n?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -220,11 +220,7 @@ class DockerHandle:
         started, finished = str(state["StartedAt"]), str(state["FinishedAt"])
         outside = self._outside(killed, code, oom, memory, (started, finished))
         self._logs = logs = self._all_logs()
-        start_error = None
-        failed = INIT_FAILED.match(logs.stderr) if code in (126, 127) and not logs.stdout else None
-        if failed is not None:
-            what, why = (printable(part.decode(errors="backslashreplace")) for part in failed.groups())
-            start_error = f"{what}: {why}"
+        start_error = not_begun(code, logs.stdout, logs.stderr)
         return Exit(
             code=None if start_error is not None else code,
             oom_killed=oom,

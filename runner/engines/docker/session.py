@@ -20,6 +20,7 @@ from runner.engines.docker.handle import KILL_GRACE, DockerHandle
 from runner.engines.docker.outputs import Outputs
 from runner.engines.docker.owner import Processors, RoomUsers, Slot, default_locks, me
 from runner.engines.docker.room import LIFETIME, TRANSFER, DockerRoom
+from runner.engines.docker.starting import their_fault
 from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.roles import SIDECARS, Sharing
 from runner.engines.text import printable
@@ -29,17 +30,6 @@ from runner.model.errors import PlatformError
 
 SOCKET_BYTES, SOCKET_INODES = 64 * 1024, 32
 
-# How engines say that a container cannot start for a reason in its image or command.
-THEIR_FAULT = re.compile(
-    r"executable file not found|exec format error|no command specified|is a directory|not a directory"
-    r"|exec: .*(permission denied|no such file)|stat .*no such file or directory|chdir to cwd|invalid mount path"
-    r"|mount destination|mkdir .*(read-only|file exists)|invalid (mount|volume) specification|destination can't be"
-    # Links and VOLUME paths of an image that lead its own mounts astray, and directives that are no such thing.
-    r"|because it is (inside /proc|not of type proc)|too many (levels of symbolic )?links|change mount propagation through procfd"
-    r"|container init: (error reopening|open|mkdir) /(proc|dev)\b|error mounting \"tmpfs\" to rootfs at .*: (mkdir|open)"
-    r"|working directory .* is invalid|environment variable name can't|null byte|merged/.*: invalid argument",
-    re.IGNORECASE | re.DOTALL,
-)
 NO_GPU = re.compile(r"could not select device driver|nvidia-container-cli|unresolvable CDI", re.IGNORECASE)
 NO_NETWORK = re.compile(r"network .* not found|could not find a network|user namespaces", re.IGNORECASE)
 
@@ -194,9 +184,9 @@ class DockerSession:
                     raise no_gpu() from error
                 if spec.network is not None and NO_NETWORK.search(text):
                     raise _no_network(spec.network, text) from error
-                if not THEIR_FAULT.search(text):
+                handle.start_error = their_fault(text)
+                if handle.start_error is None:
                     raise
-                handle.start_error = text
         if handle.start_error is None:
             gauge.started(handle.id)
             if witness is not None:

@@ -25,6 +25,7 @@ RUNS = {
     "cat: /input/x: No such file or directory": FILE,
     "KeyError: 'query'": FIELD,
     "could not be started: No command specified": "ENTRYPOINT or CMD",
+    "could not be started: the image has a link, a file or a VOLUME where. The engine says: x: read-only file system": "ls IMAGE",
     "[FATAL tini (8)] exec /run.sh failed: Permission denied": "RUN chmod 755",
     "[FATAL tini (8)] exec /run.sh failed: No such file or directory": "Windows line ends",
     r"/prog: 1: \x7fELF\x02\x01\x01\x02@8@: not found": "another kind of processor",

@@ -21,8 +21,8 @@ Step = Literal["execute", "evaluate"]
 class Planned:
     """One run with something to do: its next step, why, and the runs it has to wait for.
 
-    ``changed`` names what a settled run was executed under that is otherwise now: it would be executed again, which is for
-    a person to decide. Empty for everything else. ``pausable``: a pause of its dataset that comes later holds it, too; not so
+    ``changed`` names what a run was executed under that is otherwise now: it would be executed again, which is for a person to
+    decide. Empty for everything else. ``pausable``: a pause of its dataset that comes later holds it, too; not so
     what somebody asked for by name, and the evaluation of a run that was under way.
     """
 
@@ -94,16 +94,20 @@ class Plan:
 
     @property
     def again(self) -> tuple[Planned, ...]:
-        """The settled runs that would be executed again, because something they were executed under has changed."""
+        """The executed runs that would be executed again, because something they were executed under has changed."""
         return tuple(p for p in self.work if p.changed)
 
     def keeping(self) -> Plan:
-        """The plan without them: they stay as they are."""
+        """The plan without them: they stay as they are, and what was not evaluated yet is."""
+        work = [
+            _evaluation(p.run) if p.changed and p.run.outcome.todo == "evaluate" else p for p in self.work
+        ]
         kept = tuple(
             Skipped(p.run, f"kept as it is: changed since it was executed: {p.changed}", stale=True)
-            for p in self.again
+            for p in work
+            if p.changed
         )
-        return Plan(tuple(p for p in self.work if not p.changed), self.skipped + kept)
+        return Plan(tuple(p for p in work if not p.changed), self.skipped + kept)
 
 
 def named(workspace: Workspace, wanted: Selection) -> Selection:
@@ -225,6 +229,11 @@ class _Case:
         """Whether the run is to be executed: never was, is tried again, is other work now, or somebody wants it."""
         return bool(self.force or self.run.outcome.todo == "run" or self.changed)
 
+    @property
+    def used_up(self) -> bool:
+        """Whether it has had the attempts that its task allows, and nobody wants another."""
+        return not self.force and self.run.attempts >= self.task.quota.attempts
+
     def execution(self, why: str, changed: str = "") -> Planned:
         """The run as one to execute."""
         return Planned(self.run, "execute", why, self.needs, changed, self.job, pausable=not self.force)
@@ -294,10 +303,9 @@ def _paused(case: _Case) -> Skipped | None:
 
 def _used_up(case: _Case) -> Skipped | None:
     """A run that would be executed once more than the task allows."""
-    quota = case.task.quota.attempts
-    if case.force or case.run.attempts < quota or not case.to_execute:
+    if not case.used_up or not case.to_execute or case.run.outcome.todo == "evaluate":
         return None
-    return Skipped(case.run, f"it has had its {quota} attempts", blocked=True)
+    return Skipped(case.run, f"it has had its {case.task.quota.attempts} attempts", blocked=True)
 
 
 def _to_execute(case: _Case) -> Planned | None:
@@ -308,9 +316,8 @@ def _to_execute(case: _Case) -> Planned | None:
     if run.outcome.todo == "run":
         why = "our side failed: tried again" if run.attempts else "not executed yet"
         return case.execution(why)
-    if case.changed:
-        settled = case.changed if case.name in ("scored", "invalid", "failed") else ""
-        return case.execution(f"changed since it was executed: {case.changed}", settled)
+    if case.changed and not case.used_up:
+        return case.execution(f"changed since it was executed: {case.changed}", case.changed)
     return None
 
 
@@ -318,7 +325,11 @@ def _to_evaluate(case: _Case) -> Planned | None:
     """A run that was executed only."""
     if case.run.outcome.todo != "evaluate":
         return None
-    return Planned(case.run, "evaluate", "executed, not evaluated yet")
+    return _evaluation(case.run)
+
+
+def _evaluation(run: Run) -> Planned:
+    return Planned(run, "evaluate", "executed, not evaluated yet")
 
 
 def _waiting(case: _Case) -> Skipped | None:

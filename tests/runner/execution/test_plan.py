@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from runner.execution.plan import Planned, Skipped, plan
+from runner.execution.pool import Control
 from runner.execution.schedule import needs_of
 from runner.execution.workspace import owner_of
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Selection
 from runner.submissions.register import withdraw
-from tests.runner.execution.test_pool import World
+from tests.runner.execution.test_pool import EVALUATOR, World, evaluator
 from tests.worlds.mini import TASK, Project
 
 TABLES = [{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
@@ -95,6 +96,29 @@ def test_what_changes_nothing_for_the_software_runs_nothing_again(
     world.work()
     project.write_task(**changes)
     assert _planned(world) == {}
+
+
+def test_what_was_executed_is_evaluated_and_executed_again_only_where_somebody_wants_it(
+    world: World, project: Project
+) -> None:
+    """The runner was stopped between the two steps, and the limits are others now."""
+    project.write_task(quota={"attempts": 2})
+    run = world.hand_in("alpha")
+    world.engine.script[EVALUATOR] = PlatformError("the engine is gone", code="E301")
+    with pytest.raises(RunnerError):
+        world.work()
+    world.engine.script[EVALUATOR], world.control = evaluator, Control(project.home / "cancel")
+    assert world.outcome(run).todo == "evaluate"
+    project.write_task(quota={"attempts": 2}, limits={"memory": "65MiB"})
+    todo = plan(world.desk(), Selection())
+    assert [(p.run.id, p.step) for p in todo.again] == [(run, "execute")], "a person is asked"
+    [kept] = todo.keeping().work
+    assert (kept.run.id, kept.step, todo.keeping().skipped) == (run, "evaluate", ())
+    project.write_task(quota={"attempts": 1}, limits={"memory": "65MiB"})
+    [only] = _planned(world).values()
+    assert (only.step, only.changed) == ("evaluate", ""), "it has had its attempts, and this one counts"
+    world.work(plan(world.desk(), Selection()).keeping())
+    assert (world.outcome(run).name, world.executed()) == ("scored", ["alpha.one"])
 
 
 def test_changed_inputs_are_other_work(world: World, project: Project) -> None:

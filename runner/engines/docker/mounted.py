@@ -8,13 +8,15 @@ name in them is ever followed, only what was opened is read, and nothing runs an
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
+from runner.engines import moving
 from runner.engines.docker.client import Clients
 from runner.engines.tarstream import BLOCK, CHUNK, checked, padding
 
@@ -107,31 +109,50 @@ def packed(files: Mapping[str, int]) -> Iterator[bytes]:
     yield b"\0" * (2 * BLOCK)
 
 
-def anew(folder: int, folders: Mapping[str, int], files: Mapping[str, Path | bytes], *, uid: int) -> None:
+def anew(
+    folder: int,
+    folders: Mapping[str, int],
+    files: Mapping[str, Path | bytes],
+    *,
+    uid: int,
+    stall: float = moving.STALL,
+    seconds: float,
+) -> None:
     """Do in an open folder what an engine does that unpacks :func:`runner.engines.tarstream.anew` there; ``uid`` as this machine counts.
 
-    Raises OSError where it cannot be done here: the engine may find a way.
+    Raises OSError where it cannot be done here: the engine may find a way. Raises :class:`PlatformError` where nothing can be read of
+    the files for ``stall`` seconds, or not all of them in ``seconds``.
     """
     for name, mode in folders.items():
         _remove(folder, name, DEPTH)
         _make(folder, name, mode, uid)
     made = set(folders)
+    read = moving.moving(_pieces(files), "copying files into a room", stall=stall, seconds=seconds)
+    with closing(read) as pieces:
+        for name, content in groupby(pieces, itemgetter(0)):
+            for parent in reversed(checked(name).parents[:-1]):
+                if str(parent) not in made:
+                    made.add(str(parent))
+                    _make(folder, str(parent), 0o555, uid)
+            with os.fdopen(os.open(name, NEW, 0o400, dir_fd=folder), "wb") as file:
+                for _, piece in content:
+                    file.write(piece)
+                os.fchown(file.fileno(), uid, uid)
+                os.fchmod(file.fileno(), 0o444)
+                file.flush()
+                os.utime(file.fileno(), (0, 0))  # as in the archive: it says nothing of when it was evaluated
+
+
+def _pieces(files: Mapping[str, Path | bytes]) -> Iterator[tuple[str, bytes]]:
+    """What is in these files, in the order of their names: at least one piece of each. The disk that they are on may hang."""
     for name, content in sorted(files.items()):
-        pure = checked(name)
-        for parent in reversed(pure.parents[:-1]):
-            if str(parent) not in made:
-                made.add(str(parent))
-                _make(folder, str(parent), 0o555, uid)
-        with os.fdopen(os.open(name, NEW, 0o400, dir_fd=folder), "wb") as file:
-            if isinstance(content, bytes):
-                file.write(content)
-            else:
-                with content.open("rb") as source:
-                    shutil.copyfileobj(source, file, CHUNK)
-            os.fchown(file.fileno(), uid, uid)
-            os.fchmod(file.fileno(), 0o444)
-            file.flush()
-            os.utime(file.fileno(), (0, 0))  # as in the archive: it says nothing of when it was evaluated
+        if isinstance(content, bytes):
+            yield name, content
+            continue
+        yield name, b""
+        with content.open("rb") as source:
+            while piece := source.read(CHUNK):
+                yield name, piece
 
 
 def _make(folder: int, name: str, mode: int, uid: int) -> None:

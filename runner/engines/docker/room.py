@@ -122,7 +122,7 @@ class DockerRoom:
         if self._there is not None:
             with mounted.mounted(self._clients, *self._there) as folder, suppress(OSError):
                 if folder is not None:
-                    return mounted.anew(folder, FOLDERS, files, uid=self._uid_base + uid)
+                    return mounted.anew(folder, FOLDERS, files, uid=self._uid_base + uid, seconds=TRANSFER)
         with self._clients.streaming("copying files into a room", TRANSFER) as (api, _):
             chunks = tarstream.anew(FOLDERS, files, uid=uid)
             with closing(moving.moving(chunks, "copying files into a room", seconds=TRANSFER)) as sent:

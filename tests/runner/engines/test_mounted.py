@@ -12,6 +12,7 @@ import pytest
 from runner.engines.collect import collect
 from runner.engines.docker import mounted
 from runner.model.container import Collected
+from runner.model.errors import PlatformError
 
 FOLDERS = {"in": 0o500, "out": 0o700}
 
@@ -112,7 +113,11 @@ def test_folders_are_made_anew_whatever_lay_there(tmp_path: Path) -> None:
     (room / "out" / "a").chmod(0)
     here = opened(room)
     mounted.anew(
-        here, FOLDERS, {"in/request.json": b"{}", "in/run/run.txt": outside / "kept"}, uid=os.getuid()
+        here,
+        FOLDERS,
+        {"in/request.json": b"{}", "in/run/run.txt": outside / "kept"},
+        uid=os.getuid(),
+        seconds=60,
     )
     os.close(here)
     assert {p.name: p.stat().st_mode & 0o777 for p in room.iterdir()} == FOLDERS and not list(
@@ -130,5 +135,23 @@ def test_many_folders_in_one_another_are_left_to_the_engine(tmp_path: Path) -> N
     (tmp_path / "out" / "/".join("x" * 40)).mkdir(parents=True)
     here = opened(tmp_path)
     with pytest.raises(OSError, match="too many folders"):
-        mounted.anew(here, FOLDERS, {}, uid=os.getuid())
+        mounted.anew(here, FOLDERS, {}, uid=os.getuid(), seconds=60)
     os.close(here)
+
+
+def test_a_source_that_hangs_is_given_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "hangs")
+    (tmp_path / "room").mkdir()
+    here = opened(tmp_path / "room")
+    with pytest.raises(PlatformError, match="stood still"):
+        mounted.anew(
+            here,
+            FOLDERS,
+            {"in/a": b"a", "in/hangs": tmp_path / "hangs"},
+            uid=os.getuid(),
+            stall=0.3,
+            seconds=60,
+        )
+    os.close(here)
+    os.close(os.open(tmp_path / "hangs", os.O_WRONLY | os.O_NONBLOCK))  # its reader ends
+    assert (tmp_path / "room/in/a").read_bytes() == b"a"

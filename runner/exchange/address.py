@@ -25,11 +25,15 @@ def note_address(inbox: Path, url: str) -> None:
 
 def noted_address(inbox: Path) -> str | None:
     """The address that the front noted last; None where there is none, or what is there is no address."""
+    text = (noted(inbox / FILE, MOST) or b"").decode("latin-1").strip()
+    return text if _PLAIN.fullmatch(text) else None
+
+
+def noted(path: Path, most: int) -> bytes | None:
+    """What the front noted in a file, so many bytes of it; None where there is none that is plain."""
     try:
-        handle = os.open(inbox / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        plain = stat.S_ISREG(os.fstat(handle).st_mode)
-        text = file.read(MOST).decode("latin-1").strip() if plain else ""
-    return text if _PLAIN.fullmatch(text) else None
+        return file.read(most) if stat.S_ISREG(os.fstat(handle).st_mode) else None

@@ -61,9 +61,14 @@ def new_name() -> str:
     return secrets.token_hex(16)
 
 
+def is_name(text: str) -> bool:
+    """Whether something is a name of one."""
+    return _NAME.fullmatch(text) is not None
+
+
 def place(root: Path, name: str) -> Path:
     """Where the file of that name is in a folder ``published/``. Raises ValueError for what is no name."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ValueError("no name of a tail")
     return root / FOLDER / f"{name}.json"
 

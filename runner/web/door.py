@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from runner.exchange.access import Access, Token
 from runner.exchange.inbox import answered
 from runner.exchange.oidc import Provider
 from runner.exchange.published import Published
+from runner.exchange.readers import Readers
 from runner.exchange.security import SecurityLog
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
@@ -86,6 +88,11 @@ class Door:
     provider: Provider | None = None
     program: Program = field(default_factory=Program)
     kept: bool = False
+
+    @cached_property
+    def readers(self) -> Readers:
+        """Who reads which log that grows."""
+        return Readers(self.published.root.with_name("inbox"))
 
     def now(self) -> str:
         """The time by the clock of this machine (UTC)."""

@@ -5,7 +5,8 @@ decided here, and nobody learns more, or earlier, than by loading the page. The 
 times and counters.
 
 The page of a run that goes on also shows the end of its log, to those who may read it. Its stream brings what comes (events ``log``). Each
-such stream looks for itself whether there is more, and wakes no other: nobody else can tell that a log grows.
+such stream looks for itself whether there is more, and wakes no other: nobody else can tell that a log grows. Work is told which are read
+(:mod:`runner.exchange.readers`).
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Live:
         notes: How many requests the front has taken: its own part of what pages show.
         ending: Whether the server is about to end; then streams do.
         bounds: How many streams may be open.
+        reads: Told again and again the name of a log that somebody reads.
     """
 
     def __init__(
@@ -60,8 +62,9 @@ class Live:
         notes: Callable[[], int],
         ending: Callable[[], bool] = lambda: False,
         bounds: Bounds | None = None,
+        reads: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._published, self._notes, self._ending = published, notes, ending
+        self._published, self._notes, self._ending, self._reads = published, notes, ending, reads
         self.bounds = bounds or Bounds()
         self._open: Counter[str | None] = Counter()
         self._logs: dict[str, tuple[object, Tail | None]] = {}
@@ -101,6 +104,7 @@ class Live:
 
     def log(self, name: str) -> Tail | None:
         """The end of a log that grows, by the name of its file: read once for all who look at it until it is replaced."""
+        self._reads(name)
         version = tails.version(self._published, name)
         known = self._logs.get(name)
         if known is None or known[0] != version:

@@ -86,7 +86,7 @@ def application(
         kept=kept,
     )
 
-    live = Live(door.published.root, door.sessions.taken, ending)
+    live = Live(door.published.root, door.sessions.taken, ending, reads=door.readers.read)
     found = rules(door, Inbox(exchange / "inbox"), live)
     routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
     app = Starlette(routes=routes, exception_handlers=_troubles(door))

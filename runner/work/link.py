@@ -31,6 +31,8 @@ from runner.exchange.arriving import files_in_pieces, without
 from runner.exchange.inbox import MAX_PARCEL, MAX_PAYLOAD, MAX_REQUEST, Inbox, answered, id_of
 from runner.exchange.link import MOST_NAMES, NAME
 from runner.exchange.published import ALIVE, POINTER, Object, Publisher, View, leads_to
+from runner.exchange.readers import MOST as MOST_READ
+from runner.exchange.readers import Readers
 from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
 from runner.model.limits import in_units
@@ -64,7 +66,7 @@ class Link:
     ) -> None:
         self.config, self.front, self.say, self.problem = config, front, say, problem
         self.seconds = seconds
-        self.inbox = Inbox(config.inbox)
+        self.inbox, self._readers = Inbox(config.inbox), Readers(config.inbox)
         self._there: dict[str, _Stamp] = {}  # what the front has, by name
         self._in_part: dict[str, Any] | None = None  # the pointer that it has until large files are there
         self._tails: list[str] = []  # that its pointer names, first those that were not sent for longest
@@ -240,7 +242,9 @@ class Link:
         """Bring requests, and have those forgotten that were decided; whether one is here in part."""
         more, held = False, []
         self.config.inbox.mkdir(parents=True, exist_ok=True)
-        listed = dict(_listed(self.front.ask("GET", "inbox")))
+        said = self.front.ask("GET", "inbox")
+        listed = dict(_listed(said))
+        self._note_readers(said.get("read"))
         self._forget_parts(set(listed))
         here = {name for name, _ in self.inbox.waiting()}
         begun = {entry for entry in listed.keys() - here if self._part(entry).is_dir()}
@@ -262,6 +266,12 @@ class Link:
                 more |= not self._brought(entry, files)
         self._say_held(held)
         return more
+
+    def _note_readers(self, said: Any) -> None:
+        """Note here which logs somebody reads there."""
+        for name in said[:MOST_READ] if isinstance(said, list) else ():
+            if isinstance(name, str) and tails.is_name(name):
+                self._readers.read(name)
 
     def _has(self, entry: str) -> int:
         """The bytes of a request that are here in part."""

@@ -17,9 +17,11 @@ from pathlib import Path
 
 from runner.engines.base import Engine, MayCut
 from runner.exchange import tails
+from runner.exchange.readers import read_now
 from runner.execution.attempt import engine_attempt
 from runner.execution.cluster.tails import LEFT_OUT, Follow, Follower, Tail, may_leave
 from runner.model.errors import RunnerError
+from runner.records.archive import RunArchive
 from runner.views.audience import Audience, log_open
 from runner.views.listing import ListedRun
 from runner.views.logs import Writing
@@ -29,15 +31,19 @@ PAUSES = (2.0, 30.0)  # seconds between two looks whether a software runs here: 
 Attempt = tuple[str, int]  # id of the run, and number
 
 
-def growing(runs: Iterable[ListedRun], live: Mapping[str, int]) -> dict[Attempt, str]:
-    """The attempts that go on, of runs on public data whose team may read the log once it is sealed: each with that team."""
-    return {
-        (one.run.id, live[one.run.id]): team
-        for one in runs
-        if one.run.id in live and may_leave(one.dataset)
-        for team in [one.run.submission.team]
-        if log_open(one.run, Audience("team", team), one.dataset, one.published)
-    }
+def growing(runs: Iterable[ListedRun], archive: RunArchive, before: Mapping[str, int]) -> dict[Attempt, str]:
+    """The attempts that go on, of runs on public data whose team may read the log once it is sealed: each with that team. One that
+    grew ``before`` (by run, its number) does so until it is recorded, also when it is over: no page has its own log until then."""
+    live, found = archive.live(), dict[Attempt, str]()
+    for one in runs:
+        team, number = one.run.submission.team, live.get(one.run.id)
+        if number is None and before.get(one.run.id) == one.run.attempts + 1:
+            sealed = archive.has_attempt(one.run.submission.task, one.run.id, one.run.attempts + 1)
+            number = one.run.attempts + 1 if sealed else None
+        may = may_leave(one.dataset) and log_open(one.run, Audience("team", team), one.dataset, one.published)
+        if number is not None and may:
+            found[one.run.id, number] = team
+    return found
 
 
 @dataclass
@@ -49,17 +55,22 @@ class _Followed:
     name: str = field(default_factory=tails.new_name)
     writing: Writing = field(default_factory=lambda: Writing(tails.MOST))
     place: int = 0
+    asking: bool = False
     asked: bool = True  # since the last settling
     unwritten: bool = False
 
     def __post_init__(self) -> None:
         self.here = Tail(self.follow, PAUSES)
 
-    def take(self) -> bool:
-        """Take what came since; whether anything did."""
+    def take(self, read: bool) -> bool:
+        """Take what came since; whether anything did. A host is asked only while somebody reads it."""
         first, data = self.here.came(self.place)
         if first + len(data) == 0:
-            self.there.ask()
+            if read:
+                self.there.ask()
+            elif self.asking:
+                self.there.rest()
+            self.asking = read
             if came := self.there.read():
                 self.here.close()  # it runs there
             elif self.here.closed and self.there.over:  # it may begin anew, here
@@ -76,14 +87,15 @@ class _Followed:
 
 
 class LiveLogs:
-    """The attempts that are followed. ``published`` is where their files go, ``notes`` where hosts are asked from, ``engine`` gives the engine
+    """The attempts that are followed. ``exchange`` is the folder where their files go and the front says which are read, ``notes`` where hosts are asked from, ``engine`` gives the engine
     of this machine; ``problem`` is told once what failed of one of them, or of several alike, until it goes on."""
 
     def __init__(
-        self, published: Path, notes: Path, engine: Callable[[], Engine], problem: Callable[[Exception], None]
+        self, exchange: Path, notes: Path, engine: Callable[[], Engine], problem: Callable[[Exception], None]
     ) -> None:
-        self._published, self._notes, self._engine, self._problem = published, notes, engine, problem
-        self._places: set[Attempt] = set()
+        self._published, self._inbox = exchange / "published", exchange / "inbox"
+        self._notes, self._engine, self._problem = notes, engine, problem
+        self.places: Mapping[str, int] = {}  # the attempts that have one, by run
         self._served: dict[str, int] = {}  # by team, when it was given its last place
         self._followed: dict[Attempt, _Followed] = {}
         self._gone: list[_Followed] = []  # which their own thread closes
@@ -91,14 +103,14 @@ class LiveLogs:
         self._failing: dict[str, object] = {}  # by name, in what way
         self._lock, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
-        tails.clear(published)
+        tails.clear(self._published)
         self._thread.start()
 
     def share(self, wanted: Mapping[Attempt, str]) -> None:
         """Give places to attempts, each with its team: to each team one in turn, to that first which was given none for longest. What has a
         place keeps it while there is one for its team; what else was followed is no more, and its file stays until :meth:`settle`."""
         with self._lock:
-            had, turns = self._places, Counter[str]()
+            had, turns = self.places.items(), Counter[str]()
             order = list[tuple[int, bool, int, int, Attempt]]()
             for n, one in enumerate(sorted(wanted, key=lambda one: one not in had)):
                 team = wanted[one]
@@ -108,13 +120,13 @@ class LiveLogs:
             for one in chosen:
                 if one not in had:
                     self._served[wanted[one]] = max(self._served.values(), default=0) + 1
-            self._places = set(chosen)
-            self._drop(self._followed.keys() - self._places)
+            self.places = dict(chosen)
+            self._drop(self._followed.keys() - set(chosen))
 
-    def name_of(self, run_id: str, number: int) -> str | None:
-        """The name under which the end of what an attempt writes is published from now on; None for one that has no place."""
+    def name_of(self, run_id: str) -> str | None:
+        """The name under which the end of what a run writes is published from now on; None for one that has no place."""
         with self._lock:
-            if (run_id, number) not in self._places:
+            if (number := self.places.get(run_id)) is None:
                 return None
             found = self._followed.get((run_id, number))
             if found is None:
@@ -169,8 +181,9 @@ class LiveLogs:
             for one in gone:
                 self._guarded(one.name, one.close)
                 self._failing.pop(one.name, None)
+            read = read_now(self._inbox)
             for key, one in found:
-                self._guarded(one.name, partial(self._write, key, one))
+                self._guarded(one.name, partial(self._write, key, one, one.name in read))
 
     def _guarded(self, name: str, step: Callable[[], None]) -> None:
         """Do a step of one attempt: a failure of it is told, and ends nothing else."""
@@ -184,8 +197,8 @@ class LiveLogs:
         else:
             self._failing.pop(name, None)
 
-    def _write(self, key: Attempt, one: _Followed) -> None:
-        one.unwritten |= one.take()
+    def _write(self, key: Attempt, one: _Followed, read: bool) -> None:
+        one.unwritten |= one.take(read)
         with self._lock:  # what is not followed any more has no file
             if one.unwritten and self._followed.get(key) is one:
                 tails.write(self._published, one.name, tails.Tail(one.writing.first, one.writing.text))

@@ -179,7 +179,7 @@ class Work:
             closing(Slot()) as slot,
             closing(Drawings(to, Apart(), self.listener.say)) as drawings,
             closing(Offering(to, self.listener.problem, beside=True)) as offering,
-            closing(LiveLogs(to.root, config.home / FOLDER, machine.engine, self._no_logs)) as logs,
+            closing(LiveLogs(config.exchange, config.home / FOLDER, machine.engine, self._no_logs)) as logs,
         ):
             publish_access(config, accounts)
             signer = Signer.load(config.home / KEY)

@@ -123,7 +123,8 @@ class Desk:
             if not assistant_may_open(one.dataset, one.published, one.run.released):
                 hidden.add(one.run.id)
         if self.logs is not None:
-            self.logs.share(growing(chain(*(of_team.get(team, ()) for team in teams)), self._live))
+            runs_of = (one for team in teams for one in of_team.get(team, ()))
+            self.logs.share(growing(runs_of, self.store.archive, self.logs.places))
         handed_in: dict[str, list[str]] = {}
         for submission in submissions(self.store):
             handed_in.setdefault(submission.team, []).append(submission.id)
@@ -157,8 +158,7 @@ class Desk:
         rows = [row for row in rows if row["team"] in teams]
         runs = self.to.object("runs", "runs", "Runs", rows)
         shut = {one for name in hidden & self.kept.keys() for one in self.kept[name].objects}
-        shut_tails = {f"tails/{name}" for name in hidden}
-        open_ = [one for one in together if one not in shut and one.path not in shut_tails]
+        open_ = [one for one in together if one not in shut and one.path.removeprefix("tails/") not in hidden]
         found["assistant"] = [*found["public"], runs, *open_, both]
         for name in self.kept.keys() - {one.run.id for one in chain(*of_team.values())}:
             del self.kept[name]
@@ -371,14 +371,8 @@ class Desk:
 
     def _tail(self, name: str) -> Iterator[Object]:
         """Where the end of a log is that grows, for the team of a run: of those alone that :func:`growing` names."""
-        if self.logs is None or name not in self._live:
-            return
-        if file := self.logs.name_of(name, self._live[name]):
+        if self.logs is not None and (file := self.logs.name_of(name)):
             yield self.to.object(f"tails/{name}", "tail", name, {"file": file})
-
-    @cached_property
-    def _live(self) -> Mapping[str, int]:
-        return self.store.archive.live()
 
     @contextmanager
     def _apart(self) -> Iterator[None]:

@@ -230,7 +230,7 @@ def _going_on(world: World) -> Iterator[LiveLogs]:
     run = world.hand_in("alpha", "talker", task="practice").removesuffix("test") + "dev"
     staging, problems = world.store.archive.begin("practice", run), list[Exception]()
     engine: Any = _Talks
-    logs = LiveLogs(world.project.config.published, world.project.home / "following", engine, problems.append)
+    logs = LiveLogs(world.project.config.exchange, world.project.home / "following", engine, problems.append)
     try:
         yield logs
     finally:

@@ -272,14 +272,18 @@ class Follower:
                 self._file, self.over = None, True
         return came
 
+    def rest(self) -> None:
+        """Ask for nothing until it is asked again; others who follow renew the note."""
+        with suppress(OSError):
+            self._note.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Follow no more."""
         self._closed, file, self._file = True, self._file, None
         with suppress(OSError):
             if file is not None:
                 file.close()
-        with suppress(OSError):
-            self._note.unlink(missing_ok=True)
+        self.rest()
 
 
 @contextmanager

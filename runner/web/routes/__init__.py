@@ -36,7 +36,7 @@ def rules(
     """The routes of the front, in the order in which they are tried; ``live`` has the streams that are open (None: new ones)."""
     uploads = uploads or Uploads(inbox.root / ".uploads", clock=door.published.clock)
     room = Room(door.published.root, inbox, uploads, door.waiting, door.limits)
-    live = live or Live(door.published.root, door.sessions.taken)
+    live = live or Live(door.published.root, door.sessions.taken, reads=door.readers.read)
     groups = (
         Api(door),
         Own(door, room),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import schemas
@@ -50,10 +51,16 @@ class Routes:
         found = view.get(f"tails/{run}")
         return str(view.data(found)["file"]) if found is not None and found.kind == "tail" else None
 
-    def writing(self, call: Call, run: str) -> Tail | None:
-        """The end of the log of a run that goes on, for its page; None where the visitor may not read it, or it does not go on."""
-        name = self.log_of(call.view, run)
-        return None if name is None else tails.read(self.door.published.root, name) or Tail()
+    def writing(self, call: Call, run: str) -> tuple[Call, Tail | None]:
+        """The end of the log of a run that goes on, for its page; None where the visitor may not read it, or it does not go on. With the
+        call by what is published now: a log that is away was replaced by another page, unless nothing was written yet."""
+        if (name := self.log_of(call.view, run)) is None:
+            return call, None
+        self.door.readers.read(name)
+        if (found := tails.read(self.door.published.root, name)) is not None:
+            return call, found
+        now = replace(call, view=self.door.published.view(call.visitor.audience))
+        return (now, Tail()) if self.log_of(now.view, run) == name else self.writing(now, run)
 
     def tag_of(self, page: str, visitor: Visitor, view: View | None = None) -> str | None:
         """The entity tag of what a page shows to a visitor, by its path: for pages that follow; None where there is none. What its log says

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.published import DIGEST
+from runner.exchange.tails import Tail
 from runner.web.door import FORM
 from runner.web.pages import BOARD, HAND_IN, SCRIPT, STYLE, page
 from runner.web.routes.base import Routes
@@ -84,13 +85,14 @@ class Reading(Routes):
 
     async def run(self, call: Call) -> Response:
         """A run, as its team may see it."""
+        call, log = self.writing(call, call.at("run"))
         if call.visitor.role in CONSOLE:
-            return self._looked_after(call)
+            return self._looked_after(call, log)
         up = [(f"Team {call.visitor.team}", "/team")] if call.visitor.team else []
         name, listed = call.at("run"), self.object(call, "runs", "runs")
         row = next((one for one in (call.view.data(listed) if listed else ()) if one["run"] == name), None)
         above = [*up, *self._software_of(call, row)]
-        return self.piece(call, f"runs/{name}", "run", above, log=self.writing(call, name))
+        return self.piece(call, f"runs/{name}", "run", above, log=log)
 
     def _software_of(self, call: Call, row: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         """The software of a run in the visitor's list of runs, and its page; nothing where that is not there for them."""
@@ -99,7 +101,7 @@ class Reading(Routes):
         name = f"{row['team']}/{row['software']}"
         return [(name, f"/tasks/{row['task']}/softwares/{name}")]
 
-    def _looked_after(self, call: Call) -> Response:
+    def _looked_after(self, call: Call, log: Tail | None) -> Response:
         """A run for those who decide about it: its page where they may see it, else what the console says; and the forms."""
         name = call.at("run")
         found, console = self.object(call, f"runs/{name}", "run"), self.object(call, "console", "console")
@@ -124,7 +126,7 @@ class Reading(Routes):
                 *self._software_of(call, next((one for one in listed if one["run"] == name), None)),
             ],
             live=self.live(call, f"/runs/{name}") if found else None,
-            log=self.writing(call, name) if found else None,
+            log=log if found else None,
             style=found.style if found else None,
             piece=call.view.text(found) if found else "",
             row=row,

@@ -24,6 +24,7 @@ from runner.exchange.inbox import Inbox, Refused, Request, answer, answered
 from runner.exchange.link import Key
 from runner.exchange.pieces import Pieces, keep
 from runner.exchange.published import FILE, Object, Published, Publisher
+from runner.exchange.readers import Readers, read_now
 from runner.exchange.security import SecurityLog
 from runner.model.config import Config
 from runner.model.errors import RunnerError
@@ -366,7 +367,7 @@ def test_work_is_nobody_on_the_pages_of_people(here: Here, tmp_path: Path) -> No
         signed = {"nonce": nonce, "signature": here.key.sign(away.url, nonce)}
         session = client.post("/exchange/hello", json=signed).json()["session"]
         client.headers["authorization"] = f"Exchange {session}"
-        assert client.get("/exchange/inbox").json() == {"waiting": []}
+        assert client.get("/exchange/inbox").json() == {"waiting": [], "read": []}
         door = Door(Published(tmp_path), Sessions(tmp_path), away.url, SecurityLog(tmp_path))
         for rule in rules(door, Inbox(tmp_path)):
             if not rule.path.startswith("/exchange/"):
@@ -577,7 +578,9 @@ class Recording:
         self.sent: list[tuple[str, bytes]] = []
 
     def ask(self, _method: str, what: str, body: dict[str, str] | None = None) -> dict[str, Any]:
-        return {"waiting": []} if what == "inbox" else {"missing": list(body or {})}
+        return (
+            {"waiting": [], "read": [7, "../x", None]} if what == "inbox" else {"missing": list(body or {})}
+        )
 
     def send(self, name: str, _digest: str, file: io.BytesIO) -> None:
         self.sent.append((name, file.read()))
@@ -637,6 +640,10 @@ def test_a_log_that_is_not_published_any_more_goes_from_the_front_with_the_next_
         link = here.link(away.url)
         link.round()
         assert tails.read(away.published.root, name) == tails.Tail(0, "text")
+        assert not read_now(here.config.inbox)
+        Readers(away.published.root.with_name("inbox")).read(name)
+        link.round()
+        assert read_now(here.config.inbox) == {name}, "work knows what is read there"
         here.publish("two")
         link.round()
         assert tails.read(away.published.root, name) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,11 @@ import pytest
 from runner.exchange import tails
 from runner.exchange.access import Token
 from runner.exchange.published import Published
-from runner.execution.cluster.tails import Follower
+from runner.exchange.readers import Readers, read_now
+from runner.execution import pool
+from runner.execution.cluster.tails import Follower, Tails
+from runner.records.archive import Attempt, Evaluation
+from runner.records.store.connect import Store
 from runner.work import live_logs
 from runner.work.live_logs import LiveLogs
 from runner.work.members.accounts import open_accounts, publish_access
@@ -163,10 +168,16 @@ def test_a_log_that_grows_is_shown_to_its_readers_and_to_nobody_else(site: Site)
 
 
 def _goes_on(site: Site, run: str, talking: Talking) -> None:
+    until(lambda: site.files)
+    inbox = site.world.project.config.inbox
+    for who in OTHERS:
+        nothing(site, who, run)
+    assert not read_now(inbox)
     for who in READERS:
         until(lambda who=who: f"canary-dev {SHOWN}" in site.page(who, run))
         assert "The run goes on" in site.page(who, run)
     assert [one.stat().st_mode & 0o777 for one in site.files] == [0o644]
+    assert read_now(inbox) == {one.stem for one in site.files}, "hosts are asked for what somebody reads"
     pointer = Published(site.world.project.config.published).pointer()
     for who in OTHERS:
         nothing(site, who, run)
@@ -215,22 +226,28 @@ def test_whatever_is_written_its_end_is_kept_and_is_text(tmp_path: Path) -> None
     engine: Any = Engine(lambda: iter(said))
     logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: engine, problems.append)
     try:
-        assert logs.name_of("run", 1) is None, "it has no place"
+        assert logs.name_of("run") is None, "it has no place"
         logs.share({("run", 1): "alpha", ("other", 1): "alpha"})
-        name = logs.name_of("run", 1)
-        assert name is not None and name == logs.name_of("run", 1) != logs.name_of("other", 1)
-        tail = until(lambda: (now := tails.read(tmp_path, name)) and now.text.endswith(" the end") and now)
+        name = logs.name_of("run")
+        assert name is not None and name == logs.name_of("run") != logs.name_of("other")
+        tail = until(
+            lambda: (
+                (now := tails.read(tmp_path / "published", name)) and now.text.endswith(" the end") and now
+            )
+        )
         assert len(tail.text) <= tails.MOST and all(one == "\n" or one.isprintable() for one in tail.text)
         assert "bytes are left out here" in tail.text
-        assert all(path.stat().st_size < 4 * tails.MOST for path in (tmp_path / "tails").iterdir())
+        assert all(
+            path.stat().st_size < 4 * tails.MOST for path in (tmp_path / "published" / "tails").iterdir()
+        )
         logs.settle()
-        logs.name_of("other", 1)
+        logs.name_of("other")
         logs.settle()
-        assert tails.read(tmp_path, name) is None, "nobody may see it any more"
+        assert tails.read(tmp_path / "published", name) is None, "nobody may see it any more"
         assert [*problems] == []
     finally:
         logs.close()
-    assert not list((tmp_path / "tails").iterdir())
+    assert not list((tmp_path / "published" / "tails").iterdir())
 
 
 def test_where_the_disk_refuses_it_is_said_once_and_left_at_that(
@@ -253,7 +270,7 @@ def test_where_the_disk_refuses_it_is_said_once_and_left_at_that(
     logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: engine, problems.append)
     try:
         logs.share({("run", 1): "alpha"})
-        assert logs.name_of("run", 1)
+        assert logs.name_of("run")
         until(lambda: tried[0] >= 3)
     finally:
         logs.close()
@@ -288,13 +305,13 @@ def test_one_log_that_fails_is_told_once_and_the_others_go_on(
 
     monkeypatch.setattr(Follower, "read", broken)
     logs.share({("bad", 1): "alpha", ("good", 1): "alpha"})
-    assert logs.name_of("bad", 1)
-    name = logs.name_of("good", 1) or ""
+    assert logs.name_of("bad")
+    name = logs.name_of("good") or ""
     (tmp_path / "notes").mkdir(exist_ok=True)
     (tmp_path / "notes" / "bad~1").write_bytes(b"bad")
     until(lambda: failed[0] >= 3)
     (tmp_path / "notes" / "good~1").write_bytes(b"good")
-    until(lambda: (now := tails.read(tmp_path, name)) and now.text == "good")
+    until(lambda: (now := tails.read(tmp_path / "published", name)) and now.text == "good")
     assert [str(one) for one in problems] == ["read of closed file"]
 
 
@@ -307,24 +324,81 @@ def test_runs_at_hosts_that_end_at_any_moment_end_no_log(
     for n in range(40):
         runs = {(f"r{n}-{i}", 1): "alpha" for i in range(10)}
         logs.share(runs)
-        names = [logs.name_of(*one) or "" for one in runs]
+        names = [logs.name_of(one[0]) or "" for one in runs]
         logs.settle()
         for run, _ in runs:
             (notes / f"{run}~1").write_bytes(b"x\n" * 4000)
         if n % 8 == 0:
-            until(lambda names=names: tails.read(tmp_path, names[-1]))
+            until(lambda names=names: tails.read(tmp_path / "published", names[-1]))
         logs.settle()
-        assert not any(tails.read(tmp_path, one) for one in names)
+        assert not any(tails.read(tmp_path / "published", one) for one in names)
     logs.share({("last", 1): "alpha"})
-    name = logs.name_of("last", 1) or ""
+    name = logs.name_of("last") or ""
     (notes / "last~1").write_bytes(b"text")
-    until(lambda: tails.read(tmp_path, name))
-    until(lambda: [one.name for one in notes.iterdir() if "~" not in one.name] == ["last"])
+    until(lambda: tails.read(tmp_path / "published", name))
+    until(
+        lambda: (
+            reads(tmp_path, name) and [one for one in Tails(notes).followed() if "~" not in one] == ["last"]
+        )
+    )
     asked = len(engine.asked)
     for n in range(1, 9):
         (notes / "last~1").write_bytes(b"text" + b" and more" * n)
-        until(lambda n=n: (now := tails.read(tmp_path, name)) and now.text == "text" + " and more" * n)
+        until(
+            lambda n=n: (
+                (now := tails.read(tmp_path / "published", name)) and now.text == "text" + " and more" * n
+            )
+        )
     assert problems == [] and len(engine.asked) == asked, "a run at a host is not looked for here any more"
+
+
+def reads(exchange: Path, name: str) -> bool:
+    """Somebody reads the log of that name, as the front says it."""
+    Readers(exchange / "inbox").read(name)
+    return True
+
+
+def test_hosts_are_asked_only_while_somebody_reads(
+    silent: tuple[LiveLogs, Engine, list[Exception]], tmp_path: Path
+) -> None:
+    logs, engine, problems = silent
+    at_hosts = Tails(tmp_path / "notes")
+    logs.share({("run", 1): "alpha", ("other", 1): "alpha"})
+    name, _ = logs.name_of("run") or "", logs.name_of("other")
+    until(lambda: len(engine.asked) > 20)  # what is followed was looked at many times
+    assert not at_hosts.followed() and at_hosts.due("order", "run", 1) is None
+    until(lambda: reads(tmp_path, name) and at_hosts.followed() == {"run"})
+    assert at_hosts.due("order", "run", 1) == 0
+    os.utime(tmp_path / "inbox" / "readers", (0, 0))
+    until(lambda: not at_hosts.followed())
+    assert problems == []
+
+
+def test_what_it_wrote_stays_until_its_own_log_is_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt that is over and not recorded yet goes on for those who look at it."""
+    talking, recorded, done = Talking(), threading.Event(), pool.commit
+
+    def late(store: Store, *sealed: Attempt | Evaluation) -> None:
+        if any(isinstance(one, Attempt) and one.run_id.endswith("dev") for one in sealed):
+            assert recorded.wait(120)
+        done(store, *sealed)
+
+    monkeypatch.setattr(pool, "commit", late)
+    talking.gates["test"].set()
+    run = site.world.hand_in("alpha", "loud", talking).removesuffix("test") + "dev"
+    archive, published = site.world.store.archive, Published(site.world.project.config.published)
+    with at_work(site.world) as notes:
+        until(lambda: "canary-dev" in site.page("alpha", run))
+        before = published.pointer()["team:alpha"]
+        talking.gates["dev"].set()
+        until(lambda: run not in archive.live() and archive.has_attempt("mini", run, 1))
+        until(lambda: published.pointer()["team:alpha"] != before)
+        text = site.page("alpha", run)
+        recorded.set()
+        assert "canary-dev" in text and "The run goes on" in text
+        until(lambda: "The run goes on" not in (now := site.page("alpha", run)) and "the second" in now)
+        until(lambda: not site.files)
+    assert notes.problems == []
 
 
 def test_where_nothing_can_be_published_no_log_goes_on(
@@ -335,15 +409,15 @@ def test_where_nothing_can_be_published_no_log_goes_on(
     notes.mkdir()
     (notes / "run~1").write_bytes(b"text")
     logs.share(wanted)
-    name = logs.name_of("run", 1) or ""
-    until(lambda: tails.read(tmp_path, name))
+    name = logs.name_of("run") or ""
+    until(lambda: tails.read(tmp_path / "published", name))
     logs.forget()
-    assert tails.read(tmp_path, name) is None
+    assert tails.read(tmp_path / "published", name) is None
     logs.share(wanted)
-    again = logs.name_of("run", 1) or ""
+    again = logs.name_of("run") or ""
     assert again != name
-    until(lambda: tails.read(tmp_path, again))
-    assert tails.read(tmp_path, name) is None
+    until(lambda: tails.read(tmp_path / "published", again))
+    assert tails.read(tmp_path / "published", name) is None
 
 
 def test_places_are_shared_by_teams_and_those_of_runs_that_are_over_are_free(
@@ -354,16 +428,16 @@ def test_places_are_shared_by_teams_and_those_of_runs_that_are_over_are_free(
     def named(**runs: range) -> dict[str, list[int]]:
         wanted = {(f"{team}{n}", 1): team for team, of in runs.items() for n in of}
         logs.share(wanted)
-        return {team: [n for n in of if logs.name_of(f"{team}{n}", 1)] for team, of in runs.items()}
+        return {team: [n for n in of if logs.name_of(f"{team}{n}")] for team, of in runs.items()}
 
     assert named(alpha=range(100)) == {"alpha": [*range(64)]}
     found = named(alpha=range(100), beta=range(100), gamma=range(3))
     assert found == {"alpha": [*range(31)], "beta": [*range(30)], "gamma": [0, 1, 2]}
-    tails.write(tmp_path, name := logs.name_of("beta0", 1) or "", tails.Tail(0, "text"))
+    tails.write(tmp_path / "published", name := logs.name_of("beta0") or "", tails.Tail(0, "text"))
     assert named(gamma=range(1, 80)) == {"gamma": [*range(1, 65)]}
-    assert tails.read(tmp_path, name), "its file stays until its page is another one"
+    assert tails.read(tmp_path / "published", name), "its file stays until its page is another one"
     logs.settle()
-    assert tails.read(tmp_path, name) is None
+    assert tails.read(tmp_path / "published", name) is None
     teams = {f"t{n}": range(2) for n in range(70)}
     first = [team for team, of in named(**teams).items() if of]
     assert len(first) == 64

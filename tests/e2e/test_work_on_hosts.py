@@ -1,0 +1,86 @@
+"""The server with a cluster, from end to end: a software is handed in over HTTP, runs on a host, and its page shows meanwhile what it writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.model.container import ImageRef
+from tests.e2e.test_from_afar import away
+from tests.e2e.test_server import serving, until
+from tests.runner.work.test_live_logs import Events
+from tests.worlds.cluster import Cluster
+from tests.worlds.mini import GOOD, TASK, Project, call
+
+# It says what it begins with, and goes on when it is let.
+TALKING = """
+import os, time
+print("{canary}-first", flush=True)
+while not os.path.exists("/tmp/go"): time.sleep(0.05)
+print("{canary}-second", flush=True)
+while not os.path.exists("/tmp/end"): time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def host(live: Project, evaluator_image: ImageRef, tmp_path: Path) -> Iterator[Cluster]:
+    """A scheduler, and a host with the engine of these tests."""
+    world = Cluster(tmp_path / "cluster")
+    try:
+        world.start_scheduler()
+        world.start_worker("h1", live.docker_host)
+        yield world
+    finally:
+        world.close()
+
+
+def touch(project: Project, canary: str, path: str) -> None:
+    """Make a file in the container of the software that has a word in its command."""
+    docker = ["docker", "-H", project.docker_host]
+    listed = [*docker, "ps", "--no-trunc", "--format", "{{.ID}} {{.Command}}"]
+    said = subprocess.run(listed, capture_output=True, text=True, check=True, timeout=60).stdout
+    [found] = re.findall(rf"(?m)^([0-9a-f]+) .*{canary}", said)
+    subprocess.run([*docker, "exec", found, "touch", path], check=True, timeout=60)
+
+
+@pytest.mark.engine
+def test_the_page_of_a_run_at_a_host_shows_what_it_writes_and_then_its_verdict(
+    live: Project, host: Cluster, tmp_path: Path
+) -> None:
+    """By the settings of the cluster alone; what is on the page is there until the attempt's own log is."""
+    canary = f"canary{secrets.token_hex(8)}"
+    tables = [{**TASK["tables"][0], "cells": [{"dataset": "dev"}]}]
+    live.write_task(tables=tables, limits={**TASK["limits"], "wall_clock": "200s"})
+    live.env |= {f"RUNNER_{name.upper()}": str(at) for name, at in host.settings.items()}
+    home = away(live, tmp_path)
+    home.write_task(tables=tables)
+    home.software("one", TALKING.format(canary=canary) + GOOD, team="alpha")
+    token = call(live, "team", "add", "alpha").out.strip()
+    with serving(live) as server:
+        until(lambda: "Mini" in server.client().get("/").text)
+        call(home, "login", server.url, env={"RUNNER_TOKEN": token})
+        call(home, "submit", "--team", "alpha", "--to", "local", "--no-check", "--wait")
+        team, public = server.signed_in(token), server.client()
+        page = until(lambda: re.search(r'href="(/runs/alpha\.one\.[^"]+)"', team.get("/team").text))[1]
+        with team.stream("GET", "/live", params={"page": page}, timeout=300) as response:
+            events = Events(response)
+            until(lambda: events.has(f"{canary}-first"))
+            assert "The run goes on" in team.get(page).text
+            assert "alpha" not in public.get("/tasks/mini/main").text
+            touch(live, canary, "/tmp/go")
+            until(lambda: events.has(f"{canary}-second"))
+            touch(live, canary, "/tmp/end")
+            while "scored" not in (text := team.get(page).text):
+                assert f"{canary}-second" in text, "neither what it writes nor its log is there"
+            assert f"{canary}-second" in text and "all done" in text
+        until(lambda: "alpha" in public.get("/tasks/mini/main").text)
+    [row] = call(live, "runs", "--json").json
+    assert row["outcome"]["name"] == "scored"
+    [record] = (json.loads(path.read_text()) for path in live.home.glob("archive/**/run.json"))
+    assert record["placed"]["host"] == "h1"

@@ -66,7 +66,7 @@ RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wh
     python3 -m pip install --quiet --no-cache-dir --no-compile --only-binary :all: --require-hashes \
         --disable-pip-version-check --root-user-action=ignore "$@" \
         --target /opt/proctor/lib --requirement /wheels/requirements.lock && \
-    PYTHONDONTWRITEBYTECODE= python3 -c "import httpx2, jsonschema, numpy, openai, starlette.applications, \
+    PYTHONDONTWRITEBYTECODE= python3 -c "import httpx2, jsonschema, numkong, numpy, openai, starlette.applications, \
 starlette.routing, tantivy, uvicorn, uvicorn.protocols.http.h11_impl, yaml; \
 openai.AsyncOpenAI(api_key='x').chat.completions" && \
     chmod -R a+rX /opt/proctor

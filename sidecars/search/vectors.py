@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+
+try:
+    import numkong
+except ImportError:  # no wheel for this machine: numpy does the same, at a tenth of the speed
+    numkong = None  # type: ignore[assignment]
 
 from schemas.vectors import matrix_problems
 from sidecars.search.errors import DataError
@@ -17,7 +23,10 @@ from sidecars.search.errors import DataError
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 BLOCK = 512  # rows at a time; a block of 1,024 dimensions as float32 is 2 MiB
-_MARGIN = 1e-4  # how far an estimate in single precision may be off, generously
+_READ = 4 * BLOCK  # rows that are multiplied in one call
+# How far an estimate may be from the cosine, at most 4,096 dimensions: 2**-11 for the query in half precision, 4096 *
+# 2**-24 for the sum and half of that for the row's length in single precision are 8.6e-4 together.
+MARGIN = 1e-3
 _THREADS = 2  # that read one matrix
 ALONE = 4_000_000  # numbers; fewer are read by one of them before the other has begun
 _SAMPLES, _SAMPLE_BYTES = 256, 4096
@@ -82,9 +91,10 @@ class Matrix:
         """
         cosines = self.estimates([query], among)[0] if estimates is None else estimates
         bound = max(at_least, -1.0)
-        if k < len(cosines):
-            bound = max(bound, float(np.partition(cosines, len(cosines) - k)[len(cosines) - k]))
-        places = np.flatnonzero(cosines >= bound - _MARGIN)
+        if k < len(cosines):  # the last of so many is as near as its estimate, but for the error
+            last = float(np.partition(cosines, len(cosines) - k)[len(cosines) - k])
+            bound = max(bound, last - MARGIN)
+        places = np.flatnonzero(cosines >= bound - MARGIN)
         rows = places if among is None else among[places]
         exact = self._exact(_unit(query), rows)
         if at_least > -1.0:
@@ -95,33 +105,28 @@ class Matrix:
     def estimates(self, queries: Sequence[Floats], among: Places | None = None) -> Floats:
         """The cosines of each query and the rows in single precision, a line a query; -2 where there is no vector.
 
-        Several queries read and widen the rows once.
+        Several queries read the rows once.
         """
         count = len(self._rows) if among is None else len(among)
         inverse = self._inverse if among is None else self._inverse[among]
-        half = self._rows.dtype == np.float16
-        wanted = np.stack([_unit(query) for query in queries], axis=1) * np.float32(2.0**112 if half else 1)
-        # numpy multiplies with one vector much faster than with a matrix of one column.
-        wanted = wanted[:, 0] if len(queries) == 1 else wanted
-        found = np.zeros((count, *wanted.shape[1:]), dtype=np.float32)
+        product = _product(np.stack([_unit(query) for query in queries]), self._rows.dtype)
+        found = np.zeros((count, len(queries)), dtype=np.float32)
         rows: npt.NDArray[Any] = np.asarray(self._rows)  # a part of a mapped file takes longer to make
 
         def look(places: range) -> None:
-            buffer = np.empty((min(BLOCK, count), self.dimensions), dtype=np.int32)
             for start in places:
-                end = min(start + BLOCK, count)
-                block = rows[start:end] if among is None else rows[among[start:end]]
+                end = min(start + _READ, count)
                 with np.errstate(invalid="ignore", over="ignore"):
-                    np.dot(widened(block, buffer) if half else block, wanted, out=found[start:end])
+                    found[start:end] = product(rows[start:end] if among is None else rows[among[start:end]])
 
-        blocks = range(0, count, BLOCK)
+        blocks = range(0, count, _READ)
         if count * self.dimensions < ALONE:
             look(blocks)
         else:  # two threads read as fast as two processors can
             with ThreadPoolExecutor(_THREADS) as pool:
                 list(pool.map(look, (blocks[n::_THREADS] for n in range(_THREADS))))
         with np.errstate(invalid="ignore", over="ignore"):
-            lines = np.atleast_2d(found.T)  # the same memory: 4 bytes a row and query are all there is
+            lines = found.T  # the same memory: 4 bytes a row and query are all there is
             np.multiply(lines, inverse, out=lines)
             np.copyto(lines, np.float32(-2), where=~(inverse > 0))
         return lines
@@ -154,18 +159,47 @@ def _unit(query: Floats) -> Floats:
     return query / np.float32(np.sqrt(np.dot(query.astype(np.float64), query)))
 
 
-def widened(block: npt.NDArray[Any], buffer: npt.NDArray[np.int32]) -> Floats:
-    """Half precision as single precision, divided by 2**112, in ``buffer``: much faster than numpy's conversion.
+Product = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # of rows: a line a row, a column a query
 
-    Sign, exponent and fraction are moved to where single precision has them. What is left is the difference of the two
-    formats' exponents, 127 - 15. Small numbers come out right, too; infinities become finite, but their rows are
-    not looked at.
+
+def by_numpy(queries: Floats) -> Product:
+    """What multiplies rows with each of some vectors of length 1; rows in half precision are widened first."""
+    if len(queries) == 1:  # numpy multiplies with one vector much faster than with a matrix of one column
+        return lambda rows: np.dot(rows.astype(np.float32, copy=False), queries[0])[:, None]
+    return lambda rows: np.dot(rows.astype(np.float32, copy=False), queries.T)
+
+
+def by_numkong(queries: Floats) -> Product:
+    """The same for rows in half precision only, which are multiplied as they lie in the file, by queries of half precision."""
+    half = queries.astype(np.float16)
+    if len(half) == 1:  # limited by memory, and packed it would be by the processor
+        return lambda rows: np.asarray(numkong.cdist(rows, half, "dot"))
+    packed = numkong.dots_pack(half)
+    return lambda rows: np.asarray(numkong.dots_packed(rows, packed))
+
+
+@cache
+def exact_enough() -> bool:
+    """Whether numkong is here and sums as exactly on this processor as :data:`MARGIN` supposes.
+
+    It chooses among many ways to multiply by what the processor can, and not all of them can be tried elsewhere.
     """
-    bits = buffer[: len(block)]
-    np.copyto(bits, block.view(np.int16))
-    np.left_shift(bits, 13, out=bits)
-    np.bitwise_and(bits, np.int32(-0x70000001), out=bits)
-    return bits.view(np.float32)
+    if numkong is None:
+        return False
+    dice = np.random.default_rng(1)
+    rows = dice.uniform(0.2, 1, (64, 4096)).astype(np.float16)  # of one sign: the sum is as long as it can be
+    wide = rows.astype(np.float64) / np.linalg.norm(rows.astype(np.float64), axis=1)[:, None]
+    for count in 1, 3:
+        found = by_numkong(wide[:count].astype(np.float32))(rows)
+        found = found / np.linalg.norm(rows.astype(np.float64), axis=1)[:, None]
+        if not np.abs(found - wide @ wide[:count].T).max() < MARGIN:
+            return False
+    return True
+
+
+def _product(queries: Floats, dtype: np.dtype[Any]) -> Product:
+    """What multiplies rows of a type with each of some vectors of length 1."""
+    return (by_numkong if dtype == np.float16 and exact_enough() else by_numpy)(queries)
 
 
 def inverse_lengths(rows: npt.NDArray[Any]) -> Floats:

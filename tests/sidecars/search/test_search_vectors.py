@@ -246,11 +246,58 @@ def test_no_vectors_at_all(asking: Callable[..., Any]) -> None:
     assert "fields of vectors: none" in ask.refusal({"knn": {"field": FIELD, "query_vector": [1]}})
 
 
-def test_every_number_of_half_precision_is_widened_exactly() -> None:
-    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    numbers = numbers[np.isfinite(numbers)].reshape(1, -1)
-    found = vectors.widened(numbers, np.empty(numbers.shape, dtype=np.int32))
-    assert np.array_equal(found.astype(np.float64) * 2.0**112, numbers.astype(np.float64))
+def test_what_this_processor_multiplies_is_looked_at_before_it_is_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dice = np.random.default_rng(7)
+    rows, query = dice.standard_normal((600, 64)).astype("f2"), dice.standard_normal(64).astype("f4")
+    look, multiply, found = (
+        vectors.exact_enough.__wrapped__,
+        vectors.by_numkong,
+        matrix(rows, "f2").nearest(query, 5),
+    )
+    assert look()
+    monkeypatch.setattr(vectors, "by_numkong", lambda queries: lambda of: multiply(queries)(of) * 1.002)
+    assert not look()
+    monkeypatch.setattr(vectors, "numkong", None)  # no wheel for this machine
+    monkeypatch.setattr(vectors, "exact_enough", look)
+    of = matrix(rows, "f2")
+    assert of.nearest(query, 5) == found
+    assert of.nearest(query, 5, estimates=of.estimates([query, -query])[0]) == found
+
+
+@pytest.mark.parametrize("together", [1, 3])  # vectors whose neighbours are looked for at once
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_the_first_are_the_first_of_all_also_where_estimates_are_in_another_order(
+    dtype: str, together: int
+) -> None:
+    dice = np.random.default_rng(7)
+    query = dice.standard_normal(1024).astype("f4")
+    rows = (query + (1.0 if dtype == "f2" else 0.01) * dice.standard_normal((3000, 1024))).astype(dtype)
+    of = matrix(rows, dtype)
+    [*_, line] = of.estimates([query] * together)
+    every = of.nearest(query, len(rows), estimates=line)
+    assert sorted(every, key=lambda one: (-one[1], one[0])) == every
+    sizes, by_estimate = [1, 7, *range(1000, 2000, 50)], np.argsort(-line, kind="stable")
+    assert any({*by_estimate[:k].tolist()} != {place for place, _ in every[:k]} for k in sizes)
+    for k in sizes:
+        assert of.nearest(query, k, estimates=line) == every[:k]
+    least = every[20][1]
+    assert of.nearest(query, 100, at_least=least, estimates=line) == every[:21]
+
+
+def test_estimates_of_small_and_large_numbers_are_as_near_as_is_said() -> None:
+    dice = np.random.default_rng(7)
+    rows = np.sign(dice.standard_normal((600, 4096))) * 10.0 ** dice.uniform(-7.5, 4.5, (600, 1))
+    rows = (rows * dice.uniform(0.2, 1, rows.shape)).astype("f2")
+    query = (np.sign(rows[3]) * 10.0 ** dice.uniform(-9, 0, 4096)).astype("f4")
+    wide, of = rows.astype("f8"), matrix(rows, "f2")
+    wide /= np.where((wide != 0).any(axis=1), np.linalg.norm(wide, axis=1), 1)[:, None]
+    exact = wide @ (query / np.linalg.norm(query.astype("f8")))
+    for line in of.estimates([query])[0], of.estimates([query] * 2)[1]:
+        has = line != -2
+        assert has.sum() > 550
+        assert np.abs(line - exact)[has].max() < vectors.MARGIN
 
 
 @pytest.mark.parametrize("alone", [0, vectors.ALONE])  # read by two threads, by one

@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.scale [--slots 1000] [--runs 20000] [--seconds 15]`` starts a real scheduler and real hosts (processes with a
 scripted engine whose softwares wait; TLS on loopback), and has a coordinator in a process of its own do all runs: archive, event log,
-store, artefact store and the line to the scheduler are real. It prints the coordinator's own processor time a run, its memory on the way, and
-how long all took beside list scheduling of the same runs on the same slots, where nothing costs anything. It ends with 1 when a goal is
+store, artefact store and the line to the scheduler are real, on one disk. Hosts have their own folders in memory, as other machines have disks of
+their own, and evaluators answered beforehand (:mod:`benchmarks.answers`), since they would compute in containers. It prints the coordinator's own
+processor time a run, its memory on the way, and how long all took beside list scheduling of the same runs on the same slots, where nothing costs anything. It ends with 1 when a goal is
 missed. ``--quick`` is a small size (40 slots, 160 runs of 0.5 s, two hosts) with the same goals, which so few runs miss. The tests do not call it: they measure a
 smaller one (24 slots, 48 runs) with wide bounds on processor time and memory. ``--profile FILE`` keeps a profile of the coordinator.
 """
@@ -30,23 +31,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.answers import AnsweringEngine, packed
 from benchmarks.planning import (
     EVALUATOR,
     SOFTWARE,
+    TOPICS,
     configuration,
-    evaluator,
-    machine,
+    leave_scores,
     software,
     write_project,
 )
 from runner.engines.fake import FAKE, FakeEngine, Mounts
 from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
+from runner.execution.machine import Machine
 from runner.execution.pool import RunProgress
 from runner.model.limits import GIB
 
 GOAL_MS, GOAL_GROWTH, GOAL_MAKESPAN = 5.0, 1.1, 1.05
 ROOT = Path(__file__).parents[1]
 SCHEDULER = "tls://127.0.0.1:0"
+MEMORY = Path("/dev/shm")  # where hosts have their folders, if there is one
+ANSWERS = 64  # different ones of evaluators
 OWN = ("MainThread", "sending", "taking", "line")  # threads of the coordinator, as they are called
 
 
@@ -79,7 +84,7 @@ def host(
 
     info = replace(FAKE, cpus=slots, memory=4 * GIB * slots)
     store = Artefacts(artefacts)
-    engine = FakeEngine({EVALUATOR: evaluator, SOFTWARE: waiting}, info=info)
+    engine = FakeEngine({SOFTWARE: waiting}, info=info)
     station = Station(name, engine, store, Cache(folder / "cache", store, 1 << 30), steps=slots)
     work(station, address, certificates, lambda text: print(text, file=sys.stderr, flush=True))
 
@@ -89,13 +94,14 @@ class Watch:
     """Looks at the coordinator while it works.
 
     ``memory`` is in MiB, by how many runs were done; ``own`` are the processor seconds of its own threads, without those that evaluate,
-    which wait for containers where there is a real engine; what the scripted evaluator computes counts as nobody's.
+    which wait for containers where there is a real engine.
     """
 
     runs: int
     begun: float = 0.0
     done: int = 0
     own: float = 0.0
+    threads: dict[str, float] = field(default_factory=dict)
     memory: dict[str, float] = field(default_factory=dict)
 
     def heard(self, progress: RunProgress) -> None:
@@ -108,11 +114,11 @@ class Watch:
                 if self.done == max(1, round(self.runs * share)):
                     self.memory[name] = resident()
             if self.done == self.runs:
-                self.own = sum(
-                    processor(f"self/task/{one.native_id}")
-                    for one in threading.enumerate()
-                    if one.name.startswith(OWN)
-                )
+                for one in threading.enumerate():
+                    name = one.name.partition("_")[0]
+                    spent = processor(f"self/task/{one.native_id}")
+                    self.threads[name] = self.threads.get(name, 0.0) + spent
+                self.own = sum(spent for name, spent in self.threads.items() if name in OWN)
 
 
 class Listening(Silent):
@@ -143,19 +149,26 @@ def processor(pid: int | str) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def answers() -> list[bytes]:
+    """What evaluators answer, as an engine sends it."""
+    found = []
+    for number in range(ANSWERS):
+        with tempfile.TemporaryDirectory() as name:
+            leave_scores(
+                Path(name),
+                {"ndcg_10": [round((number * 0.013 + topic * 0.7) % 1, 4) for topic in range(TOPICS)]},
+            )
+            found.append(packed(Path(name)))
+    return found
+
+
 def coordinate(
     root: Path, runs: int, address: str, artefacts: str, certificates: Path, profile: Path | None
 ) -> dict[str, Any]:
     """Do all runs of a project on the cluster; returns what it took."""
     config = replace(configuration(root), cluster=address, artefacts=artefacts, certificates=certificates)
-    scripted: list[float] = []
-
-    def timed(mounts: Mounts, out: Path) -> None:
-        begun = time.thread_time()
-        evaluator(mounts, out)
-        scripted.append(time.thread_time() - begun)
-
-    used, engine = machine(config, timed)
+    engine = AnsweringEngine({EVALUATOR: software, SOFTWARE: software}, answers())
+    used = Machine(config, engine=engine, images={"evaluator": EVALUATOR})
     watch = Watch(runs)
     with coordinating(config, Listening(watch), machine=used) as coordinator:
         request = EvaluationRequest()
@@ -165,16 +178,13 @@ def coordinate(
         profiling = cProfile.Profile(time.thread_time) if profile else None
         with _everywhere(profiling, profile) if profiling and profile else nullcontext():
             result = coordinator.run(todo, request)
-        ended, evaluating = (
-            time.monotonic(),
-            time.process_time() - whole - (watch.own - before) - sum(scripted),
-        )
+        ended, evaluating = time.monotonic(), time.process_time() - whole - (watch.own - before)
     engine.close()
     good = sum(run.outcome.name == "scored" for run in result.done.values())
     line = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "good": good, "makespan": ended - watch.begun, "own": watch.own - before, "evaluating": evaluating,
-        "memory": watch.memory,
+        "memory": watch.memory, "threads": watch.threads,
         "line": line.ru_utime + line.ru_stime, "order": numbers, "failed": [why for why, _ in result.undone.values()][:3],
     }  # fmt: skip
 
@@ -207,7 +217,7 @@ def _everywhere(profiling: cProfile.Profile, path: Path) -> Iterator[None]:
 class World:
     """The scheduler and the hosts, as processes that write what they say to files in ``folder``."""
 
-    def __init__(self, folder: Path, slots: int, hosts: int, mean: float) -> None:
+    def __init__(self, folder: Path, theirs: Path, slots: int, hosts: int, mean: float) -> None:
         from runner.execution.cluster.certificates import make
 
         make(folder / "tls", ["127.0.0.1"])
@@ -217,11 +227,11 @@ class World:
         self._start("scheduler", "runner", "cluster", "scheduler", "--listen", SCHEDULER, *tls)
         self.address = self._said("scheduler", r"scheduler at (\S+)")
         for number in range(hosts):
-            own = folder / f"h{number}"
+            own = theirs / f"h{number}"
             own.mkdir()
             share = slots // hosts + (number < slots % hosts)
             self._start(own.name, "benchmarks.scale", "--seconds", str(mean), "--host", own.name, str(share), self.address,
-                        self.artefacts, str(own), str(self.certificates))  # fmt: skip
+                        self.artefacts, str(own), str(self.certificates), scratch=own)  # fmt: skip
         for number in range(hosts):
             self._said(f"h{number}", "(takes)")
 
@@ -236,10 +246,15 @@ class World:
         for process in self.processes.values():
             process.wait()
 
-    def _start(self, name: str, *command: str) -> None:
+    def _start(self, name: str, *command: str, scratch: Path | None = None) -> None:
+        own = {"TMPDIR": str(scratch)} if scratch else {}
         with (self.folder / f"{name}.log").open("wb") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", *command], cwd=ROOT, stderr=log, start_new_session=True
+                [sys.executable, "-m", *command],
+                cwd=ROOT,
+                env=os.environ | own,
+                stderr=log,
+                start_new_session=True,
             )
 
     def _said(self, name: str, pattern: str, seconds: float = 120) -> str:
@@ -253,11 +268,15 @@ class World:
 
 def measure(slots: int, runs: int, hosts: int, mean: float, profile: Path | None = None) -> dict[str, Any]:
     """What a campaign takes; see the module. Everything is ended and removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="bench-scale-") as name:
+    memory = MEMORY if MEMORY.is_dir() else None
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-scale-") as name,
+        tempfile.TemporaryDirectory(prefix="bench-scale-", dir=memory) as theirs,
+    ):
         folder, root = Path(name), Path(name, "project")
         root.mkdir()
         write_project(root, runs)
-        world = World(folder, slots, hosts, mean)
+        world = World(folder, Path(theirs), slots, hosts, mean)
         try:
             before = world.spent()
             command = [
@@ -299,6 +318,8 @@ def report(found: dict[str, Any], runs: int) -> dict[str, tuple[float, float]]:
     cells.append(", ".join(f"{memory[name]:.0f}" for name in ("tenth", "half", "end")))
     ratio = found["makespan"] / found["bound"]
     print(f"| {' | '.join(cells)} | {found['bound']:.1f} | {found['makespan']:.1f} | {ratio:.3f} |")
+    threads = sorted((name, seconds / runs * 1000) for name, seconds in found["threads"].items())
+    print("\nms a run by thread:", ", ".join(f"{name} {ms:.2f}" for name, ms in threads if ms >= 0.01))
     growth = memory["end"] / memory["half"]
     return {"ms of the coordinator a run": (each["own"], GOAL_MS), "growth of memory": (growth, GOAL_GROWTH),
             "makespan / list scheduling": (ratio, GOAL_MAKESPAN)}  # fmt: skip

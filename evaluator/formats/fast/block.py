@@ -8,7 +8,7 @@ the same sorted hashes, and compared as bytes. Hashes only choose candidates: co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,9 +35,13 @@ _ROWS = np.uint64(MAX_ROWS - 1)
 
 
 class Judged:
-    """The judged documents of all topics, and the hash of each with its topic."""
+    """The judged documents of all topics, and the hash of each with its topic.
+
+    ``hashed`` hashes documents as an index of the corpus does, if there is one, so that those of a run are hashed once.
+    """
 
     def __init__(self, rules: Rules) -> None:
+        self.hashed: Callable[[Array], Array] = getattr(rules.documents, "hashed", hashed)
         self.docs = [doc for judged in rules.judged.values() for doc in judged]
         topics = [topic for topic, judged in rules.judged.items() for _ in judged]
         self.places: dict[bytes, slice] = {}  # which of them are a topic's
@@ -49,7 +53,7 @@ class Judged:
         self.usable = not self.docs or max(map(len, (*self.docs, *topics))) <= WIDEST
         if self.docs and self.usable:
             with np.errstate(over="ignore"):
-                self.keys = paired(hashed(words_of(topics)), hashed(words_of(self.docs)))
+                self.keys = paired(hashed(words_of(topics)), self.hashed(words_of(self.docs)))
 
 
 class _Rows(NamedTuple):
@@ -76,14 +80,15 @@ def examine(data: bytes, lines: Sequence[int], rules: Rules, judged: Judged) -> 
     with np.errstate(over="ignore"):
         fields = fields_of(text, len(data), n)
         rows, topic_hashes = _by_rank(text, fields, lines, rules)
-        pairs = paired(np.repeat(topic_hashes, rows.counts), hashed(rows.words))
+        docs = judged.hashed(rows.words)
+        pairs = paired(np.repeat(topic_hashes, rows.counts), docs)
         pairs &= ~_ROWS
         pairs |= np.arange(n, dtype=np.uint64)
         pairs.sort()
         shifted = pairs >> np.uint64(_ROW_BITS)
         if (shifted[1:] == shifted[:-1]).any():
             raise Unusual  # a duplicate, or (1 block in 10,000) a collision
-        if rules.documents is not None and not _listed(rows, rules):
+        if rules.documents is not None and not _listed(rows, docs, rules):
             raise Unusual
         found = _ranked(rows, rules, judged, pairs, shifted)
     windows = data.find(b"\r")
@@ -146,12 +151,12 @@ def _by_rank(text: bytes, fields: Fields, lines: Sequence[int], rules: Rules) ->
     return _Rows(text, topics, begins, counts, doc, docs, scores, keys, equal, numbers), hashed(words[begins])
 
 
-def _listed(rows: _Rows, rules: Rules) -> bool:
-    """Whether all documents are in the corpus."""
+def _listed(rows: _Rows, hashes: Array, rules: Rules) -> bool:
+    """Whether all documents, which have these hashes, are in the corpus."""
     assert rules.documents is not None
     knows = getattr(rules.documents, "knows", None)
     if knows is not None:
-        return bool(knows(rows.words))
+        return bool(knows(hashes))
     places = zip(rows.doc.starts.tolist(), rows.doc.ends.tolist(), strict=True)
     return not rules.documents.missing([rows.text[a:b] for a, b in places])
 

@@ -1,9 +1,11 @@
-"""The ids of a large corpus as sorted 64-bit hashes in a file that is mapped into memory: 12 bytes or so for each id.
+"""The ids of a large corpus as 64-bit hashes in a file that is mapped into memory: 16 bytes or so for each id.
 
-The file holds, behind its head: where in the hashes those begin that have the same first ``BITS`` bits, so that an id is looked up
-among one or two; and the hashes. It is made once for each corpus, and found again by the SHA-256 of that and how it is read: in
-the folder ``EVALUATOR_CACHE``, else ``~/.cache/proctor/ids``. It is held in memory for one call where that cannot be
-written or is ``/dev/null``, and where what lies there is not ours or others may write to it.
+The file holds, behind its head, a hash table with linear probing whose hashes rise: of ``PLACES`` for each id the first bits of a
+hash say which is its own, and it stands there or, where that was taken, in one of the next. A place that none took holds what the
+next one holds. So an id is there if its hash is met before a greater one, mostly at the first place and without a list of where
+others begin. The file is made once for each corpus, and found again by the SHA-256 of that and how it is read: in the folder
+``EVALUATOR_CACHE``, else ``~/.cache/proctor/ids``. It is held in memory for one call where that cannot be written or is
+``/dev/null``, and where what lies there is not ours or others may write to it.
 
 Two ids have the same hash by chance only, with a probability of 2^-64: its multipliers are drawn anew for each file, so nobody
 can make an id that passes for another. A wrong id passes for one of nine million with a probability of 5e-13.
@@ -27,10 +29,15 @@ from evaluator.formats.fast.words import WIDEST, Array, drawn_hashed, first_fiel
 from evaluator.formats.files import BOM, Unreadable, open_regular
 from evaluator.formats.trec_lines import CONTROLS
 
-_MAGIC = b"proctor ids 2\n\0\0"
-BITS = 23
+_MAGIC = b"proctor ids 3\n\0\0"
+PLACES = 2.0  # for each id; fewer take less memory and more steps
+_COUNTS = (
+    24  # bytes: how many ids there are, how many places of their own they have, and how many places there are
+)
 _DRAWN = (2, 1 + WIDEST // 4)  # multipliers: two rows of one and one for each half of a word
-_HEAD = len(_MAGIC) + 8 * _DRAWN[0] * _DRAWN[1]
+_HEAD = len(_MAGIC) + _COUNTS + 8 * _DRAWN[0] * _DRAWN[1]
+_SOME = 1 << 20
+_HALF = np.uint64(32)
 _BATCH = 100_000
 _PIECE = 4 << 20
 
@@ -39,22 +46,27 @@ class IdIndex:
     """The ids of a corpus; see :class:`evaluator.formats.ranked.KnownDocuments`. ``everyone`` reads the ids themselves."""
 
     def __init__(self, data: Array, everyone: Callable[[], Iterator[bytes]]) -> None:
-        self._drawn = np.array(data[len(_MAGIC) : _HEAD]).view(np.uint64).reshape(_DRAWN)
-        self._table = data[_HEAD : _HEAD + 4 * ((1 << BITS) + 1)].view(np.uint32)
-        self._hashes = data[_HEAD + _table_bytes() :].view(np.uint64)
+        self._count, self._own, _ = _counts(data)
+        self._drawn = np.array(data[len(_MAGIC) + _COUNTS : _HEAD]).view(np.uint64).reshape(_DRAWN)
+        self._hashes = data[_HEAD:].view(np.uint64)
         self._everyone = everyone
 
     def __len__(self) -> int:
-        return len(self._hashes)
+        return self._count
 
-    def knows(self, words: Array) -> bool:
-        """Whether all documents, given as rows of words, are in the corpus."""
-        return bool(self._found(words).all())
+    def hashed(self, words: Array) -> Array:
+        """The hash of every document, given as rows of words: what :meth:`knows` is asked."""
+        with np.errstate(over="ignore"):
+            return drawn_hashed(words, self._drawn)
+
+    def knows(self, hashes: Array) -> bool:
+        """Whether all documents with these hashes are in the corpus."""
+        return bool(self._found(hashes).all())
 
     def missing(self, docs: Collection[bytes]) -> Collection[bytes]:
         """Return those of ``docs`` that are not in the corpus."""
         fitting = [doc for doc in docs if len(doc) <= WIDEST and b"\0" not in doc]
-        found = self._found(words_of(fitting)) if fitting else np.empty(0, dtype=bool)
+        found = self._found(self.hashed(words_of(fitting))) if fitting else np.empty(0, dtype=bool)
         known = {doc for doc, one in zip(fitting, found.tolist(), strict=True) if one}
         return {doc for doc in docs if doc not in known}
 
@@ -62,27 +74,33 @@ class IdIndex:
         """Every id."""
         return self._everyone()
 
-    def _found(self, words: Array) -> Array:
-        """For every row whether its hash is there."""
-        with np.errstate(over="ignore"):
-            wanted = drawn_hashed(words, self._drawn)
-        first = (wanted >> np.uint64(64 - BITS)).astype(np.int64)
-        at = self._table[first].astype(np.int64)
-        end = np.minimum(self._table[first + 1], len(self._hashes))  # a file on a disk may be damaged
-        found = np.zeros(len(wanted), dtype=bool)
-        left = np.flatnonzero(at < end)
-        while len(left):  # once for the longest list of hashes that begin alike
-            here = self._hashes[at[left]] == wanted[left]
-            found[left[here]] = True
-            left = left[~here]
-            at[left] += 1
-            left = left[at[left] < end[left]]
+    def _found(self, wanted: Array) -> Array:
+        """For every hash whether it is there."""
+        at = _own_places(wanted, self._own)  # the last of which may be behind the last that is filled
+        found: Array = self._hashes.take(at, mode="clip") == wanted
+        rows = np.flatnonzero(~found)
+        at, wanted = at[rows], wanted[rows]
+        while len(rows):  # once for each step that a hash is behind its own place
+            at += 1
+            here = self._hashes.take(at, mode="clip")
+            found[rows] = here == wanted
+            on = np.flatnonzero((here < wanted) & (at < len(self._hashes)))
+            rows, at, wanted = rows[on], at[on], wanted[on]
         return found
 
 
-def _table_bytes() -> int:
-    """The size of the table: a place for each beginning, the end, and nothing, so that the hashes are aligned."""
-    return 4 * ((1 << BITS) + 2)
+def _own_places(hashes: Array, count: int) -> Array:
+    """Which of ``count`` places is the own one of every hash: it rises as they do."""
+    at = hashes >> _HALF
+    at *= np.uint64(count)
+    at >>= _HALF
+    return at.view(np.int64)
+
+
+def _counts(data: Array) -> tuple[int, int, int]:
+    """How many ids, places of their own, and places there are, as the head says."""
+    ids, own, places = data[len(_MAGIC) : len(_MAGIC) + _COUNTS].view(np.uint64).tolist()
+    return ids, own, places
 
 
 def open_index(
@@ -161,16 +179,15 @@ def _mapped(path: Path) -> Array | None:
             data: Array = np.memmap(file, dtype=np.uint8, mode="r")
     except (Unreadable, OSError, ValueError):
         return None
-    whole = len(data) >= _HEAD + _table_bytes() and bytes(data[: len(_MAGIC)]) == _MAGIC
-    if not whole:
+    if len(data) <= _HEAD or bytes(data[: len(_MAGIC)]) != _MAGIC:
         return None
-    count = int(data[_HEAD : _HEAD + 4 * ((1 << BITS) + 1)].view(np.uint32)[-1])
-    return data if len(data) == _HEAD + _table_bytes() + 8 * count else None
+    _, own, places = _counts(data)
+    return data if own < 1 << 32 and len(data) == _HEAD + 8 * places else None
 
 
 def _made(batches: Iterator[Array]) -> Array:
     """The bytes of the file. Raises :class:`Unusual`."""
-    drawn = np.frombuffer(os.urandom(_HEAD - len(_MAGIC)), dtype=np.uint64).reshape(_DRAWN)
+    drawn = np.frombuffer(os.urandom(8 * _DRAWN[0] * _DRAWN[1]), dtype=np.uint64).reshape(_DRAWN)
     with np.errstate(over="ignore"):
         hashes = np.concatenate(
             [np.empty(0, dtype=np.uint64), *(drawn_hashed(words, drawn) for words in batches)]
@@ -178,10 +195,28 @@ def _made(batches: Iterator[Array]) -> Array:
     if not 0 < len(hashes) < 1 << 32:
         raise Unusual
     hashes.sort()
-    firsts = np.arange((1 << BITS) + 1, dtype=np.uint64)[:-1] << np.uint64(64 - BITS)
-    table = np.append(np.searchsorted(hashes, firsts), [len(hashes), 0]).astype(np.uint32)
-    head = np.frombuffer(_MAGIC + drawn.tobytes(), dtype=np.uint8)
-    return np.concatenate([head, table.view(np.uint8), hashes.view(np.uint8)])
+    own = max(1, int(PLACES * len(hashes)))
+    data = np.empty(
+        _HEAD + 8 * (own + len(hashes)), dtype=np.uint8
+    )  # at most; what is not used takes no memory
+    places = _fill(data[_HEAD:].view(np.uint64), hashes, own)
+    head = _MAGIC + np.array([len(hashes), own, places], dtype=np.uint64).tobytes() + drawn.tobytes()
+    data[:_HEAD] = np.frombuffer(head, dtype=np.uint8)
+    return data[: _HEAD + 8 * places]
+
+
+def _fill(places: Array, hashes: Array, own: int) -> int:
+    """Put the sorted ``hashes`` into their places, and into empty ones what the next one holds. Returns how many that are."""
+    end = 0  # behind the last that has been filled
+    for start in range(0, len(hashes), _SOME):
+        some = hashes[start : start + _SOME]
+        numbers = np.arange(len(some))
+        at = _own_places(some, own)
+        at = np.maximum.accumulate(np.maximum(at, end) - numbers) + numbers  # each behind the one before
+        last = int(at[-1]) + 1
+        places[end:last] = np.repeat(some, np.diff(at, prepend=end - 1))
+        end = last
+    return end
 
 
 def _keep(path: Path, data: Array) -> None:

@@ -25,10 +25,10 @@ OTHERS = [b"d30", b"d", b"", b"d1\0", b"x" * 129, b"\xff", b"d1\x0b"]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_bits() -> Iterator[None]:
-    """So that many hashes begin alike."""
+def few_places() -> Iterator[None]:
+    """So that most ids are far behind their own place."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ids, "BITS", 2)
+        patch.setattr(ids, "PLACES", 0.2)
         yield
 
 
@@ -137,9 +137,10 @@ def test_what_an_index_is_damaged_in_is_no_error(tmp_path: Path) -> None:
     indexed(path, content, kept)
     (file,) = kept.iterdir()
     whole = file.read_bytes()
-    table = len(whole) - 8 * len(IDS) - 4 * 6  # four beginnings, the end, and nothing
-    file.write_bytes(whole[: table + 4] + b"\xf0\xff\xff\xff" * 3 + whole[table + 16 :])
-    assert set(indexed(path, content, kept).missing(OTHERS)) == set(OTHERS)
+    own = 24  # behind what it begins with and the number of ids: how many places of their own they have
+    for damaged in (whole[:own] + b"\xff\xff\xff\xff" + whole[own + 4 :], whole[:-80] + b"\0" * 80):
+        file.write_bytes(damaged)
+        assert set(indexed(path, content, kept).missing(OTHERS)) == set(OTHERS)
 
 
 def test_an_index_is_on_the_disk_before_it_has_its_name(

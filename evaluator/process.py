@@ -22,6 +22,8 @@ def run(call: Callable[[], int], *, debug: bool = False) -> int:
     gc.set_threshold(100_000)
     # At its end Python looks for cycles among all that is left, which then goes with the process anyway.
     atexit.register(gc.freeze)
+    # For what a run takes, numpy's library would start threads that cost more than they do.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = call()
         sys.stdout.flush()

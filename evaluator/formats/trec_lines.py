@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from itertools import compress, groupby, pairwise
+from itertools import chain, compress, groupby, pairwise
 from math import isfinite, nan
 from typing import Protocol
 
@@ -133,9 +133,8 @@ class RunReader(TopicReader):
         values = _scores(scores)
         odd = _odd(words[1::6], ranks, [] if values else scores, words[5::6], self.tag or words[5])
         groups = [(topic, len(list(same))) for topic, same in groupby(words[0::6])]
-        sure = values and not odd
-        longest = max(map(len, docs if sure else words))
-        if max(longest, len(words[5]), *(len(topic) for topic, _ in groups)) > 1000:
+        shown = chain([words[5]], docs, () if values else scores, *(words[6 * i : 6 * i + 6] for i in odd))
+        if max(map(len, chain(shown, (topic for topic, _ in groups)))) > 1000:
             return False
         self.check_groups([topic for topic, _ in groups])
         if self.tag is None:
@@ -343,7 +342,9 @@ def _scores(texts: list[bytes]) -> list[float] | None:
         values = list(map(float, texts))
     except ValueError:
         return None
-    return values if isfinite(max(values, default=0)) and isfinite(min(values, default=0)) else None
+    if isfinite(sum(values)):  # then all are; the sum of some that are finite need not be
+        return values
+    return values if all(map(isfinite, values)) else None
 
 
 def _is_utf8(data: bytes) -> bool:

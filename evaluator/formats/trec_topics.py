@@ -167,11 +167,12 @@ class TopicReader:
 
     def _ties(self, docs: list[bytes], scores: list[float], keys: list[float], lines: Sequence[int]) -> None:
         """Note the first equal scores, and the first equal in single precision, that are not in the order of the ranks."""
-        if ("F023" in self.ties and ("F024" in self.ties or keys is scores)) or len(set(keys)) == len(keys):
+        if "F023" in self.ties and ("F024" in self.ties or keys is scores):
             return
-        if "F023" in self.ties and len(set(scores)) == len(set(keys)):
-            return  # none is equal in single precision alone
-        for i in compress(count(1), map(eq, keys[1:], keys)):
+        tied = list(map(eq, keys[1:], keys))
+        if True not in tied or ("F023" in self.ties and tied == list(map(eq, scores[1:], scores))):
+            return  # there are none, or none in single precision alone
+        for i in compress(count(1), tied):
             if docs[i] > docs[i - 1]:
                 self.tie(scores[i] == scores[i - 1], docs[i], docs[i - 1], lines[i])
 

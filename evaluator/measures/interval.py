@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from math import fsum, sqrt
 from typing import Any
@@ -31,7 +30,6 @@ def intervals(
             half = 1.959963984540054 * sqrt(fsum((v - mean) ** 2 for v in values) / (n - 1) / n)
             out[name] = (mean - half, mean + half)
             continue
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         import numpy as np
 
         counts = drawn.get(n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,15 @@ def test_a_package_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[
     assert "no_such_package is not installed" in said and "make tools" in said
     assert process.run(lambda: needs("evaluator.nothing")) == process.PLATFORM
     assert "internal error" in capsys.readouterr().err
+
+
+def test_a_large_run_is_read_without_threads_of_numpys_library(tmp_path: Path) -> None:
+    """They take a third of the processor time, whichever module imports numpy first."""
+    program = (
+        "import os, sys; from evaluator.__main__ import main; from evaluator.formats import trec; trec.LARGE_FILE = 1;"
+        "main(sys.argv[1:]); print('numpy' in sys.modules, len(os.listdir('/proc/self/task')))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", program, "trec", QRELS, RUN], env=environment, capture_output=True, text=True,
+                          timeout=60, check=True)  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "True 1"

@@ -8,11 +8,8 @@ from the other end.
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import Any
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting its threads costs more than a small run
 
 import numpy as np
 

@@ -216,12 +216,16 @@ def evict_options(
 
 def tmpfs_volume_options(*, size: int, inodes: int, uid: int, mode: str = "0700") -> dict[str, str]:
     """The driver options of a memory volume with a limit on bytes and on files, owned by ``uid``."""
-    pages = -(-size // PAGE) * PAGE
     return {
         "type": "tmpfs",
         "device": "tmpfs",
-        "o": f"size={pages},nr_inodes={inodes},mode={mode},uid={uid},gid={uid},nosuid,nodev,noexec",
+        "o": f"{tmpfs_size(size, inodes)},mode={mode},uid={uid},gid={uid},nosuid,nodev,noexec",
     }
+
+
+def tmpfs_size(size: int, inodes: int) -> str:
+    """The options of a memory file system that limit its bytes and files."""
+    return f"size={-(-size // PAGE) * PAGE},nr_inodes={inodes}"
 
 
 def _container(

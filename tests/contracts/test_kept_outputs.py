@@ -21,6 +21,7 @@ from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.outputs import LITTLE
 from runner.engines.docker.owner import default_locks, me, private_folder
 from runner.engines.docker.session import DockerSession
+from runner.model.config import EngineFor
 from runner.model.container import Collected
 from runner.model.limits import MIB, Limits
 
@@ -36,6 +37,13 @@ os.mkdir('/out/deep'); os.chmod('/out', 0o755)
 try: os.setxattr('/out', 'user.note', b'for you')
 except OSError: pass
 """
+
+
+def with_keepers(engine: DockerEngine, engine_for: EngineFor = "both-without-eviction") -> DockerEngine:
+    """The same engine for a process that may not mount volumes on its machine."""
+    found = DockerEngine(engine.clients.host, engine_for=engine_for)
+    found.mounts_memory = False
+    return found
 
 
 class Kept:
@@ -88,10 +96,11 @@ class Kept:
 
 @pytest.fixture
 def kept(engine: DockerEngine, base_image: Any, tmp_path: Path) -> Iterator[Kept]:
-    found = Kept(engine, base_image, tmp_path)
-    with engine.keeping(1):
-        yield found
-    assert found.left() == []
+    with contextlib.closing(with_keepers(engine)) as used:
+        found = Kept(used, base_image, tmp_path)
+        with used.keeping(1):
+            yield found
+        assert found.left() == []
 
 
 def test_nobody_finds_what_another_run_left(kept: Kept) -> None:
@@ -161,7 +170,7 @@ def waiting(
 ) -> Iterator[tuple[Any, Other]]:
     """Sessions on an engine that keeps the rules and keeps output volumes, and what waits for their end."""
     first, second = request.param
-    guarded, given_up = DockerEngine(engine.clients.host), threading.Event()
+    guarded, given_up = with_keepers(engine, "both"), threading.Event()
     other = Other(guarded, second, base_image, tmp_path)
     clock = threading.Timer(240, given_up.set)
 

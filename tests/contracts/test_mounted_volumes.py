@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.engines.base import ContainerSpec, Mount
-from runner.engines.docker import mounted, session
+from runner.engines.docker import mounted, session_volumes
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import Collected, ImageRef
 from runner.model.limits import MIB
@@ -75,7 +75,7 @@ def left(
         (LARGE_IN_A_FOLDER, 1, 1, False),
     ],
 )
-def test_both_ways_take_the_same(
+def test_all_ways_take_the_same(
     engine: DockerEngine,
     scratch_image: ImageRef,
     tmp_path: Path,
@@ -89,8 +89,13 @@ def test_both_ways_take_the_same(
     far = DockerEngine(engine.clients.host, local=False, engine_for="both-without-eviction")
     by_engine = left(far, scratch_image, tmp_path / "far", leaves)
     far.close()
+    with_keeper = DockerEngine(engine.clients.host, engine_for="both-without-eviction")
+    with_keeper.mounts_memory = False
+    assert engine.mounts_memory, "this test compares with volumes that are mounted by this process"
     if here_alone:
-        monkeypatch.setattr(session, "TRANSFER", None)  # asking the engine for the files would fail
+        monkeypatch.setattr(session_volumes, "TRANSFER", None)  # asking the engine for the files would fail
+    assert left(with_keeper, scratch_image, tmp_path / "kept", leaves) == by_engine
+    with_keeper.close()
     here = left(engine, scratch_image, tmp_path / "here", leaves)
     assert here == by_engine
     assert len(here[0].refused) == refused, here[0].refused

@@ -438,7 +438,7 @@ def test_leaving_removes_everything(
         )
         line(relay, "ready")
         session.start(ContainerSpec("software", scratch_image, ("sleep", "60"), LIMITS, join=relay))
-        assert len(api.containers(all=True, filters=filters)) == 3
+        assert len(api.containers(all=True, filters=filters)) == 3 - engine.mounts_memory
         raise RuntimeError("over")
     assert api.containers(all=True, filters=filters) == []
     assert not api.volumes(filters=filters).get("Volumes")

@@ -15,7 +15,7 @@ from pathlib import Path
 from runner.engines import moving
 from runner.engines.accounts import Accounts
 from runner.engines.base import MayCut, Space
-from runner.engines.docker import meter
+from runner.engines.docker import memory, meter
 from runner.engines.docker.client import Clients, ignoring, labels_filter
 from runner.engines.docker.evict import evict
 from runner.engines.docker.handle import CANCELLED
@@ -108,7 +108,7 @@ class DockerEngine(DockerVolumes):
         cancelled: Callable[[], bool] | None,
     ) -> AbstractContextManager[Outputs | None]:
         """Output volumes for a session, where they are kept for several; their keeper has the turn on the engine."""
-        if self._outputs is None or output is None or visibility is None:
+        if self._outputs is None or output is None or visibility is None or self.mounts_memory:
             return nullcontext()
         self.turns.line_up(cancelled)  # nothing is held yet that somebody could wait for
         space = output
@@ -190,6 +190,7 @@ class DockerEngine(DockerVolumes):
             )
             if self.local:
                 meter.clean_up(self.raw)
+                memory.clean_up()
         unfinished = [] if prefix else self._unfinished()
         for name in () if dry_run else unfinished:
             self.clients.remove_volume(name)

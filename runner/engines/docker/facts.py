@@ -13,7 +13,7 @@ from typing import Any
 
 from runner.engines import sandbox
 from runner.engines.base import EngineInfo
-from runner.engines.docker import meter
+from runner.engines.docker import memory, meter
 from runner.engines.docker.client import Clients
 from runner.model.errors import PlatformError
 from runner.model.limits import Limits
@@ -47,6 +47,11 @@ class DockerFacts:
     def local(self) -> bool:
         """Whether this machine's control groups, processes and mount points are the engine's."""
         return meter.is_local(self.clients, self.raw) if self._local is None else self._local
+
+    @cached_property
+    def mounts_memory(self) -> bool:
+        """Whether this process mounts memory volumes, instead of a container that would have to be started for them."""
+        return self.local and memory.usable(self.clients.address)
 
     @property
     def own_profile(self) -> bool:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runner.engines import accounts, collect, moving, sandbox, tarstream
+from runner.engines import accounts, sandbox
 from runner.engines.base import ROOM, ContainerSpec, Mount, Owner, Space, Volume
-from runner.engines.docker import mounted
 from runner.engines.docker.client import explanation, ignoring
 from runner.engines.docker.facts import no_gpu
 from runner.engines.docker.handle import KILL_GRACE, DockerHandle
 from runner.engines.docker.outputs import Outputs
 from runner.engines.docker.owner import Processors, RoomUsers, Slot, default_locks, me
-from runner.engines.docker.room import LIFETIME, TRANSFER, DockerRoom
+from runner.engines.docker.room import LIFETIME, DockerRoom
+from runner.engines.docker.session_volumes import SessionVolumes
 from runner.engines.docker.starting import their_fault
 from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.roles import SIDECARS, Sharing
@@ -28,7 +27,7 @@ from runner.engines.witness import Witness
 from runner.model.container import Collected
 from runner.model.errors import PlatformError
 
-SOCKET_BYTES, SOCKET_INODES = 64 * 1024, 32
+SOCKETS = Space(64 * 1024, 32)
 
 NO_GPU = re.compile(r"could not select device driver|nvidia-container-cli|unresolvable CDI", re.IGNORECASE)
 NO_NETWORK = re.compile(r"network .* not found|could not find a network|user namespaces", re.IGNORECASE)
@@ -56,13 +55,10 @@ class DockerSession:
         self._outputs = outputs
         self._slot = None if outputs else Slot(default_locks())
         self._labels = dict(labels) | {"proctor.attempt": attempt_id, "proctor.owner": me()}
-        self._sizes: dict[str, int] = {}
-        self._inodes: dict[str, int] = {}
-        self._uids: dict[str, int] = {}
-        self._kept: dict[str, tuple[str, str]] = {}  # volume -> (keeper container, path in it)
         self._handles: list[DockerHandle] = []
         self._sharing = Sharing()
-        self._tag = secrets.token_hex(6)
+        self._prefix = f"proctor-{secrets.token_hex(6)}"
+        self._volumes = SessionVolumes(engine, self._prefix, self._labels)
         self._users: RoomUsers | None = None
         self._made: Outputs | None = None
         self._processors: Processors | None = None
@@ -80,31 +76,25 @@ class DockerSession:
 
     def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
         """A memory volume with limits on bytes and files. Name them all before the first start: one keeper serves them."""
+        space, uid = Space(bytes, inodes), self.uid if owner == "software" else self.sidecar_uid
         if self._outputs is not None:
-            volume, *kept = self._outputs.take()
-            self._sizes[volume.name], self._inodes[volume.name] = bytes, inodes
-            self._uids[volume.name] = self.uid
-            self._kept[volume.name] = (kept[0], kept[1])
-            return volume
-        return self._volume(name, bytes, inodes, self.uid if owner == "software" else self.sidecar_uid)
+            return self._volumes.take(self._outputs, space, self.uid)
+        return self._volumes.make(name, space, uid)
 
     def socket_volume(self, name: str) -> Volume:
         """A memory volume for the sockets of sidecars, which every user of the session can pass through."""
-        return self._volume(name, SOCKET_BYTES, SOCKET_INODES, self.sidecar_uid, mode="0755")
+        return self._volumes.make(name, SOCKETS, self.sidecar_uid, mode="0755")
 
     def outputs(self, count: int, space: Space, wanted: Callable[[bool], None]) -> Outputs:
         """Fresh output volumes for ``count`` other sessions, and their keeper, which is there as long as this session."""
-        made = [self._volume(f"output-{n}", *space, self.uid) for n in range(count)]
-        self._keep()
-        left = [(volume, *self._kept[volume.name]) for volume in made]
-        self._made = Outputs(left, (self.uid, self.sidecar_uid), wanted)
+        made = [self._volumes.make(f"output-{n}", space, self.uid) for n in range(count)]
+        self._made = Outputs(self._volumes.lend(made), (self.uid, self.sidecar_uid), wanted)
         return self._made
 
     def room(self, spec: ContainerSpec, *, given: int) -> DockerRoom:
         """Start a room; its container keeps its volume itself. Raises E303 when its image cannot be started."""
-        size = given + spec.limits.output + spec.limits.tmp
-        volume = self._volume("room", size, sandbox.inodes(spec.limits.tmp), 0, mode="0755")
-        self._kept[volume.name] = ("", "")
+        space = Space(given + spec.limits.output + spec.limits.tmp, sandbox.inodes(spec.limits.tmp))
+        volume = self._volumes.make("room", space, 0, mode="0755", keeps_itself=True)
         lasts = str(
             round(LIFETIME + spec.limits.wall_clock + KILL_GRACE)
         )  # if nobody is left who would end it
@@ -113,27 +103,17 @@ class DockerSession:
         if handle.start_error is not None:
             raise PlatformError("a room cannot be started", why=handle.start_error)
         self._users = RoomUsers(default_locks())
-        there = (volume.name, self._inodes[volume.name]) if self._engine.local else None
+        there = (volume.name, space.inodes) if self._engine.local else None
         return DockerRoom(
             self._clients,
             handle,
             spec,
             self._users,
             self.uid,
-            size,
+            space.bytes,
             uid_base=self._engine.uid_base,
             there=there,
         )
-
-    def _volume(self, name: str, bytes: int, inodes: int, uid: int, mode: str = "0700") -> Volume:
-        volume = f"proctor-{self._tag}-{name}"
-        options = sandbox.tmpfs_volume_options(
-            size=bytes, inodes=inodes, uid=self._engine.uid_base + uid, mode=mode
-        )
-        with self._clients.calling("making a volume of a session") as api:
-            api.create_volume(volume, driver="local", driver_opts=options, labels=self._labels)
-        self._sizes[volume], self._inodes[volume], self._uids[volume] = bytes, inodes, uid
-        return Volume(volume)
 
     def start(self, spec: ContainerSpec) -> DockerHandle:
         """Create and start a container; what the image or command make impossible is in the handle's Exit.
@@ -156,11 +136,9 @@ class DockerSession:
             cgroup_parent=gauge.parent,
             processors=processors,
         )
-        self._keep()
+        self._volumes.keep()
         witness = Witness(processors=processors) if self._engine.local else None
-        handle = DockerHandle(
-            self._clients, spec, gauge, f"proctor-{self._tag}-{len(self._handles)}", witness
-        )
+        handle = DockerHandle(self._clients, spec, gauge, f"{self._prefix}-{len(self._handles)}", witness)
         self._handles.append(handle)
         self._sharing.add(spec, handle)
         with self._clients.calling("starting a container") as api:
@@ -197,45 +175,18 @@ class DockerSession:
         self, volume: Volume, dest: Path, *, allowed: Callable[[str], bool], max_bytes: int, max_files: int
     ) -> Collected:
         """See :func:`runner.engines.collect.collect`; ``dest`` is made if it is missing."""
-        self._keep()
-        keeper, path = self._kept[volume.name]
-        dest.mkdir(parents=True, exist_ok=True)
-        # Ordinary files fit into the volume; only sparse ones can read as more.
-        cap = max(max_bytes, self._sizes[volume.name]) + (self._inodes[volume.name] + 16) * 2048
-
-        def collected(chunks: Iterable[bytes], free: int, files: int) -> Collected:
-            found = collect.collect(
-                chunks,
-                dest,
-                allowed=allowed,
-                max_bytes=max_bytes,
-                max_files=max_files,
-                max_stream=cap,
-                full=not free or not files,
-            )
-            if self._outputs is not None:
-                self._outputs.seen(self._sizes[volume.name] - free)
-            return found
-
-        if self._engine.local:
-            with mounted.mounted(self._clients, volume.name, self._inodes[volume.name]) as folder:
-                if folder is not None:
-                    with mounted.plain_files(folder) as plain:
-                        if plain is not None:
-                            return collected(mounted.packed(plain), *mounted.left(folder))
-        free, files = self._left(keeper, path)
-        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
-            chunks, _stat = api.get_archive(keeper, path, chunk_size=collect.CHUNK)
-            return collected(chunks, free, files)
+        return self._volumes.copy_out(
+            volume.name,
+            dest,
+            allowed=allowed,
+            max_bytes=max_bytes,
+            max_files=max_files,
+            seen=self._outputs.seen if self._outputs is not None else lambda _: None,
+        )
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
         """Write read-only files, owned by the volume's user, into a session volume."""
-        self._keep()
-        keeper, path = self._kept[volume.name]
-        with self._clients.streaming("copying files in", TRANSFER) as (api, _):
-            chunks = tarstream.stream(sorted(files.items()), uid=self._uids[volume.name])
-            with closing(moving.moving(chunks, "copying files in", seconds=TRANSFER)) as sent:
-                api.put_archive(keeper, path, sent)
+        self._volumes.copy_in(volume.name, files)
 
     # -- the end ------------------------------------------------------------------------------------------
 
@@ -253,6 +204,7 @@ class DockerSession:
                 break
             except PlatformError as error:
                 failure = error
+        self._volumes.close()
         for handle in self._handles:
             handle.close()
         if self._slot is not None:
@@ -330,7 +282,7 @@ class DockerSession:
 
     def _check_mounts(self, api: Any, spec: ContainerSpec) -> None:
         """An engine silently makes an empty volume for a name it does not know: find that out."""
-        for name in [mount.volume.name for mount in spec.mounts if mount.volume.name not in self._sizes]:
+        for name in [mount.volume.name for mount in spec.mounts if mount.volume.name not in self._volumes]:
             labels: Mapping[str, str] = {}
             with ignoring(404):
                 labels = api.inspect_volume(name).get("Labels") or {}
@@ -338,40 +290,6 @@ class DockerSession:
                 raise PlatformError(
                     "the volume with the inputs has vanished", why=f"{name} was removed meanwhile."
                 )
-
-    def _keep(self) -> None:
-        """A keeper for the volumes that have none yet."""
-        new = [v for v in self._sizes if v not in self._kept]
-        if not new:
-            return
-        mounts = [Mount(Volume(v), f"/kept/{i}", read_only=False) for i, v in enumerate(new)]
-        body = sandbox.keeper_options(
-            self._engine.keeper(),
-            mounts,
-            labels=self._labels | {"proctor.role": "keeper"},
-            own_profile=self._engine.own_profile,
-        )
-        with self._clients.calling("starting the keeper of the volumes") as api:
-            keeper = api.create_container_from_config(
-                body, name=f"proctor-{self._tag}-keeper-{len(self._kept)}"
-            )["Id"]
-            api.start(keeper)
-        self._kept |= {m.volume.name: (keeper, m.target) for m in mounts}
-
-    def _left(self, keeper: str, path: str) -> tuple[int, int]:
-        """How many bytes and files still fit into a volume, from its keeper."""
-        with self._clients.calling("looking at the output volume") as api:
-            for _ in range(3):  # a busy engine may lose what so short a command says
-                run = api.exec_create(keeper, ["stat", "-f", "-c", "%a %d %S", path])
-                words = bytes(api.exec_start(run["Id"])).split()
-                if words:
-                    break
-        if len(words) != 3 or not all(w.isdigit() for w in words):
-            raise PlatformError(
-                "the fill of the output volume cannot be read", why="The keeper's stat failed."
-            )
-        blocks, files, size = map(int, words)
-        return blocks * size, files
 
 
 def check_network(name: str, facts: Mapping[str, Any]) -> None:

@@ -1,0 +1,131 @@
+"""Memory volumes that this process mounts, beside those that the engine mounts for a keeper of ours."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from runner.engines.base import ContainerSpec, Mount
+from runner.engines.docker import memory
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.session import DockerSession
+from runner.model.container import ImageRef
+from runner.model.errors import PlatformError
+from runner.model.limits import MIB
+from tests.contracts.conftest import LIMITS
+
+pytestmark = pytest.mark.engine
+
+# What is mounted and whose it is, what cannot be done there, and how much fits in: bytes, files.
+FINDS = """
+import os, stat
+(mount,) = [line.split() for line in open("/proc/self/mounts") if line.split()[1] == "/out"]
+facts = os.stat("/out")
+print(mount[2], sorted({"nosuid", "nodev", "noexec", "rw"} & set(mount[3].split(","))), oct(facts.st_mode), facts.st_uid == os.getuid())
+open("/out/program", "w").write("#!/bin/sh\\n"); os.chmod("/out/program", 0o755)
+try: os.execv("/out/program", ["program"])
+except OSError as error: print(error.strerror)
+written = 0
+with open("/out/large", "wb", 0) as file:
+    try:
+        while n := file.write(b"x" * 4096): written += n
+    except OSError as error: print(error.strerror, written)
+os.truncate("/out/large", 0)
+for count in range(1000):
+    try: open(f"/out/{count}", "w").close()
+    except OSError as error: print(error.strerror, count); break
+"""
+
+
+@pytest.fixture
+def kept(engine: DockerEngine) -> Iterator[DockerEngine]:
+    """The same engine for a process that may not mount volumes on its machine."""
+    with closing(DockerEngine(engine.clients.host, engine_for="both-without-eviction")) as found:
+        found.mounts_memory = False
+        yield found
+
+
+def said(engine: DockerEngine, image: ImageRef) -> str:
+    """What a software says of its output."""
+    with engine.session(f"test-{secrets.token_hex(6)}-1") as one:
+        out = one.output_volume("output", bytes=2 * MIB, inodes=32)
+        spec = ContainerSpec(
+            "software", image, ("python3", "-c", FINDS), LIMITS, (Mount(out, "/out", False),)
+        )
+        handle = one.start(spec)
+        assert handle.wait(60).code == 0, handle.logs("stderr", 2000)
+        assert roles(engine, one) == {"software"} | (set() if engine.mounts_memory else {"keeper"})
+        return handle.logs("stdout", 2000).decode()
+
+
+def roles(engine: DockerEngine, session: DockerSession) -> set[str]:
+    """What containers of ours there are for a session."""
+    label = f"proctor.attempt={session._attempt}"
+    found = engine.clients.get().containers(all=True, filters={"label": [label]})
+    return {container["Labels"]["proctor.role"] for container in found}
+
+
+def ours() -> list[Path]:
+    """What this process has mounted."""
+    return list(memory.folder().glob(f"{os.getpid()}x*/*"))
+
+
+def test_a_software_finds_the_same_by_both_ways(
+    engine: DockerEngine, kept: DockerEngine, scratch_image: ImageRef
+) -> None:
+    assert engine.mounts_memory, "the engine of these tests is on this machine, and we are root"
+    found = said(engine, scratch_image)
+    assert found == said(kept, scratch_image)
+    assert found.splitlines() == [
+        "tmpfs ['nodev', 'noexec', 'nosuid', 'rw'] 0o40700 True",
+        "Permission denied",
+        f"No space left on device {2 * MIB - 4096}",  # the program has a page
+        "No space left on device 29",  # of 32: the folder and two files are there
+    ]
+    assert not ours(), "they go with the session"
+
+
+def test_nothing_starts_where_the_engine_does_not_see_it(
+    engine: DockerEngine, scratch_image: ImageRef
+) -> None:
+    """As one in a mount namespace of its own, which :func:`runner.engines.docker.memory.usable` finds out before."""
+    with engine.session(f"test-{secrets.token_hex(6)}-1") as one:
+        out = one.output_volume("output", bytes=MIB, inodes=8)
+        (mounted,) = ours()
+        assert os.path.ismount(mounted)
+        memory._give_up(mounted)
+        spec = ContainerSpec("software", scratch_image, ("true",), LIMITS, (Mount(out, "/out", False),))
+        with pytest.raises(PlatformError, match="failed while starting a container"):
+            one.start(spec)
+
+
+def test_only_an_engine_that_sees_our_mounts_is_given_them(engine: DockerEngine, tmp_path: Path) -> None:
+    assert memory.usable(engine.clients.host or "")
+    assert not memory.usable(f"unix://{tmp_path / 'nothing'}")
+    with socket.socket(socket.AF_UNIX) as proxy:  # of which nobody knows where it leads
+        proxy.bind(str(tmp_path / "s"))
+        proxy.listen()
+        assert not memory.usable(f"unix://{tmp_path / 's'}")
+
+
+def test_files_go_in_by_the_engine_and_nothing_stays_mounted(
+    engine: DockerEngine, scratch_image: ImageRef
+) -> None:
+    """By a keeper that is not started; the software still runs when its session ends."""
+    with engine.session(f"test-{secrets.token_hex(6)}-1") as one:
+        volume = one.output_volume("in", bytes=MIB, inodes=8)
+        one.copy_in(volume, {"word": b"hello\n"})
+        assert roles(engine, one) == {"keeper"}
+        spec = ContainerSpec(
+            "software", scratch_image, ("sh", "-c", "cat /out/word; sleep 60"), LIMITS, (Mount(volume, "/out", False),)
+        )  # fmt: skip
+        handle = one.start(spec)
+        while handle.logs("stdout", 10) != b"hello\n":
+            assert handle.alive(), (handle.start_error, handle.logs("stderr", 1000))
+    assert not ours() and roles(engine, one) == set()

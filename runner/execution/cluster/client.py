@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.exchange.confined import close_calls, confine, offered
 from runner.execution.cluster import host as at_host
+from runner.execution.cluster.reaching import unreachable, why_not
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -257,16 +258,20 @@ async def _main(address: str, home: str, certificates: str | None) -> None:
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
+    secured = security(certificates)
+    if away := await unreachable(address, secured):
+        say({"failed": f"{address} does not answer: {away}"})
+        return
     try:
         client = await Client(  # type: ignore[no-untyped-call]
             address,
             asynchronous=True,
             timeout=CONNECTING,
-            security=security(certificates),
+            security=secured,
             set_as_default=False,
         )
     except (TimeoutError, OSError) as error:
-        say({"failed": f"{address} does not answer: {type(error).__name__}"})
+        say({"failed": f"{address} does not answer: {why_not(error)}"})
         return
     try:
         await Orders(client, home).serve(reader)

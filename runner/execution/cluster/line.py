@@ -45,18 +45,16 @@ def hosts_now(
     problems, heard = list[str](), queue.Queue[dict[str, Any]]()
     line = Line(address, certificates, problems.append)
     found: dict[str, Any] = {}
-    answered = False
     line.start(heard.put, "")  # nobody's home: nothing that runs is dropped
     until = time.monotonic() + seconds
     try:
         while not any(AWAY in one for one in problems) and (left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
                 found = dict(heard.get(timeout=left)["hosts"])
-                answered = True
                 until = min(until, time.monotonic() + SETTLED) if found else until
     finally:
         line.close()
-    return found, problems or ([] if answered else [f"{address} {AWAY}"])
+    return found, problems or ([] if line.connected else [f"{address} {AWAY}"])
 
 
 def check_installed() -> None:
@@ -87,6 +85,9 @@ def check_address(address: str, folder: Path | None) -> None:
         )
         fix = f"use tls://{place.netloc} and certificates: runner cluster certificates FOLDER HOST …"
         raise RunnerError("E101", what, why=why, fix=fix)
+    if scheme == "tcp" and folder is not None:
+        what, why = f"there are certificates, and {address} uses none", f"They are in {folder}."
+        raise RunnerError("E101", what, why=why, fix=f"use tls://{place.netloc}, or name no certificates")
     absent = [name for name in FILES if folder is None or not (folder / name).is_file()]
     if scheme == "tls" and absent:
         what = f"certificates for {address} are missing: {', '.join(absent)} in {folder or 'no folder that is named'}"
@@ -103,7 +104,7 @@ class Line:
         self._process: subprocess.Popen[bytes] | None = None
         self._orders: set[str] = set()
         self._lock, self._writing = threading.Lock(), threading.Lock()
-        self._connected = False  # whether the scheduler ever answered
+        self.connected = False  # whether the scheduler ever answered
         self._closing = threading.Event()
         self._told: Told = lambda _: None
         self._reader: threading.Thread | None = None
@@ -152,7 +153,7 @@ class Line:
         self._wish(process, {"do": "quit"})
         if process is not None:
             with suppress(subprocess.TimeoutExpired):
-                process.wait(10 if self._connected else 0.1)  # who is still connecting hears nothing
+                process.wait(10 if self.connected else 0.1)  # who is still connecting hears nothing
             self._end(process)
         if self._reader is not None:
             self._reader.join(10)
@@ -226,7 +227,7 @@ class Line:
         if problem := what.get("failed") or what.get("warning"):
             self._say(show(str(problem), 300))
         elif "hosts" in what:
-            self._connected = True
+            self.connected = True
             self._told(what)
         elif isinstance(name, str):
             with self._lock:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from runner.execution.cluster import host
 from runner.execution.cluster.client import security, settle, wall
+from runner.execution.cluster.reaching import unreachable, why_not
 
 AGAIN = 2.0  # seconds after which a worker that lost its scheduler looks for it again
 GONE = 30  # seconds after which a worker that says nothing is gone
 LOCAL = "127.0.0.1"
 NO_PAGES = f"{LOCAL}:0"  # Dask listens for pages, which have no TLS, whatever it is told; there are none here
 Say = Callable[[str], None]
+_T = TypeVar("_T")
 
 
 def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE) -> None:
@@ -80,6 +83,8 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
     from distributed.core import Status
 
     settle({"worker.daemon": False, "worker.http.routes": []})
+    logging.getLogger("distributed").setLevel(logging.WARNING)  # what it does is said here
+    secured = security(str(certificates) if certificates else None)
     host.become(station)
     info = station.engine.info()
     steps = station.steps or max(1, int(info.cpus))
@@ -92,20 +97,23 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
             return await super().close(*args, **(options | {"executor_wait": False}))
 
     async def once(over: asyncio.Event) -> None:
-        async with Hand(
+        hand = Hand(
             address,
             nthreads=steps + 1,  # one to say what it is while all others work
             name=station.name,
             resources=resources,
             memory_limit=0,
             local_directory=str(station.cache.folder.parent),
-            security=security(str(certificates) if certificates else None),
+            security=secured,
             dashboard=False,
             dashboard_address=NO_PAGES,
             host=LOCAL
             if urlsplit(address).scheme == "tcp"
             else None,  # nothing listens elsewhere without TLS
-        ) as worker:
+        )
+        if not await _unless(over, _begun(hand)):
+            return
+        async with hand as worker:
             say(f"{station.name}: takes {steps} at once from {address}")
             ended = asyncio.create_task(worker.finished())
             stopped = asyncio.create_task(over.wait())
@@ -115,17 +123,54 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
                 worker.status = Status.paused  # it is given no more
                 await _drained(station, ended, say)
 
+    again = _again_and_again(
+        once, lambda: unreachable(address, secured), lambda why: say(f"{station.name}: {address} {why}")
+    )
+    asyncio.run(_until_stopped(again, station.drop_all))
+
+
+def _again_and_again(
+    once: Callable[[asyncio.Event], Any], why_away: Callable[[], Coroutine[Any, Any, str]], say: Say
+) -> Callable[[asyncio.Event], Any]:
+    """Be a worker ``once``, and again when its scheduler was lost; says why it is away, where that has changed.
+
+    Dask's own worker would look for it without an end, also after a signal, and never say why.
+    """
+
     async def serve(over: asyncio.Event) -> None:
+        told = ""
         while not over.is_set():
-            try:
-                await once(over)
-            except (TimeoutError, OSError) as error:
-                say(f"{station.name}: {address} does not answer ({type(error).__name__}); trying again")
+            away = await _unless(over, why_away())
+            if away == "":
+                try:
+                    await once(over)
+                except (TimeoutError, OSError) as error:
+                    away = why_not(error)
+            if away and away != told:
+                say(f"does not answer: {away}. Trying again until it does")
+            told = away or ""
             if not over.is_set():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), AGAIN)
 
-    asyncio.run(_until_stopped(serve, station.drop_all))
+    return serve
+
+
+async def _begun(hand: Any) -> bool:
+    """Have a worker be known to its scheduler."""
+    await hand
+    return True
+
+
+async def _unless(over: asyncio.Event, wanted: Coroutine[Any, Any, _T]) -> _T | None:
+    """What is wanted; None where a signal says before that it is over."""
+    doing, stopped = asyncio.create_task(wanted), asyncio.create_task(over.wait())
+    await asyncio.wait([doing, stopped], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if doing.done():
+        return doing.result()
+    doing.cancel()
+    return None
 
 
 async def _drained(station: host.Station, ended: asyncio.Task[Any], say: Say) -> None:

@@ -1,0 +1,68 @@
+"""Why a scheduler cannot be reached, in words that say what to correct."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+ANSWERING = 5.0  # seconds within which a scheduler answers
+
+
+def why_not(error: BaseException) -> str:
+    """What kept us from a scheduler, of an error that Dask raised for it.
+
+    Dask says that it timed out, or that a connection was closed; what happened stands in the errors that it tells of as causes.
+    """
+    for one in _chain(error):
+        if isinstance(one, socket.gaierror):
+            return "no machine of that name is known"
+        if isinstance(one, ConnectionRefusedError):
+            return "nothing listens there: start it by runner cluster scheduler"
+        if isinstance(one, ssl.SSLCertVerificationError):
+            return f"its certificate is not of the authority in ca.pem here ({one.verify_message})"
+        if isinstance(one, ssl.SSLError):
+            said = (one.reason or "TLS fails").replace("_", " ").lower()
+            return f"{said}: both ends need certificates of one authority, and tls:// in the address"
+        if isinstance(one, ConnectionResetError):
+            return "it breaks the connection off: its address begins with tls:// where it has certificates"
+        if isinstance(one, TimeoutError):
+            return "nothing answers within some seconds: is that its address, and is no firewall between?"
+    return f"what answers is no scheduler of this version ({type(error).__name__})"
+
+
+async def unreachable(address: str, security: Any) -> str:
+    """Why nothing can be had of the scheduler at an address now; empty where it answers."""
+    from distributed.comm.core import connect
+
+    options = security.get_connection_args("worker") if security is not None else {}
+    try:
+        comm = await connect(address, timeout=ANSWERING, **options)  # type: ignore[no-untyped-call]
+        await comm.close()
+    except OSError as error:  # as all errors of Dask's lines are
+        # What it tries again until its time is over is not always among the causes.
+        return await _not_there(address) or why_not(error)
+    return ""
+
+
+async def _not_there(address: str) -> str:
+    """Why no connection at all can be had; empty where there is one."""
+    place = urlsplit(address)
+    try:
+        opening = asyncio.open_connection(place.hostname, place.port)
+        _, writer = await asyncio.wait_for(opening, ANSWERING)
+        writer.close()
+    except OSError as error:  # also TimeoutError
+        return why_not(error)
+    return ""
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and what led to it."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or found.__context__

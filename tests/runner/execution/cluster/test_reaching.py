@@ -1,0 +1,54 @@
+"""A scheduler that cannot be reached: why is said, once, and a worker that looks for it ends when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from runner.execution.cluster.certificates import make
+from runner.execution.cluster.client import security
+from runner.execution.cluster.line import hosts_now
+from runner.execution.cluster.reaching import unreachable
+from tests.worlds.cluster import Cluster
+
+
+@pytest.fixture
+def nobody() -> str:
+    """Where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def why(address: str, certificates: Path | None) -> str:
+    return asyncio.run(unreachable(address, security(str(certificates) if certificates else None)))
+
+
+def test_what_keeps_from_a_scheduler_is_said(sound: Cluster, nobody: str, tmp_path: Path) -> None:
+    assert why(sound.address, sound.certificates) == ""
+    assert "nothing listens there" in why(f"tls://{nobody}", sound.certificates)
+    assert "no machine of that name" in why("tls://nowhere.invalid:8786", sound.certificates)
+    make(tmp_path / "other", ["127.0.0.1"])
+    other = tmp_path / "other" / "127.0.0.1"
+    assert "not of the authority in ca.pem" in why(sound.address, other)
+    assert "tls://" in why(sound.address.replace("tls", "tcp"), None)
+    found, problems = hosts_now(sound.address, other)
+    assert not found and len(problems) == 1 and "not of the authority in ca.pem" in problems[0]
+
+
+def test_a_worker_that_waits_for_its_scheduler_says_why_once_and_ends_when_it_is_told_to(
+    hosts: Cluster,
+) -> None:
+    hosts.kill("scheduler")
+    hosts.said("h1", "does not answer: nothing listens there")
+    time.sleep(5)  # some more looks
+    assert hosts.said("h1", r"(?s).*").count("does not answer") == 1
+    begun = time.monotonic()
+    hosts.kill("h1", signal.SIGTERM)
+    assert time.monotonic() - begun < 20
+    hosts.start_scheduler()
+    hosts.said("h2", r"(?s)does not answer.*takes 2 at once")

@@ -18,7 +18,7 @@ from filelock import FileLock
 from runner.engines.base import ContainerSpec, Mount, Space
 from runner.engines.docker.client import labels_filter
 from runner.engines.docker.engine import DockerEngine
-from runner.engines.docker.outputs import LITTLE
+from runner.engines.docker.memory.outputs import LITTLE
 from runner.engines.docker.owner import default_locks, me, private_folder
 from runner.engines.docker.session import DockerSession
 from runner.model.config import EngineFor

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from runner.engines.base import ContainerSpec, Mount
-from runner.engines.docker import memory
 from runner.engines.docker.engine import DockerEngine
-from runner.engines.docker.session import DockerSession
+from runner.engines.docker.memory import own_mounts
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import MIB
@@ -53,27 +52,27 @@ def kept(engine: DockerEngine) -> Iterator[DockerEngine]:
 
 def said(engine: DockerEngine, image: ImageRef) -> str:
     """What a software says of its output."""
-    with engine.session(f"test-{secrets.token_hex(6)}-1") as one:
+    attempt = f"test-{secrets.token_hex(6)}-1"
+    with engine.session(attempt) as one:
         out = one.output_volume("output", bytes=2 * MIB, inodes=32)
         spec = ContainerSpec(
             "software", image, ("python3", "-c", FINDS), LIMITS, (Mount(out, "/out", False),)
         )
         handle = one.start(spec)
         assert handle.wait(60).code == 0, handle.logs("stderr", 2000)
-        assert roles(engine, one) == {"software"} | (set() if engine.mounts_memory else {"keeper"})
+        assert roles(engine, attempt) == {"software"} | (set() if engine.mounts_memory else {"keeper"})
         return handle.logs("stdout", 2000).decode()
 
 
-def roles(engine: DockerEngine, session: DockerSession) -> set[str]:
-    """What containers of ours there are for a session."""
-    label = f"proctor.attempt={session._attempt}"
-    found = engine.clients.get().containers(all=True, filters={"label": [label]})
+def roles(engine: DockerEngine, attempt: str) -> set[str]:
+    """What containers there are for an attempt."""
+    found = engine.clients.get().containers(all=True, filters={"label": [f"proctor.attempt={attempt}"]})
     return {container["Labels"]["proctor.role"] for container in found}
 
 
 def ours() -> list[Path]:
     """What this process has mounted."""
-    return list(memory.folder().glob(f"{os.getpid()}x*/*"))
+    return list(own_mounts.folder().glob(f"{os.getpid()}x*/*"))
 
 
 def test_a_software_finds_the_same_by_both_ways(
@@ -94,38 +93,39 @@ def test_a_software_finds_the_same_by_both_ways(
 def test_nothing_starts_where_the_engine_does_not_see_it(
     engine: DockerEngine, scratch_image: ImageRef
 ) -> None:
-    """As one in a mount namespace of its own, which :func:`runner.engines.docker.memory.usable` finds out before."""
+    """As one in a mount namespace of its own, which :func:`runner.engines.docker.memory.own_mounts.usable` finds out before."""
     with engine.session(f"test-{secrets.token_hex(6)}-1") as one:
         out = one.output_volume("output", bytes=MIB, inodes=8)
         (mounted,) = ours()
         assert os.path.ismount(mounted)
-        memory._give_up(mounted)
+        own_mounts.give_up(mounted)
         spec = ContainerSpec("software", scratch_image, ("true",), LIMITS, (Mount(out, "/out", False),))
         with pytest.raises(PlatformError, match="failed while starting a container"):
             one.start(spec)
 
 
 def test_only_an_engine_that_sees_our_mounts_is_given_them(engine: DockerEngine, tmp_path: Path) -> None:
-    assert memory.usable(engine.clients.host or "")
-    assert not memory.usable(f"unix://{tmp_path / 'nothing'}")
+    assert own_mounts.usable(engine.clients.host or "")
+    assert not own_mounts.usable(f"unix://{tmp_path / 'nothing'}")
     with socket.socket(socket.AF_UNIX) as proxy:  # of which nobody knows where it leads
         proxy.bind(str(tmp_path / "s"))
         proxy.listen()
-        assert not memory.usable(f"unix://{tmp_path / 's'}")
+        assert not own_mounts.usable(f"unix://{tmp_path / 's'}")
 
 
 def test_files_go_in_by_the_engine_and_nothing_stays_mounted(
     engine: DockerEngine, scratch_image: ImageRef
 ) -> None:
     """By a keeper that is not started; the software still runs when its session ends."""
-    with engine.session(f"test-{secrets.token_hex(6)}-1") as one:
+    attempt = f"test-{secrets.token_hex(6)}-1"
+    with engine.session(attempt) as one:
         volume = one.output_volume("in", bytes=MIB, inodes=8)
         one.copy_in(volume, {"word": b"hello\n"})
-        assert roles(engine, one) == {"keeper"}
+        assert roles(engine, attempt) == {"keeper"}
         spec = ContainerSpec(
             "software", scratch_image, ("sh", "-c", "cat /out/word; sleep 60"), LIMITS, (Mount(volume, "/out", False),)
         )  # fmt: skip
         handle = one.start(spec)
         while handle.logs("stdout", 10) != b"hello\n":
             assert handle.alive(), (handle.start_error, handle.logs("stderr", 1000))
-    assert not ours() and roles(engine, one) == set()
+    assert not ours() and roles(engine, attempt) == set()

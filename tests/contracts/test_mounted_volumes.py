@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from runner.engines.base import ContainerSpec, Mount
-from runner.engines.docker import mounted, session_volumes
+from runner.engines.docker import session_volumes
 from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.memory import mounted
 from runner.model.container import Collected, ImageRef
 from runner.model.limits import MIB
 from tests.contracts.conftest import LIMITS

@@ -15,11 +15,12 @@ from pathlib import Path
 from runner.engines import moving
 from runner.engines.accounts import Accounts
 from runner.engines.base import MayCut, Space
-from runner.engines.docker import memory, meter
+from runner.engines.docker import meter
 from runner.engines.docker.client import Clients, ignoring, labels_filter
 from runner.engines.docker.evict import evict
 from runner.engines.docker.handle import CANCELLED
-from runner.engines.docker.outputs import GROWTH, MOST, Outputs
+from runner.engines.docker.memory import own_mounts
+from runner.engines.docker.memory.outputs import GROWTH, MOST, Outputs
 from runner.engines.docker.owner import alive, default_locks, private_folder
 from runner.engines.docker.session import DockerSession
 from runner.engines.docker.turns import DockerBoard
@@ -190,7 +191,7 @@ class DockerEngine(DockerVolumes):
             )
             if self.local:
                 meter.clean_up(self.raw)
-                memory.clean_up()
+                own_mounts.clean_up()
         unfinished = [] if prefix else self._unfinished()
         for name in () if dry_run else unfinished:
             self.clients.remove_volume(name)

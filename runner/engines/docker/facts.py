@@ -13,8 +13,9 @@ from typing import Any
 
 from runner.engines import sandbox
 from runner.engines.base import EngineInfo
-from runner.engines.docker import memory, meter
+from runner.engines.docker import meter
 from runner.engines.docker.client import Clients
+from runner.engines.docker.memory import own_mounts
 from runner.model.errors import PlatformError
 from runner.model.limits import Limits
 
@@ -51,7 +52,7 @@ class DockerFacts:
     @cached_property
     def mounts_memory(self) -> bool:
         """Whether this process mounts memory volumes, instead of a container that would have to be started for them."""
-        return self.local and memory.usable(self.clients.address)
+        return self.local and own_mounts.usable(self.clients.address)
 
     @property
     def own_profile(self) -> bool:

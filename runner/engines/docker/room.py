@@ -17,9 +17,9 @@ from typing import Any
 
 from runner.engines import collect, moving, sandbox, tarstream
 from runner.engines.base import ROOM, ROOM_OUT, ContainerSpec, RoomRun
-from runner.engines.docker import mounted
 from runner.engines.docker.client import Clients
 from runner.engines.docker.handle import KILL_GRACE, POLL, DockerHandle
+from runner.engines.docker.memory import mounted
 from runner.engines.docker.owner import RoomUsers
 from runner.engines.docker.program import LEAVING, Program
 from runner.model.clock import SystemClock, stamp

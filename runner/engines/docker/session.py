@@ -15,7 +15,7 @@ from runner.engines.base import ROOM, ContainerSpec, Mount, Owner, Space, Volume
 from runner.engines.docker.client import explanation, ignoring
 from runner.engines.docker.facts import no_gpu
 from runner.engines.docker.handle import KILL_GRACE, DockerHandle
-from runner.engines.docker.outputs import Outputs
+from runner.engines.docker.memory.outputs import Outputs
 from runner.engines.docker.owner import Processors, RoomUsers, Slot, default_locks, me
 from runner.engines.docker.room import LIFETIME, DockerRoom
 from runner.engines.docker.session_volumes import SessionVolumes

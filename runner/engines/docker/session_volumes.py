@@ -9,9 +9,9 @@ from pathlib import Path
 
 from runner.engines import collect, moving, sandbox, tarstream
 from runner.engines.base import Mount, Space, Volume
-from runner.engines.docker import mounted
-from runner.engines.docker.memory import MemoryVolume
-from runner.engines.docker.outputs import Outputs
+from runner.engines.docker.memory import mounted
+from runner.engines.docker.memory.outputs import Outputs
+from runner.engines.docker.memory.own_mounts import MemoryVolume
 from runner.engines.docker.room import TRANSFER
 from runner.engines.docker.volumes import DockerVolumes
 from runner.model.container import Collected

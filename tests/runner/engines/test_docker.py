@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 
 from runner.engines.base import BuildSpec, ContainerSpec, Mount
-from runner.engines.docker import memory, meter, owner
+from runner.engines.docker import meter, owner
 from runner.engines.docker.client import FRAME, STDERR, STDOUT, streams
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.facts import missing
 from runner.engines.docker.handle import seconds_between
 from runner.engines.docker.images import reference
+from runner.engines.docker.memory import own_mounts
 from runner.engines.docker.session import check_network
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
@@ -87,7 +88,7 @@ def test_what_a_killed_process_leaves_is_reaped_and_never_used(
     engine.reap()
     assert everything(engine, f"proctor.attempt={attempt}") == set()
     assert everything(engine, f"proctor.data={digest}") == {volume.name}
-    assert not list(memory.folder().glob(f"{process.pid}x*")), "a file system is still mounted"
+    assert not list(own_mounts.folder().glob(f"{process.pid}x*")), "a file system is still mounted"
     marker = engine.markers()[volume.name]
     assert engine.clients.remove_volume(volume.name) and engine.clients.remove_volume(marker)
 

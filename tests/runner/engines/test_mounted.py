@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runner.engines.collect import collect
-from runner.engines.docker import mounted
+from runner.engines.docker.memory import mounted
 from runner.model.container import Collected
 from runner.model.errors import PlatformError
 

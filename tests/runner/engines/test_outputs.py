@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.engines.base import Volume
-from runner.engines.docker.outputs import LITTLE, Outputs
+from runner.engines.docker.memory.outputs import LITTLE, Outputs
 
 
 def told(count: int, *used: int) -> list[bool]:

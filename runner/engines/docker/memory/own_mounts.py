@@ -19,7 +19,7 @@ from pathlib import Path
 
 from runner.engines import sandbox
 from runner.engines.base import Space
-from runner.engines.docker.mounted import FOLDER
+from runner.engines.docker.memory.mounted import FOLDER
 from runner.engines.docker.owner import alive, default_locks, me, private_folder
 from runner.model.errors import PlatformError
 
@@ -61,8 +61,8 @@ class MemoryVolume:
             os.close(found)
 
     def close(self) -> None:
-        """Give it up: it goes when the last container that has it is gone."""
-        _give_up(self._at)
+        """Give it up, also while a container still has it."""
+        give_up(self._at)
 
 
 def usable(address: str) -> bool:
@@ -90,7 +90,7 @@ def clean_up() -> None:
         pid, _, started = found.name.partition("x")
         if not alive(f"{host}|{boot}|{pid}|{started}"):
             for left in found.iterdir():
-                _give_up(left)
+                give_up(left)
             with suppress(OSError):
                 found.rmdir()
 
@@ -111,7 +111,8 @@ def _mount(at: Path, options: str) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _give_up(at: Path) -> None:
+def give_up(at: Path) -> None:
+    """Take a file system from where it is mounted: it goes when the last container that has it is gone."""
     ctypes.CDLL(None).umount2(bytes(at), _DETACH)
     with suppress(OSError):
         at.rmdir()

@@ -42,7 +42,7 @@ BARS, BAR_RATIO = {150: 0.7, 1000: 2.0, 10_000: 10.0}, 2.0
 EVALUATOR, SOFTWARE = "proctor/evaluator", "bench/software"
 TEAMS = 20
 TOPICS = 50
-TASK = {
+TASK: dict[str, Any] = {
     "schema_version": 1,
     "id": "bench",
     "title": "Bench",

@@ -138,6 +138,20 @@ def _lock(job: Job, image: Mapping[str, Any] | None, own_profile: bool, view: st
     return lock
 
 
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The names of what is not the same in two locks, as ``limits.memory``, sorted; ``prefix`` is put before each."""
+    found: list[str] = []
+    for key in sorted({*old, *new}):
+        before, after = old.get(key), new.get(key)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += differences(before, after, f"{prefix}{key}.")
+        else:
+            found.append(f"{prefix}{key}")
+    return found
+
+
 def uploads_for(bundle: Bundle, dataset: str, scenario: str) -> tuple[KeptFile, ...]:
     """The run file that a bundle has for a dataset in a scenario; none for software.
 

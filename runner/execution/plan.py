@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from runner.execution.job import Job
+from runner.execution.lock import differences
 from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError, no_such
 from runner.model.run import Run, Selection, run_named
@@ -160,10 +161,15 @@ def plan_evaluations(
     if accepting is not None:
         images = accepting
         there = {r.id for r in chosen if workspace.evaluated_again(r, images.get(r.submission.task))}
-    return Plan(
-        tuple(Planned(run, "evaluate", "asked for", pausable=False) for run in chosen if run.id not in there),
-        tuple(Skipped(run, "evaluated again", evaluated=True) for run in chosen if run.id in there),
-    )
+    work, skipped = list[Planned](), list[Skipped]()
+    for run in chosen:
+        if run.id in there:
+            skipped.append(Skipped(run, "evaluated again", evaluated=True))
+        elif (unusable := _without_task(_Case(workspace, run, force=False))) is not None:
+            skipped.append(unusable)
+        else:
+            work.append(Planned(run, "evaluate", "asked for", pausable=False))
+    return Plan(tuple(work), tuple(skipped))
 
 
 def _elsewhere(workspace: Workspace, entry: Planned | Skipped) -> Planned | Skipped:
@@ -209,20 +215,37 @@ class _Case:
     def changed(self) -> str:
         """What of the lock is not as it was when the deciding attempt was made; empty for none or the same.
 
-        Empty, too, for a run that takes others as input. Raises RunnerError when its job cannot be made.
+        Empty, too, for a run that takes others as input. Raises RunnerError when its job cannot be made, unless the run only has to
+        be evaluated.
         """
         run, compared = self.run, ("scored", "invalid", "failed", "pending")
         if run.lock_digest is None or self.name not in compared or run.outcome.attempt is None:
             return ""
-        job = self.job
+        job = self.job if not self.only_evaluated or self.executable else None
         if job is None or job.lock_digest == run.lock_digest:
             return ""
         archive = self.workspace.store.archive
         old = archive.attempt(run.submission.task, run.id, run.outcome.attempt).lock()
-        found = _differences(old, job.lock)
+        found = differences(old, job.lock)
         if job.workflow == "interactive" and job.sidecars is None and found == ["sidecars"]:
             return ""  # nobody asked the engine which image there is now
         return ", ".join(found) or "its lock"
+
+    @property
+    def only_evaluated(self) -> bool:
+        """Whether it was executed and has to be evaluated, which takes no job, and nobody wants it executed again."""
+        return self.run.outcome.todo == "evaluate" and not self.force
+
+    @property
+    def executable(self) -> bool:
+        """Whether it could be executed once more: its bundle, inputs and data are there, and the task still offers what it asks for."""
+        if self.run.submission.id not in self.workspace.bundles or missing_sources(self.dataset):
+            return False
+        try:
+            _ = self.job
+        except RunnerError:
+            return False
+        return True
 
     @property
     def to_execute(self) -> bool:
@@ -248,16 +271,21 @@ def _entry(workspace: Workspace, run: Run, force: bool) -> Planned | Skipped:
     return Skipped(run, case.name)
 
 
-def _unusable(case: _Case) -> Skipped | None:
-    """A run whose task, bundle or dataset is not there (any more)."""
-    run, workspace = case.run, case.workspace
-    if run.submission.task not in workspace.tasks:
+def _without_task(case: _Case) -> Skipped | None:
+    """A run whose task or dataset is not there (any more): it can be neither executed nor evaluated."""
+    run = case.run
+    if run.submission.task not in case.workspace.tasks:
         return Skipped(run, f"its task {run.submission.task} cannot be loaded", blocked=True)
-    if run.submission.id not in workspace.bundles:
-        return Skipped(run, "its bundle is missing or damaged", blocked=True)
     if run.dataset not in case.task.datasets:
         return Skipped(run, f"the task has no dataset {run.dataset} any more", blocked=True)
     return None
+
+
+def _without_bundle(case: _Case) -> Skipped | None:
+    """A run whose bundle is not there (any more): it cannot be executed."""
+    if case.only_evaluated or case.run.submission.id in case.workspace.bundles:
+        return None
+    return Skipped(case.run, "its bundle is missing or damaged", blocked=True)
 
 
 def _without_data(case: _Case) -> Skipped | None:
@@ -266,7 +294,7 @@ def _without_data(case: _Case) -> Skipped | None:
         return None
     if why := why_stage_missing(case.dataset):
         return Skipped(case.run, why, blocked=True)
-    software = not case.workspace.bundles[case.run.submission.id].data["runs"]
+    software = not case.only_evaluated and not case.workspace.bundles[case.run.submission.id].data["runs"]
     if missing := missing_sources(case.dataset, optional=software):
         return Skipped(
             case.run,
@@ -287,7 +315,7 @@ def _not_ours(case: _Case) -> Skipped | None:
 def _without_inputs(case: _Case) -> Skipped | None:
     """A run whose input runs are not registered, or whose job cannot be made for another reason."""
     try:
-        _ = case.needs, case.changed, case.to_execute and case.job
+        _ = case.only_evaluated or case.needs, case.changed, case.to_execute and case.job
     except RunnerError as error:
         return Skipped(case.run, f"{error.what}. Fix: {error.fix}", blocked=True)
     return None
@@ -358,7 +386,8 @@ def _stale(case: _Case) -> Skipped | None:
 
 # In this order: each may take for granted what those before it have ruled out.
 _RULES: tuple[Callable[[_Case], Planned | Skipped | None], ...] = (
-    _unusable,
+    _without_task,
+    _without_bundle,
     _without_data,
     _not_ours,
     _without_inputs,
@@ -369,16 +398,3 @@ _RULES: tuple[Callable[[_Case], Planned | Skipped | None], ...] = (
     _waiting,
     _stale,
 )
-
-
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    found: list[str] = []
-    for key in sorted({*old, *new}):
-        before, after = old.get(key), new.get(key)
-        if before == after:
-            continue
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += _differences(before, after, f"{prefix}{key}.")
-        else:
-            found.append(f"{prefix}{key}")
-    return found

@@ -171,7 +171,7 @@ def reevaluate(
         if todo is None:
             return
         store, known = coordinator.store, coordinator.tasks
-        runs = [entry.run for entry in todo.entries]
+        runs = [entry.run for entry in todo.entries if entry.kind != "blocked"]
         tasks = [known[name] for name in dict.fromkeys(run_.submission.task for run_ in runs)]
         before = picture(store, tasks, runs)
         done, failed = coordinator.run(todo, request)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from runner.execution.plan import Planned, Skipped, plan
-from runner.execution.pool import Control
+from runner.execution.evaluator import Evaluator
+from runner.execution.executors.local import LocalExecutor
+from runner.execution.plan import Planned, Skipped, plan, plan_evaluations
+from runner.execution.pool import Control, Pool
 from runner.execution.schedule import needs_of
 from runner.execution.workspace import owner_of
 from runner.model.container import Exit
@@ -119,6 +122,94 @@ def test_what_was_executed_is_evaluated_and_executed_again_only_where_somebody_w
     assert (only.step, only.changed) == ("evaluate", ""), "it has had its attempts, and this one counts"
     world.work(plan(world.desk(), Selection()).keeping())
     assert (world.outcome(run).name, world.executed()) == ("scored", ["alpha.one"])
+
+
+def _executed_only(world: World, run: str) -> None:
+    """The runner is stopped between the two steps of ``run``."""
+    world.engine.script[EVALUATOR] = PlatformError("the engine is gone", code="E301")
+    with pytest.raises(RunnerError):
+        world.work()
+    world.engine.script[EVALUATOR], world.control = evaluator, Control(world.project.home / "cancel")
+    assert world.outcome(run).todo == "evaluate"
+
+
+@pytest.mark.parametrize("pause", [False, True])
+def test_what_was_executed_is_evaluated_though_its_input_is_gone(world: World, pause: bool) -> None:
+    """Its job cannot be made any more, and is not needed."""
+    first = world.hand_in("alpha", "first")
+    run = world.hand_in("alpha", "second", inputs={"x": "first"})
+    world.work(plan(world.desk(), Selection(run=first)))
+    _executed_only(world, run)
+    assert withdraw(world.store, first.removesuffix(".test"), "")
+    [planned] = _planned(world).values()
+    assert (planned.run.id, planned.step, planned.needs) == (run, "evaluate", ())
+    if pause:
+        place = {"task": "mini", "dataset": "test", "reason": "a topic is wrong"}
+        world.store.commit("dataset-paused", place, actor="organiser")
+        assert "paused" in _skipped(world)[run].why
+        return
+    assert _planned(world, force=True) == {}, "executed again it cannot be"
+    world.work()
+    assert world.outcome(run).name == "scored"
+
+
+def test_what_was_executed_is_evaluated_though_its_scenario_is_offered_no_more(world: World) -> None:
+    run = world.hand_in("alpha")
+    _executed_only(world, run)
+    [planned] = _planned(world).values()
+    assert (planned.run.id, planned.step, planned.changed) == (run, "evaluate", "")
+    world.work()
+    assert world.outcome(run).name == "scored"
+
+
+def test_what_was_executed_is_evaluated_without_what_only_software_needs(world: World) -> None:
+    """Software waits for such a file; a run file is scored without it."""
+    dev, test = TASK["datasets"]
+    sources = [{"path": "inputs/more.txt", "optional": True}]
+    world.project.write_task(datasets=[dev, test | {"sources": sources}])
+    more = world.tasks["mini"].datasets["test"].sources[0].path
+    more.write_text("more")
+    run = world.hand_in("alpha")
+    _executed_only(world, run)
+    waiting = world.hand_in("beta")
+    more.unlink()
+    [planned] = _planned(world).values()
+    assert (planned.run.id, planned.step, planned.changed) == (run, "evaluate", "")
+    assert "not been fetched" in _skipped(world)[waiting].why
+    assert _planned(world, force=True) == {}
+    world.work()
+    assert world.outcome(run).name == "scored"
+
+
+def test_what_was_executed_is_evaluated_though_its_bundle_is_damaged(world: World) -> None:
+    run = world.hand_in("alpha")
+    _executed_only(world, run)
+    desk = replace(world.desk(), bundles={})
+    [planned] = plan(desk, Selection()).work
+    assert (planned.run.id, planned.step) == (run, "evaluate")
+    [skipped] = plan(desk, Selection(), force=True).skipped
+    assert skipped.blocked and "bundle" in skipped.why
+    evaluators = {
+        "mini": Evaluator.of(
+            desk.tasks["mini"], list(desk.tasks["mini"].datasets.values()), world.engine, EVALUATOR
+        )
+    }
+    desk = replace(desk, evaluators=evaluators)
+    pool = Pool(LocalExecutor(world.engine, desk, world.control), desk, world.control)
+    assert pool.run(plan(desk, Selection()))[run].outcome.name == "scored"
+
+
+def test_what_cannot_be_evaluated_again_says_so_and_stops_nothing_else(
+    world: World, project: Project
+) -> None:
+    project.write_task("other")
+    gone, fine = world.hand_in("alpha"), world.hand_in("beta", task="other")
+    world.work()
+    (project.root / "tasks" / "mini" / "task.yaml").write_text("nonsense: 1\n")
+    todo = plan_evaluations(world.desk(), Selection())
+    assert [p.run.id for p in todo.work] == [fine]
+    [skipped] = todo.skipped
+    assert (skipped.run.id, skipped.blocked) == (gone, True) and "cannot be loaded" in skipped.why
 
 
 def test_changed_inputs_are_other_work(world: World, project: Project) -> None:

@@ -179,3 +179,15 @@ def test_one_that_failed_and_one_that_a_killed_command_left_do_not_displace_anyt
     world.store.archive.add_evaluation(attempt, staging, {**old.record(), "evaluation": staging.number})
     assert commit_orphans(world.store) == 1
     assert board(world) == BEFORE and world.desk().runs[0].waiting == staging.number
+
+
+def test_runs_of_a_task_that_cannot_be_loaded_stop_no_others(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write_task("other")
+    world.hand_in("gamma", task="other", script=writing("beta"))
+    world.work()
+    (project.root / "tasks/mini/task.yaml").write_text("nonsense: 1\n")
+    said = again(project, capsys)
+    assert said.code == 0 and "2 runs blocked: its task mini cannot be loaded" in said.err
+    assert "gamma" in said.all

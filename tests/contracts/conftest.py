@@ -43,6 +43,11 @@ def _loud(mounts: Mounts, out: Path) -> None:
     mounts.say("the end")
 
 
+def _absent(mounts: Mounts, out: Path) -> int:
+    mounts.stderr += b"[FATAL tini (7)] exec nope failed: No such file or directory\n"
+    return 127
+
+
 def _fill(mounts: Mounts, out: Path) -> int:
     out.joinpath("run.txt").write_bytes(b"\0" * 4 * MIB)
     return 1
@@ -102,7 +107,11 @@ PROGRAMS: dict[str, tuple[str, Script | Exit]] = {
         "import os, time\nwhile not os.path.exists('/in/note'): time.sleep(0.02)\nprint(open('/in/note').read())",
         _look,
     ),
-    "absent": ("", Exit(code=None, start_error="nope: No such file or directory")),
+    "absent": ("", _absent),
+    "refused": (
+        "",
+        Exit(code=None, start_error="the command and the environment of the image are too large"),
+    ),
 }
 
 
@@ -115,7 +124,8 @@ class World:
     real: bool
 
     def spec(self, program: str, *mounts: Mount, limits: Limits = LIMITS, **changes: object) -> ContainerSpec:
-        command = ("python3", "-c", PROGRAMS[program][0]) if program != "absent" else ("nope",)
+        odd = {"absent": ("nope",), "refused": ("true", "x" * 200_000)}
+        command = odd.get(program) or ("python3", "-c", PROGRAMS[program][0])
         spec = ContainerSpec("software", self.image(program), command, limits, mounts)
         return replace(spec, **changes)  # type: ignore[arg-type]
 

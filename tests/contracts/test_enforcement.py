@@ -551,19 +551,12 @@ WITHOUT = "FROM scratch\nCOPY --from=0 /etc/hostname /data"  # neither sh nor an
         ("RUN ln -s /etc /in", ("true",), MOUNTED),
         ("RUN ln -s /sbin /in", ("true",), MOUNTED),
         ("RUN ln -s /dev /in", ("true",), MOUNTED),
-        (
-            "RUN ln -s / /out",
-            ("true",),
-            "o such file",
-        ),  # which of the two mounts is first is the engine's choice
         ("RUN ln -s out /out", ("true",), MOUNTED),
         ("RUN touch /out", ("true",), MOUNTED),
         ("RUN ln -s /etc/hosts /out", ("true",), MOUNTED),
         ("RUN rm -rf /tmp && ln -s /proc /tmp", ("true",), MOUNTED),
         ("RUN rm -rf /sbin && ln -s /proc/self /sbin", ("true",), MOUNTED),
-        (f"{WITHOUT}\nCMD true", None, "/bin/sh: No such file"),
         (WITHOUT, None, "No command specified"),
-        ("RUN ln -s loop /loop", ("/loop",), "/loop: Too many levels"),
     ],
 )
 def test_what_an_image_makes_impossible_is_its_own_fault_and_says_how_to_mend_it(
@@ -627,16 +620,62 @@ def test_programs_may_be_allowed_in_tmp(run: Callable[..., Result]) -> None:
 
 
 def test_commands_that_cannot_start(run: Callable[..., Result]) -> None:
-    for command in (("no-such-program",), ("/etc/passwd",), ("/etc",)):
+    """What the init process writes looks like what any program can write, and is kept where that is: in the log."""
+    for command, code in ((("no-such-program",), 127), (("/etc/passwd",), 126), (("/etc",), 126)):
         result = run(command)
-        assert result.exit.code is None and result.exit.start_error
-        assert result.exit.resources.wall_seconds < 40
-    # The same exit code from a program that did run is an exit code.
+        assert (result.exit.code, result.exit.start_error) == (code, None)
+        assert command[0].encode() in result.stderr and result.exit.resources.wall_seconds < 40
     assert run(("sh", "-c", "exit 127")).exit.code == 127
     assert WORKDIR in str(run(("true",), workdir="/etc/passwd").exit.start_error)
     assert WORKDIR in str(run(("true",), workdir="/in/nothing").exit.start_error)
     assert "128 KiB" in str(run(("true", "x" * 200_000)).exit.start_error)
+    assert "2 MiB" in str(run(("true", *["x" * 110_000] * 20)).exit.start_error)
     assert "null byte" in str(run(("true", "a\0b")).exit.start_error)
+
+
+@pytest.mark.parametrize(
+    ("lines", "command", "says"),
+    [
+        (f"{WITHOUT}\nCMD true", None, b"/bin/sh failed: No such file"),
+        ("RUN ln -s loop /loop", ("/loop",), b"/loop failed: Too many levels"),
+    ],
+)
+def test_what_cannot_be_begun_in_an_image_is_in_its_log(
+    run: Callable[..., Result],
+    build_image: Callable[..., ImageRef],
+    lines: str,
+    command: tuple[str, ...] | None,
+    says: bytes,
+) -> None:
+    result = run(command, image=build_image("proctor/test-misled", lines))
+    assert result.exit.code in (1, 127) and result.exit.start_error is None
+    assert says in result.stderr, result.stderr
+
+
+def test_an_output_that_is_mounted_over_everything_ends_as_the_softwares_fault(
+    run: Callable[..., Result], build_image: Callable[..., ImageRef]
+) -> None:
+    """Which of two mounts is the first is the engine's choice: it cannot mount the second, or there is no command any more."""
+    result = run(("true",), image=build_image("proctor/test-misled", "RUN ln -s / /out"))
+    assert "o such file" in f"{result.exit.start_error} {result.stderr!r}"
+    assert result.exit.code in (None, 127)
+
+
+@pytest.mark.parametrize(
+    ("says", "code"),
+    [
+        ("[FATAL tini (7)] exec /run failed: The platform has lost the inputs, run it again", 127),
+        ("[FATAL tini (7)] exec /run failed: Permission denied", 126),
+        ("exec /sbin/docker-init: argument list too long", 1),
+        ("exec /sbin/docker-init: invalid argument", 1),
+        ('OCI runtime create failed: runc create failed: exec: "x": executable file not found', 127),
+    ],
+)
+def test_no_software_says_that_it_was_not_started(run: Callable[..., Result], says: str, code: int) -> None:
+    """What it writes is its log, and an exit code of its own is one, whatever it writes beside it."""
+    result = run(f"import sys; print({says!r}, file=sys.stderr); sys.exit({code})")
+    assert (result.exit.code, result.exit.start_error) == (code, None)
+    assert result.stderr.decode() == f"{says}\n"
 
 
 def test_parallel_sessions_have_different_users(

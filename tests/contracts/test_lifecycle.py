@@ -126,9 +126,14 @@ def test_cancelling_from_elsewhere(world: Any, attempt: str) -> None:
 
 def test_an_unknown_command_is_the_softwares_fault(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
-        ended = session.start(world.spec("absent")).wait(100)
-    assert ended.code is None
-    assert ended.start_error is not None and "nope" in ended.start_error
+        handle = session.start(world.spec("absent"))
+        ended = handle.wait(100)
+        assert b"nope" in handle.logs("stderr", 1000), (
+            "what the init process writes is in the log of the software"
+        )
+        refused = session.start(world.spec("refused")).wait(100)
+    assert (ended.code, ended.start_error) == (127, None)
+    assert refused.code is None and "too large" in str(refused.start_error)
 
 
 def test_only_expected_regular_files_come_out(world: Any, attempt: str, tmp_path: Path) -> None:

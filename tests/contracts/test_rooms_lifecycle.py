@@ -51,9 +51,9 @@ def test_an_earlier_end_stays_what_it_was(world: Any, attempt: str) -> None:
             assert time.monotonic() < end
             time.sleep(0.02)
         ended = handle.stop()
-        absent = session.start(world.spec("absent"))
-        absent.wait(100)
-        assert absent.ended() and absent.stop().start_error
+        refused = session.start(world.spec("refused"))
+        refused.wait(100)
+        assert refused.ended() and refused.stop().start_error
     assert (ended.killed, ended.code) == (None, 3)
 
 

@@ -220,7 +220,7 @@ class DockerHandle:
         started, finished = str(state["StartedAt"]), str(state["FinishedAt"])
         outside = self._outside(killed, code, oom, memory, (started, finished))
         self._logs = logs = self._all_logs()
-        start_error = not_begun(code, logs.stdout, logs.stderr)
+        start_error = not_begun(code, facts, logs.stdout, logs.stderr)
         return Exit(
             code=None if start_error is not None else code,
             oom_killed=oom,

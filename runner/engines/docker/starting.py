@@ -1,10 +1,13 @@
-"""Why a container did not start: what engines, runtimes and the init process say that is the doing of its image or command."""
+"""Why a container did not start: what engines and runtimes say that is the doing of its image or command.
+
+What stands in a container's log is the software's, whatever it looks like: a line of the init process can be written by any program.
+"""
 
 from __future__ import annotations
 
 import re
-
-from runner.engines.text import printable
+from collections.abc import Mapping
+from typing import Any
 
 _MOUNTS = (
     "the image has a link, a file or a VOLUME where the platform mounts something (its inputs, its output, /tmp, /dev, /proc, "
@@ -44,14 +47,15 @@ _AROUND = re.compile(
     re.DOTALL,
 )
 
-# What the init process, or the kernel in its place, says in the log of a container whose command it could not begin.
-_TINI = re.compile(rb"\A\[FATAL tini \(\d+\)\] exec (.*) failed: ([^\n]*)\n?\Z", re.DOTALL)
+# What the kernel says in the log of a container in the place of the init process, and why.
 _INIT = re.compile(rb"\Aexec /sbin/docker-init: (argument list too long|invalid argument)\n?\Z")
 _WORDS = {
     b"argument list too long": "the command and the environment of the image are too large: a word or variable may have 128 KiB, "
     "all of them together 2 MiB",
     b"invalid argument": "the command or the environment of the image holds a null byte: take it out",
 }
+_WORD, _TOGETHER, _POINTER = 128 << 10, 2 << 20, 8  # bytes that the kernel takes
+_OF_OTHERS = 4 << 10  # bytes, at most, of words that the engine adds
 
 
 def their_fault(said: str) -> str | None:
@@ -66,12 +70,17 @@ def their_fault(said: str) -> str | None:
     return None
 
 
-def not_begun(code: int, stdout: bytes, stderr: bytes) -> str | None:
-    """Why a container that ended with this ``code`` and log never began its command; None where it began, or nobody can say."""
-    if code not in (1, 126, 127) or stdout:
-        return None
-    if (found := _TINI.match(stderr)) is not None:
-        what, why = (printable(part.decode(errors="backslashreplace")) for part in found.groups())
-        return f"{what}: {why}"
+def not_begun(code: int, facts: Mapping[str, Any], stdout: bytes, stderr: bytes) -> str | None:
+    """Why a container that ended with this ``code`` and log cannot have begun its command; None where it can.
+
+    Its command and environment have to bear it out, as ``facts``, what the engine says of it, has them: the log alone proves nothing.
+    """
     found = _INIT.match(stderr)
-    return None if found is None else _WORDS[found[1]]
+    if code != 1 or stdout or found is None:
+        return None
+    words = [facts["Path"], *(facts["Args"] or ()), *(facts["Config"].get("Env") or ())]
+    sizes = [len(word.encode(errors="replace")) + 1 for word in words]
+    together = sum(sizes) + _POINTER * len(sizes) + _OF_OTHERS
+    too_large = max(sizes) > _WORD or together > _TOGETHER
+    borne_out = too_large if found[1].startswith(b"argument") else any("\0" in word for word in words)
+    return _WORDS[found[1]] if borne_out else None

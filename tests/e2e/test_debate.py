@@ -113,6 +113,10 @@ def test_debates_in_the_room(held: Project) -> None:
     assert scores["one"]["provenance"]["mean"] == scores["one"]["within_word_limit"]["mean"] == 1
     assert scores["rad-floods"]["provenance"]["mean"] == 0, "nobody had retrieved what it cites"
 
+    # Held again, they are the same but for what was measured.
+    again = call(held, "verify", runs["one"]["run"], "--json", timeout=200).json
+    assert (again["same"], again["identical"], again["files"]) == (True, True, []), again
+
     # The same behaviour in another language has the same debates.
     digests = set()
     for name in ("one", "rad-elastic-perl"):

@@ -12,6 +12,7 @@ from runner.execution.job import Job
 from runner.execution.machine import Machine
 from runner.execution.plan import plan
 from runner.execution.trials.software import check
+from runner.execution.trials.untimed import untimed
 from runner.execution.workspace import Workspace
 from runner.model.comparing.topics import TIE, by_number
 from runner.model.errors import PlatformError, RunnerError
@@ -37,7 +38,7 @@ class Verified:
     """How another execution of a run differs from its archived attempt, as one audience may see it.
 
     ``same`` says whether it ended the same way, with the same score on every measure and topic; ``identical`` whether the
-    output files have the same bytes, and ``files`` which have not (None and none where the audience may not see files).
+    output files have the same bytes (of an interactive run but for measured times), and ``files`` which have not (None and none where the audience may not see files).
     ``ended`` and ``values`` (by measure) are before and after, ``topics`` the differences (after minus before; None where
     one has no value) of the topics that differ, by measure. ``hidden`` names what was left out for this audience.
 
@@ -159,9 +160,11 @@ def verify(
             raise PlatformError(f"{run.id} could not be verified", why=why, fix="run the command again")
         again = replace(checked.detail, published=found.published, released=found.released, key=found.key)
         views = {who: (view, redact_run(again, who, dataset)) for who, view in before.items()}
+        served = job.workflow == "interactive" and only is None
+        sums = (_untimed(found), _untimed(again)) if served else ({}, {})
     times = frozenset(m.id for m in task.measures.values() if meaning(task.kind, m.measure).unit in TIMES)
     made = {
-        who: _compared(*pair, times) if only is None else _compared_topics(*pair, only, times)
+        who: _compared(*pair, times, sums) if only is None else _compared_topics(*pair, only, times)
         for who, pair in views.items()
     }
     whole = replace(made[ORGANISER], host=host)
@@ -222,9 +225,21 @@ def _changed(run: Run, what: str, command: str) -> RunnerError:
     )
 
 
-def _compared(before: RunView, after: RunView, times: frozenset[str]) -> Verified:
-    """Two views of a run for one audience, side by side."""
-    sums = [_sums(view) for view in (before, after)]
+def _untimed(found: RunDetail) -> dict[str, str]:
+    return {} if found.attempt is None else untimed(found.attempt)
+
+
+def _compared(
+    before: RunView,
+    after: RunView,
+    times: frozenset[str],
+    untimed_sums: tuple[Mapping[str, str], Mapping[str, str]],
+) -> Verified:
+    """Two views of a run for one audience, side by side; ``untimed_sums`` are digests of files that are not compared byte by byte."""
+    sums = [
+        _sums(view) | {escape(name, 2000): digest for name, digest in other.items()}
+        for view, other in zip((before, after), untimed_sums, strict=True)
+    ]
     files = sorted(name for name in {*sums[0], *sums[1]} if sums[0].get(name) != sums[1].get(name))
     values = {
         name: (_value(before, name), _value(after, name)) for name in {**before["scores"], **after["scores"]}

@@ -369,7 +369,7 @@ class EventLog:
         return PlatformError(
             "the event log was changed or damaged",
             why=f"{place} {what}.",
-            fix="restore events.jsonl from a backup; the database can then be rebuilt with runner store rebuild",
+            fix="runner store verify lists everything that is wrong; restore events.jsonl from a backup, then runner store rebuild",
             code="E307",
         )
 

@@ -93,10 +93,16 @@ def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
     Raises:
         PlatformError: E307, when log and archive contradict each other.
     """
+    if (rule := _RULES.get(event.type)) is None:
+        raise contradiction(
+            event, "this version of runner knows no such events; a newer one may have written it"
+        )
     try:
-        _RULES[event.type](connection, event, archive)
-    except WRONG as error:
-        raise contradiction(event, f"{type(error).__name__}: {error}") from error
+        rule(connection, event, archive)
+    except KeyError as error:
+        raise contradiction(event, f"{error} is missing in its data, or in files that it names") from error
+    except (*WRONG, AttributeError) as error:
+        raise contradiction(event, f"its data cannot be used: {type(error).__name__}: {error}") from error
 
 
 def apply_all(connection: Connection, events: Sequence[Event], archive: RunArchive) -> None:

@@ -95,8 +95,9 @@ def _fill(store: Store, events: Iterable[Event]) -> tuple[set[_Key], list[Proble
                 if event.type in ("attempt-committed", "evaluation-committed") and names_its_files(event):
                     skipped.add((d.get("run"), d.get("attempt"), d.get("evaluation")))
                 else:
+                    where = f"events.jsonl:{event.seq}"
                     why = error.why if isinstance(error, RunnerError) else str(error)
-                    problems.append(Problem(f"events.jsonl:{event.seq}", schemas.show(why, 300)))
+                    problems.append(Problem(where, schemas.show(why.removeprefix(where).lstrip(), 300)))
     return skipped, problems
 
 

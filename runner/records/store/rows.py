@@ -140,7 +140,7 @@ def contradiction(event: Event, why: str) -> PlatformError:
     """The error to raise for an event that does not fit what the archive holds."""
     return PlatformError(
         "the archive and the event log contradict each other",
-        why=f"Event {event.seq} ({event.type}): {why}.",
-        fix="restore the archive and events.jsonl from the same backup",
+        why=f"events.jsonl:{event.seq} ({event.type}): {why}.",
+        fix="runner store verify lists everything that is wrong; restore the archive and events.jsonl from the same backup",
         code="E307",
     )

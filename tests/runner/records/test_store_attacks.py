@@ -415,3 +415,34 @@ def test_events_that_nobody_can_apply_are_found_at_the_end_of_the_log_too(
         records.remove_store(world.config)
     found = verify(world.config)
     assert [p.where for p in found.problems] == ["events.jsonl:1", "events.jsonl:2"]
+
+
+@both
+@pytest.mark.parametrize(
+    ("type", "data", "what"),
+    [
+        ("quota-extended", {"task": TASK, "team": "alpha"}, "'submissions' is missing in its data"),
+        ("quota-extended", {"task": TASK, "team": "alpha", "submissions": "many"}, "its data cannot be used"),
+        ("log-excerpt-released", {"text": None}, "its data cannot be used"),
+        ("moon-landed", {}, "a newer one may have written it"),
+    ],
+)
+def test_an_event_that_nobody_can_apply_is_named_with_its_line_and_what_to_do(
+    place: Place, type: str, data: dict[str, Any], what: str
+) -> None:
+    """It is well formed and has the right hash: another version wrote it, or a defect of ours."""
+    lines = place.lines()
+    before = json.loads(lines[-1])
+    bad = {**before, "seq": before["seq"] + 1, "type": type, "data": data, "prev": before["hash"]}
+    del bad["hash"]
+    place.keep([*lines, schemas.canonical({**bad, "hash": schemas.digest(bad)}) + b"\n"])
+    line = f"events.jsonl:{bad['seq']}"
+    for words in (["runs"], ["store", "rebuild"], ["evaluate", "--all"]):
+        said = call(place.project, *words, expect=3)
+        assert "E307" in said.err and f"{line} ({type}): " in said.err, said.err
+        text = " ".join(said.err.split())
+        assert what in text and "Fix: runner store verify lists everything that is wrong; restore" in text
+    assert [p for p in place.problems() if p.startswith(line)] == [p for p in place.problems() if what in p]
+    place.keep(lines)
+    call(place.project, "store", "verify")
+    call(place.project, "runs")

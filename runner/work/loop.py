@@ -35,6 +35,7 @@ from runner.tasks.load import load_tasks
 from runner.views.overview.offering import Offering
 from runner.views.plots.apart import Apart
 from runner.views.plots.published import Drawings
+from runner.work.between import Between, Ended
 from runner.work.checks import Checks, Slot
 from runner.work.front import Front
 from runner.work.link import Link, forget_contact
@@ -51,10 +52,9 @@ from schemas.interrupts import Interrupts
 
 TICK = 0.5  # seconds between two looks into the inbox
 ALIVE = 5.0  # seconds between two signs of life
-REST = 4.0  # publishing takes at most one part in so many plus one of the clerk's time, however many runs end
+REST = 4.0  # publishing, with what was begun anew, takes at most one part in so many plus one of the clerk's time, however many runs end
 REFRESH = 60.0  # seconds until everything is looked at again, for what changes with time alone
 ROUND = 60.0  # seconds between two rounds of the coordinator in which nothing was handed in
-ANEW = 3  # publishings in a row that are begun anew since something was taken away
 PAUSE = 5.0  # seconds after something of ours failed
 
 
@@ -202,7 +202,7 @@ class Work:
 
             attend = partial(self._attend, to, requests, definitions)
             beside = attend if store.writes_beside_readers() else partial(self._say_alive, to)
-            between = _Between(self.stop, beside, partial(self._say_alive, to), requests)
+            between = Between(TICK, self.stop, beside, partial(self._say_alive, to), requests)
             while not self.stop.is_set():
                 now = time.monotonic()
                 self._say_alive(to)
@@ -216,12 +216,9 @@ class Work:
                         found = (kept, shown, told, drawings, offering, accepted)
                         desk = Desk(as_told, tasks, to, self.listener.problem, self.clock, *found, logs=logs)
                         replace(desk, meanwhile=between).publish(*_teams(accounts))
-                    seen, looked = state, now
                     self._keep(shelf, kept)
-                    due = time.monotonic() + REST * (time.monotonic() - now)
-                    between.end()
-                    if between.anew:
-                        seen, due = None, 0.0
+                    spent = between.end()
+                    seen, looked, due = None if between.anew else state, now, time.monotonic() + REST * spent
                 drawings.collect()
                 offering.collect()
                 attend()
@@ -269,7 +266,7 @@ class Work:
             yield
         except (RunnerError, OSError):
             raise
-        except _Ended:
+        except Ended:
             logs.forget()
         except Exception as error:  # noqa: BLE001  (what is published is one step; teams are answered all the same)
             logs.forget()
@@ -297,52 +294,6 @@ class Work:
             drawings.drawn,
             offering.done,
         )
-
-
-class _Ended(Exception):
-    """A publishing ends in its middle: what people see stays as it was."""
-
-
-class _Between:
-    """What a publishing calls again and again: every :data:`TICK` seconds it attends to what does not wait.
-
-    It ends when work does, and to be begun anew when something was taken away, which it would show: :data:`ANEW` times in a row at most. What fails
-    is no failure of what is published: it is raised after that.
-    """
-
-    def __init__(
-        self, stop: threading.Event, attend: Callable[[], None], alive: Callable[[], None], requests: Requests
-    ) -> None:
-        self._stop, self._attend, self._alive, self._requests = stop, attend, alive, requests
-        self._times = 0
-        self._held: Exception | None = None
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a publishing."""
-        self._last, self._held, self.anew = time.monotonic(), None, False
-
-    def end(self) -> None:
-        """End it. Raises what failed meanwhile."""
-        self._times = self._times + 1 if self.anew else 0
-        if self._held is not None:
-            raise self._held
-
-    def __call__(self) -> None:
-        """Raises :class:`_Ended`."""
-        if self._stop.is_set():
-            raise _Ended
-        if time.monotonic() - self._last < TICK:
-            return
-        before = self._requests.taken_away
-        try:
-            (self._alive if self._held or self._times >= ANEW else self._attend)()
-        except Exception as error:  # noqa: BLE001  (raised after the publishing)
-            self._held = self._held or error
-        self._last = time.monotonic()
-        if self._requests.taken_away > before:
-            self.anew = True
-            raise _Ended
 
 
 class Definitions:

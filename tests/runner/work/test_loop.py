@@ -23,6 +23,7 @@ from runner.model.errors import RunnerError
 from runner.records.commit import coordinator
 from runner.records.store.connect import Store, open_store
 from runner.work import loop
+from runner.work.between import ANEW, Between
 from runner.work.live_logs import LiveLogs
 from runner.work.loop import Work
 from runner.work.members.accounts import open_accounts, publish_access
@@ -224,6 +225,86 @@ def test_what_is_withdrawn_while_it_is_published_does_not_appear_after_that(
     with at_work(world) as notes:
         until(lambda: seen)
     assert seen[0].count("scored") == 1 and notes.problems == []
+
+
+@pytest.fixture
+def withdrawing(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A team with six scored runs withdraws one whenever a page of a run is made; what is published next ends up in the list,
+    and the submissions that are left to be withdrawn."""
+    token, config = team(world), world.project.config
+    names = ["one", "two", "three", "four", "five", "six"]
+    with at_work(world):
+        for software in names:
+            ask(world, token, software)
+        until(lambda: outcomes(world) == ["scored"] * len(names))
+    (config.home / NAME).unlink()
+    monkeypatch.setattr(loop, "TICK", 0.0)
+    grant = Access.read(config.published).grant(token)
+    assert grant is not None
+    left, made = list[str](), RunPages.of
+    left += [run.submission.id for run in world.desk().runs if run.dataset == "dev"]
+
+    def asking(self: RunPages, *of: Any) -> Any:
+        if left:
+            data = {"submission": left.pop()}
+            wish = Request.new(
+                "withdraw", grant.account, token.id, grant.team, stamp(SystemClock().now()), data
+            )
+            Inbox(config.inbox).put(wish, token.key)
+        return made(self, *of)
+
+    monkeypatch.setattr(RunPages, "of", asking)
+    return left
+
+
+def test_a_publishing_is_begun_anew_three_times_and_no_more(
+    world: World, withdrawing: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A team that goes on withdrawing keeps nobody from being published."""
+    ends, whole = list[bool](), Between.end
+
+    def end(self: Between) -> float:
+        ends.append(self.anew)
+        return whole(self)
+
+    monkeypatch.setattr(Between, "end", end)
+    with at_work(world) as notes:
+        until(lambda: len(ends) > ANEW)
+        assert ends[: ANEW + 1] == [True] * ANEW + [False]
+        until(lambda: not withdrawing)
+        until(lambda: outcomes(world) == ["withdrawn"] * 6)
+    assert notes.problems == []
+
+
+def test_what_was_begun_anew_is_counted_in_the_pause_after_it(
+    world: World, withdrawing: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "REST", 1.0)
+    spans, begin, end = list[tuple[float, float, bool]](), Between.begin, Between.end
+    made = RunPages.of
+
+    def slowly(self: RunPages, *of: Any) -> Any:
+        time.sleep(0.4)
+        return made(self, *of)
+
+    since = list[float]()
+
+    def begins(self: Between) -> None:
+        since.append(time.monotonic())
+        begin(self)
+
+    def ends(self: Between) -> float:
+        spans.append((since[-1], time.monotonic(), self.anew))
+        return end(self)
+
+    monkeypatch.setattr(RunPages, "of", slowly)
+    monkeypatch.setattr(Between, "begin", begins)
+    monkeypatch.setattr(Between, "end", ends)
+    with at_work(world):
+        until(lambda: len(spans) > ANEW + 1)
+    assert [again for *_, again in spans[: ANEW + 1]] == [True] * ANEW + [False]
+    spent = sum(ended - began for began, ended, _ in spans[: ANEW + 1])
+    assert spans[ANEW + 1][0] - spans[ANEW][1] >= spent - 0.05
 
 
 def test_plots_are_drawn_beside_work_and_published_after_that(world: World) -> None:

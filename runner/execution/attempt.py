@@ -23,7 +23,8 @@ from runner.execution.evaluator import Evaluator, no_sidecars
 from runner.execution.hardware import Energy, machine_of, runner_version
 from runner.execution.job import Executed, Job
 from runner.execution.workflows import workflow
-from runner.model.container import Exit, Resources
+from runner.execution.workflows.starting import begin, conclude, now
+from runner.model.container import Collected, Exit, Resources
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.pins import of_task, pins
 from runner.model.task import Dataset
@@ -113,6 +114,33 @@ def perform(
     if job.workflow != "upload":
         record["machine"] = machine_of(engine.info()) | {"energy": energy.used()}
     return record
+
+
+def fail(job: Job, engine: Engine, archive: RunArchive, error: RunnerError) -> Attempt:
+    """Seal a failure of the platform in the place of an attempt of which nothing could be kept, for the reason that ``error`` says."""
+    staging = archive.begin(job.task.id, job.run_id)
+    try:
+        write_json(staging.path / "lock.json", job.lock)
+        why = Detail("platform", what=error.what, why=error.why)
+        executed = conclude(job, begin(staging.path), Collected(), None, platform=why)
+        return archive.seal(staging, _run_record(job, staging.number, staging.path, executed, engine))
+    except BaseException:
+        archive.discard(staging)
+        raise
+
+
+def fail_evaluation(
+    attempt: Attempt, evaluator: Evaluator, dataset: Dataset, archive: RunArchive, error: RunnerError
+) -> Evaluation:
+    """As :func:`fail`, in the place of an evaluation of ``attempt``."""
+    staging = archive.begin_evaluation(attempt)
+    try:
+        done = Evaluated("error", Detail("platform", what=error.what, why=error.why), None, now(), now())
+        asked = ordered_evaluation(attempt, staging.number, evaluator, dataset)
+        return archive.add_evaluation(attempt, staging, {**asked, **ended_evaluation(done)})
+    except BaseException:
+        archive.discard(staging)
+        raise
 
 
 def first_cases(job: Job) -> Job | None:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import schemas
-from runner.execution.executors.base import Executor, Host, Lost, NoRoom, Result
+from runner.execution.attempt import fail, fail_evaluation
+from runner.execution.executors.base import Executor, Host, Lost, NoRoom, NotTaken, Result
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Schedule, lane_of
 from runner.execution.workspace import Workspace
@@ -232,21 +233,46 @@ class Pool:
         return found
 
     def _commit(self, ended: Sequence[tuple[Planned, Result]]) -> list[tuple[Planned, Result]]:
-        """Commit what came of steps; returns them, with the error in the place of what the store refused."""
+        """Commit what came of steps; returns them, with a failure of the platform in the place of what cannot be kept: it is tried again
+        as such, and not for ever."""
         return [one for part in _in_parts(ended) for one in self._commit_together(part)]
 
-    def _commit_together(self, ended: Sequence[tuple[Planned, Result]]) -> list[tuple[Planned, Result]]:
-        """As :meth:`_commit`, in one transaction unless the store refuses some of it."""
+    def _commit_together(
+        self, ended: Sequence[tuple[Planned, Result]], *, refused: bool = False
+    ) -> list[tuple[Planned, Result]]:
+        """As :meth:`_commit`, in one transaction unless the store refuses some of it; ``refused``: it has refused what this stands for."""
+        ended = [
+            self._failed(planned, result) if isinstance(result, NotTaken) else (planned, result)
+            for planned, result in ended
+        ]
         try:
             commit(
                 self.workspace.store,
                 *(result for _, result in ended if isinstance(result, Attempt | Evaluation)),
             )
         except Refused as error:
-            if len(ended) == 1:
+            if len(ended) > 1:
+                return [settled for one in ended for settled in self._commit_together([one])]
+            if refused:
                 return [(ended[0][0], error)]
-            return [settled for one in ended for settled in self._commit_together([one])]
+            return self._commit_together([self._failed(ended[0][0], error)], refused=True)
         return [*ended]
+
+    def _failed(self, planned: Planned, error: RunnerError) -> tuple[Planned, Result]:
+        """A step of which nothing can be kept, for the reason that ``error`` says, with a failure of the platform as its result."""
+        run, desk = planned.run, self.workspace
+        archive, task = desk.store.archive, run.submission.task
+        try:
+            if planned.step == "execute":
+                return planned, fail(planned.job or desk.job(run), self.executor.engine, archive, error)
+            assert run.outcome.attempt is not None
+            attempt, dataset = (
+                archive.attempt(task, run.id, run.outcome.attempt),
+                desk.tasks[task].datasets[run.dataset],
+            )
+            return planned, fail_evaluation(attempt, desk.evaluators[task], dataset, archive, error)
+        except RunnerError as failure:
+            return planned, failure
 
     def _paused(self) -> Callable[[Planned], str]:
         """Why a step is not begun because its task or dataset was paused meanwhile; empty where it may be."""

@@ -27,7 +27,7 @@ from runner.execution.cluster.storage.artefacts import Artefacts, patiently
 from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.cluster.storage.sweeping import sweep
 from runner.execution.cluster.tails import Tails, may_leave
-from runner.execution.executors.base import Host, Lost, NoRoom, Result
+from runner.execution.executors.base import Host, Lost, NoRoom, NotTaken, Result
 from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned
 from runner.execution.schedule import needed_digests
@@ -255,8 +255,11 @@ class ClusterExecutor:
         try:
             if "delivered" in answer or (not answer and self._was_delivered(step)):
                 result = patiently(lambda: step.take(step.name, begun.host.label), self._stopping)
+        except Mismatch as error:
+            begun.host.avoid.add(begun.planned.run.id)
+            result = NotTaken(error.what, why=error.why, fix=error.fix, code=error.code)
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
-            result, forget = error, isinstance(error, Mismatch)
+            result, forget = error, False
         try:
             if not isinstance(result, Attempt | Evaluation):
                 self.workspace.store.archive.discard(step.staging)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from runner.engines.base import EngineInfo
+from runner.engines.base import Engine, EngineInfo
 from runner.execution.plan import Planned
+from runner.model.errors import PlatformError
 from runner.model.limits import Limits, in_units
 from runner.model.task import Visibility
 from runner.records.archive import Attempt, Evaluation
@@ -93,6 +94,10 @@ class NoRoom(Lost):
     """A host has no room for what a step needs, and is not ordered that run again: others are, however many have none."""
 
 
+class NotTaken(PlatformError):
+    """What came of a step is not what was ordered: it was done, and nothing of it can be kept."""
+
+
 Result = Attempt | Evaluation | BaseException
 
 
@@ -100,6 +105,7 @@ class Executor(Protocol):
     """Does steps. It is a context; leaving it ends whatever still runs."""
 
     fixed: bool  # whether hosts neither come nor go
+    engine: Engine  # of this machine
 
     def __enter__(self) -> Self:
         """Make ready."""

@@ -14,6 +14,7 @@ import pytest
 
 from runner.engines.fake import FAKE, FakeEngine, Mounts
 from runner.execution.evaluator import Evaluator
+from runner.execution.executors import local
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Plan, plan
@@ -22,10 +23,12 @@ from runner.execution.workspace import Workspace
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import GIB, MIB
+from runner.model.outcome import TRIES
 from runner.model.run import Selection
 from runner.model.task import Task
-from runner.records.archive import Evaluation
+from runner.records.archive import Attempt, Evaluation
 from runner.records.commit import commit_orphans
+from runner.records.store.charges import quota
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import find_run
 from runner.submissions.kept import registered
@@ -122,6 +125,13 @@ def world(project: Project) -> Iterator[World]:
     made = World(project)
     yield made
     made.close()
+
+
+def count_down(times: int) -> Iterator[int]:
+    """``times``, one less each time, and then zeros."""
+    while True:
+        yield max(times, 0)
+        times -= 1
 
 
 class Gauge:
@@ -293,6 +303,43 @@ def test_a_defect_of_ours_is_said_and_stops_nobody_else(world: World) -> None:
     assert world.outcome(fine).name == "scored"
     [why] = [m.text for m in world.told if m.kind == "blocked"]
     assert "E308" in why and "ZeroDivisionError" in why
+
+
+def _spoiled(attempt: Attempt) -> Attempt:
+    """A sealed attempt that no store can hold."""
+    path = attempt.path / "run.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"resources": {**record["resources"], "memory_peak": 10**30}}))
+    return attempt
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_what_the_store_refuses_is_executed_again_as_other_failures_of_ours_are(
+    world: World, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Three times in all; then the organiser looks at it, however often everything is evaluated."""
+    left, executed = count_down(times), local.execute
+
+    def execute(*of: Any) -> Attempt:
+        made = executed(*of)
+        return _spoiled(made) if next(left) else made
+
+    monkeypatch.setattr(local, "execute", execute)
+    run, fine = world.hand_in("alpha"), world.hand_in("beta")
+    for _ in range(2 if times == 9 else 1):
+        world.work(plan(world.desk(), Selection(run=run)))
+    found = find_run(world.store, run, world.tasks.values())
+    assert len(world.executed()) == min(times + 1, TRIES)
+    if times == 1:
+        assert found.outcome.name == "scored"
+    else:
+        assert found.outcome.name == "held" and "what was to be recorded cannot be" in found.outcome.reason
+        assert plan(world.desk(), Selection(run=run)).work == ()
+        monkeypatch.setattr(local, "execute", executed)
+        world.work(plan(world.desk(), Selection(run=run), force=True))
+        assert world.outcome(run).name == "scored", "the organiser has it tried again"
+    charged = quota(world.store, world.tasks["mini"], "alpha").used
+    assert charged == 1 and world.outcome(fine).name == "pending"
 
 
 def test_stopping_leaves_nothing_half_done(world: World) -> None:
@@ -494,7 +541,7 @@ def test_who_interrupts_while_results_are_gathered_loses_none(
     assert commit_orphans(world.store) == 0
 
 
-def test_a_result_that_the_store_cannot_hold_blocks_its_run_alone(
+def test_a_result_that_the_store_cannot_hold_is_a_failure_of_its_run_alone(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spoilt: list[str] = []
@@ -510,8 +557,14 @@ def test_a_result_that_the_store_cannot_hold_blocks_its_run_alone(
     runs = [world.hand_in("alpha"), world.hand_in("beta")]
     _both_at_once(monkeypatch, spoils)
     pool = world.work(jobs=2)
-    assert list(pool.failed) == spoilt and "Nothing of it was written down" in pool.failed[spoilt[0]].why
-    assert sorted(world.outcome(run).name for run in runs) == ["pending", "scored"]
+    assert pool.failed == {} and len(spoilt) == 1
+    assert [world.outcome(run).name for run in runs] == ["scored", "scored"]
+    attempts = {run: find_run(world.store, run, world.tasks.values()).attempts for run in runs}
+    assert attempts == {run: 1 + (run in spoilt) for run in runs}, (
+        "one failed on our side, and it was tried again"
+    )
+    [error, said] = world.store.archive.attempts("mini", spoilt[0])[1:]
+    assert "Nothing of it was written down" in str(error.record()["verdict"]) and said.number == 3
     world.store.close()
     with open_store(world.project.config) as again:
         assert again.head() == again.log.end()

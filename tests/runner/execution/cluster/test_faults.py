@@ -7,13 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runner.cli import context
+from runner.execution.cluster import evaluations, software
 from runner.execution.cluster.clocks import CoordinatorsTime
+from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.coordinator import EvaluationRequest
 from runner.model.clock import STAMP, SystemClock, stamp
+from runner.model.outcome import TRIES
+from runner.records.store.charges import quota
 from tests.e2e.test_server import until
 from tests.runner.execution.cluster.test_hosts import at_both, carried_out, coordinated, ended_once, machine
 from tests.runner.execution.test_coordinator import Notes
@@ -163,3 +168,33 @@ def test_who_is_told_to_end_twice_ends_at_once_and_its_runs_begin_anew_elsewhere
 
     carried_out(world, hosts, fault)
     assert ended_once(world, runs) == {"h2"} and not hosts.left()
+
+
+@pytest.mark.parametrize("what", ["software", "evaluations"])
+def test_what_hosts_deliver_and_nobody_can_take_is_ordered_three_times_and_then_held(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Also over several rounds of the coordinator; a host that delivered such a thing is not ordered the same again while there is another."""
+    module, name = {
+        "software": (software, "take_in"),
+        "evaluations": (evaluations, "take_in_evaluation"),
+    }[what]
+    by = list[str]()
+
+    def refuse(*of: Any) -> Any:
+        by.append(str(of[-1]))
+        raise Mismatch("home/one, which a host delivered, is not taken", why="Its lock is another one.")
+
+    monkeypatch.setattr(module, name, refuse)
+    run = world.hand_in("team0")
+    with cluster(tmp_path / "cluster", "h1", "h2", role=what) as hosts:
+        for _ in range(2):
+            with coordinated(world, Notes(), hosts) as coordinator:
+                result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+            assert not result.undone
+        assert not hosts.left()
+    assert len(by) == TRIES and set(by) == {"h1", "h2"}
+    outcome = world.outcome(run)
+    assert outcome.name == "held" and "is not taken" in outcome.reason and outcome.blame == "platform"
+    assert quota(world.store, world.tasks["mini"], "team0").used == 0
+    assert world.store.archive.live() == {} and not world.store.archive.sweep()

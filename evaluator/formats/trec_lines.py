@@ -289,7 +289,8 @@ class RunReader(TopicReader):
             log.add("F013", number, f"the rank is {show(rank)}", topic)
         value = float(score) if SCORE.fullmatch(score) is not None else None
         if value is None or not isfinite(value):
-            log.add("F014", number, f"the score is {show(score)}", topic)
+            why = "" if value is None else ", too large for double precision, which ends at about 1.8e308"
+            log.add("F014", number, f"the score is {show(score)}{why}", topic)
             value = any_number(score)
             if value is None and log.severity["F014"] == "error":
                 self.unscored, value = True, nan  # what else is wrong with the line is said, too

@@ -155,12 +155,13 @@ class TopicReader:
             numbers = _picked(numbers, order)
             for i in range(1, len(numbers)):
                 if numbers[i] == numbers[i - 1] and numbers[i] < inf:
-                    what = f"rank {numbers[i]:g} is given twice in topic {show(topic)}"
+                    what = f"rank {numbers[i]:.17g} is given twice in topic {show(topic)}"
                     self.log.add("F022", lines[i], what, topic)
                     break
         for i in range(1, len(scores)):
             if scores[i] > scores[i - 1]:
-                what = f"the score {scores[i]:.9g} is greater than {scores[i - 1]:.9g} at the rank before"
+                high, low = told_apart(scores[i], scores[i - 1])
+                what = f"the score {high} is greater than {low} at the rank before"
                 self.log.add("F021", lines[i], f"{what}, in topic {show(topic)}", topic)
                 break
         return docs, scores, lines
@@ -201,6 +202,12 @@ def _rank_numbers(ranks: list[bytes]) -> list[int] | list[float]:
     if all(map(RANK.fullmatch, ranks)):
         return list(map(int, ranks))
     return [inf if (number := any_number(rank)) is None else number for rank in ranks]
+
+
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two different numbers as people read them: with nine digits, or where these are the same with all that they have."""
+    short = f"{one:.9g}", f"{other:.9g}"
+    return short if short[0] != short[1] else (repr(one), repr(other))
 
 
 def any_number(text: bytes) -> float | None:

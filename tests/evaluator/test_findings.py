@@ -65,6 +65,46 @@ def test_code_is_found_at_its_line(code: str, fast: bool, tmp_path: Path) -> Non
     assert "Fix: " in str(found[0])
 
 
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        (
+            b"4 Q0 d2 1 0.30000000000000004 tag\n4 Q0 d1 2 0.3 tag\n4 Q0 d3 3 0.30000000000000004 tag\n",
+            "F021",
+            "the score 0.30000000000000004 is greater than 0.3 at the rank before",
+        ),
+        (
+            b"4 Q0 d1 1 12.3456789012 tag\n4 Q0 d2 2 12.3456789019 tag\n",
+            "F021",
+            "the score 12.3456789019 is greater than 12.3456789012 at the rank before",
+        ),
+        (
+            b"4 Q0 d1 12345678 2 tag\n4 Q0 d2 12345678 1 tag\n",
+            "F022",
+            "rank 12345678 is given twice",
+        ),
+        (
+            b"4 Q0 d1 1 1e999 tag\n",
+            "F014",
+            'the score is "1e999", too large for double precision, which ends at about 1.8e308',
+        ),
+        (
+            b"4 Q0 d1 1 -1e999 tag\n",
+            "F014",
+            'the score is "-1e999", too large for double precision, which ends at about 1.8e308',
+        ),
+        (b"4 Q0 d1 1 inf tag\n", "F014", 'the score is "inf"'),
+    ],
+)
+@pytest.mark.parametrize("fast", [False, True])
+def test_numbers_are_said_so_that_one_sees_what_is_wrong(
+    content: bytes, code: str, message: str, fast: bool, tmp_path: Path
+) -> None:
+    _, log = read(tmp_path / "run.txt", content, STRICT, fast=fast)
+    [found] = [f for f in log.sorted() if f.code == code]
+    assert found.message.partition(", in topic")[0].partition(" in topic")[0] == message
+
+
 def test_every_code_is_tested() -> None:
     elsewhere = {"F002", "F004", "F018", "F023", "F024", "F026", "F027", "F028", "F029"}
     runs = {code for code in CODES if code < "F100"}  # F1xx are of other formats

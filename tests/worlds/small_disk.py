@@ -38,22 +38,31 @@ class SmallDisk:
 
 
 @contextmanager
+def read_only(path: Path) -> Iterator[None]:
+    """A file that nobody can write or remove meanwhile, not even root."""
+    _mount("--bind", str(path), str(path))
+    try:
+        _mount("-o", "remount,bind,ro", str(path))
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@contextmanager
 def small_disk(path: Path, mebibytes: int) -> Iterator[SmallDisk]:
     """A disk of that size on a folder, which is made; away with all that is on it at the end."""
-    if os.getuid() != 0:
-        pytest.fail("only root can mount a small disk: run this test as root", pytrace=False)
     path.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m,mode=0755", "tmpfs", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        pytest.fail(
-            f"no file system can be mounted here, which this test needs: {done.stderr}", pytrace=False
-        )
+    _mount("-t", "tmpfs", "-o", f"size={mebibytes}m,mode=0755", "tmpfs", str(path))
     try:
         yield SmallDisk(path)
     finally:
         subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def _mount(*words: str) -> None:
+    if os.getuid() != 0:
+        pytest.fail("only root can mount something: run this test as root", pytrace=False)
+    done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        why = f"nothing can be mounted here, which this test needs: {done.stderr}"
+        pytest.fail(why, pytrace=False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +21,19 @@ from runner.exchange.published import Published, Publisher
 from runner.execution.machine import Machine
 from runner.model.clock import SystemClock, stamp
 from runner.model.config import Config
-from runner.model.errors import RunnerError
+from runner.model.errors import PlatformError, RunnerError
 from runner.records.commit import coordinator
 from runner.records.store.connect import Store, open_store
 from runner.work import loop
+from runner.work import requests as requests_of_work
 from runner.work.between import ANEW, Between
+from runner.work.handlers import HANDLERS
+from runner.work.handlers.wish import Wish
 from runner.work.live_logs import LiveLogs
 from runner.work.loop import Work
 from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
+from runner.work.requests import Requests
 from runner.work.run_pages import RunPages
 from runner.work.shelf import NAME, Shelf
 from tests.e2e.test_uploads_scored import run_text
@@ -35,6 +41,7 @@ from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.mini import Project
 from tests.worlds.postgres import Server
+from tests.worlds.small_disk import read_only
 
 
 def until(what: Callable[[], Any], seconds: float = 60) -> Any:
@@ -173,6 +180,98 @@ def test_what_cannot_be_kept_over_a_restart_ends_no_clerk(
         ask(world, token, "two")
         until(lambda: outcomes(world) == ["scored", "scored"])
     assert notes.problems == ["E306"], "once"
+
+
+def test_what_is_kept_of_pages_may_be_read_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "REST", 0.0)
+    token, place = team(world), world.project.config.home / NAME
+    with at_work(world):
+        ask(world, token)
+        until(lambda: outcomes(world) == ["scored"])
+        until(lambda: len(Shelf(place).load()) == 1)
+    before = place.read_bytes()
+    with read_only(place), at_work(world) as notes:
+        ask(world, token, "two")
+        until(lambda: outcomes(world) == ["scored", "scored"])
+        until(lambda: notes.problems)
+    assert set(notes.problems) == {"E306"} and place.read_bytes() == before
+    assert len(Shelf(place).load()) == 1, "what was there is not lost"
+    with at_work(world) as notes:
+        until(lambda: len(Shelf(place).load()) == 2)
+    assert notes.problems == []
+
+
+class NoSharedMemory(sqlite3.Connection):
+    """SQLite on a file system without shared memory: it says which journal it keeps to, and that is not the one that was wanted."""
+
+    def execute(self, sql: str, *of: Any) -> sqlite3.Cursor:
+        return super().execute("PRAGMA journal_mode" if sql == "PRAGMA journal_mode = WAL" else sql, *of)
+
+
+def test_where_nobody_can_write_beside_readers_work_goes_on(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *of, **how: connect(*of, **how, factory=NoSharedMemory))
+    project.write_task(uploads=True)
+    world = World(project)
+    assert not world.store.writes_beside_readers()
+    token = team(world)
+    with at_work(world) as notes:
+        requests = [ask(world, token, software) for software in ("one", "two", "three")]
+        for request in requests:
+            assert until(lambda id=request.id: answered(project.config.published, id))["accepted"] is True  # type: ignore[misc]
+        until(lambda: outcomes(world) == ["scored"] * 3)
+        assert not world.store.writes_beside_readers()
+    assert notes.problems == []
+    world.close()
+
+
+def test_a_request_that_fails_for_a_defect_of_ours_stops_no_other_and_is_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests_of_work, "AGAIN", 1.0)
+    token, published = team(world), world.project.config.published
+    handler, times = HANDLERS["run-file"], list[str]()
+
+    def fails(wish: Wish) -> dict[str, Any]:
+        times.append(wish.request)
+        if times.count(wish.request) == 1 and wish.data["software"] == "one":
+            raise ValueError("a defect of ours")
+        return handler.do(wish)
+
+    monkeypatch.setitem(HANDLERS, "run-file", replace(handler, do=fails))
+    with at_work(world) as notes:
+        bad, good = ask(world, token, "one"), ask(world, token, "two")
+        assert until(lambda: answered(published, good.id))["accepted"] is True
+        assert until(lambda: answered(published, bad.id))["accepted"] is True
+    assert times.count(bad.id) == 2 and notes.problems == []
+    assert any(f"request {bad.id} waits" in line and "ValueError" in line for line in notes.lines)
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), PlatformError("the log is locked", code="E306")]
+)
+def test_an_inbox_that_fails_as_a_whole_is_told_and_looked_at_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """In the middle of a publishing, too, which is ended first."""
+    monkeypatch.setattr(loop, "PAUSE", 0.1)
+    monkeypatch.setattr(loop, "TICK", 0.0)
+    token, published = team(world), world.project.config.published
+    real, failures = Requests.round, [error] * 3
+
+    def failing(self: Requests, *of: Any) -> int:
+        if failures:
+            raise failures.pop()
+        return real(self, *of)
+
+    monkeypatch.setattr(Requests, "round", failing)
+    with at_work(world) as notes:
+        request = ask(world, token)
+        assert until(lambda: answered(published, request.id))["accepted"] is True
+        until(lambda: outcomes(world) == ["scored"])
+    assert notes.problems == ["E306"] * 3
 
 
 def test_what_a_defect_may_come_from_is_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

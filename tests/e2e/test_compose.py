@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from runner.provision import compose as compose_override
 from runner.provision.engine import docker_host
 from runner.provision.images import IMAGES, ensure_images, tag
 from runner.tasks.load import load_task
+from tests.e2e.test_server import until
 from tests.verdicts import cases
 from tests.worlds.compose_project import ROOT, Project, project
 
@@ -102,6 +104,51 @@ def test_a_crash_after_writing_a_run_is_not_hidden(here: Project) -> None:
     ended = here.up("exits-3-after-run")
     assert "software-1 exited with code 3" in ended.text
     assert "unless 'software-1 exited with code 0' stands above, the run counts as failed" in ended.text
+
+
+def test_a_software_that_hangs_is_ended_at_the_time_limit_where_somebody_waits_for_the_exit_code(
+    here: Project,
+) -> None:
+    here.add("run-then-hangs")
+    limit = load_task(config.load({"RUNNER_ROOT": str(here.folder)}), cases.TASK).limits.wall_clock
+    begun = time.monotonic()
+    ended = here.up("run-then-hangs", *EXIT_CODE)
+    assert limit <= time.monotonic() - begun < limit + 60
+    assert "software-1 exited with code 137" in ended.text
+    assert "the run counts as failed" in ended.text and "137: it was killed" in ended.text
+
+
+def test_a_software_that_hangs_is_ended_at_once_by_kill_and_its_run_is_looked_at(here: Project) -> None:
+    """Ctrl-C waits for it, as long as its time limit: Compose's own stop, with --exit-code-from, must do no harm."""
+    here.add("run-then-hangs")
+    file = here.folder / "tasks" / cases.TASK / "compose.yaml"
+    text = file.read_text()
+    assert text.count("stop_grace_period: 5s") == 1, "of the software"
+    file.write_text(text.replace("stop_grace_period: 5s", "stop_grace_period: 600s"))
+    up = here.begin("up", TEAM=cases.TEAM, SOFTWARE="run-then-hangs", TASK=cases.TASK)
+    try:
+        client = docker.DockerClient(base_url=here.host, timeout=60)
+        until(lambda: client.containers.list(filters={"name": f"{here.name}-software-1"}), 100)
+        client.close()
+        killed = here.compose("kill", TASK=cases.TASK)
+        assert killed.code == 0, killed.text
+        said = up.communicate(timeout=60)[0].decode()
+    finally:
+        up.kill()
+        up.wait()
+        here.compose("kill", TASK=cases.TASK)
+    assert "software-1 exited with code 137" in said and "the run counts as failed" in said
+
+
+def test_a_software_that_needs_too_much_memory_is_told_what_137_means(here: Project) -> None:
+    here.add("memory-bomb")
+    ended = here.up("memory-bomb", *EXIT_CODE)
+    assert ended.code == 1, ended.text
+    assert (
+        "software-1 exited with code 137" in ended.text
+        and "FAILED: the software left no run.txt" in ended.text
+    )
+    assert "137: it was killed, mostly at its limit of memory" in ended.text
 
 
 def test_an_invalid_run_gets_its_findings_and_no_scores(here: Project) -> None:

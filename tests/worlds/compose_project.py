@@ -50,6 +50,17 @@ class Project:
 
     def compose(self, *arguments: str, **variables: str) -> Ended:
         """Run Compose in the folder. Fails when it does not end within two minutes."""
+        done = self.begin(*arguments, **variables)
+        try:
+            text, _ = done.communicate(timeout=120)
+        except BaseException:
+            done.kill()
+            done.wait()
+            raise
+        return Ended(done.returncode, text.decode("utf-8", "replace"))
+
+    def begin(self, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
+        """Start Compose in the folder; its output is a pipe."""
         env = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -61,16 +72,14 @@ class Project:
             "NO_COLOR": "1",
             **variables,
         }
-        done = subprocess.run(
+        return subprocess.Popen(
             [BINARY, "--ansi", "never", *arguments],
             cwd=self.folder,
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=120,
         )
-        return Ended(done.returncode, done.stdout.decode("utf-8", "replace"))
 
     def up(self, case: str, *options: str) -> Ended:
         """``docker compose up`` with the software ``case``."""

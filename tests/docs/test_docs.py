@@ -291,7 +291,7 @@ def _compose(words: list[str], line: str) -> None:
         known = {name for f in files for one in f["services"].values() for name in one.get("profiles", [])}
         assert words[1] in known, f"{line}: there is no such profile"
         words = words[2:]
-    assert words[0] in ("up", "down", "build", "version"), line
+    assert words[0] in ("up", "down", "kill", "build", "version"), line
 
 
 def test_the_checker_refuses_what_is_wrong() -> None:

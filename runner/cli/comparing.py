@@ -63,7 +63,7 @@ def _two(
     ranked = next((one for one in (*rows, *made.measures) if one.pairs), rows[0])
     output.table(HEADS, [_row(one, names[one.id]) for one in rows], right=HEADS[1:])
     _lines(left_out)
-    found = [(p.topic, f"{p.first:.4f}", f"{p.second:.4f}", _signed(p.difference)) for p in ranked.pairs]
+    found = [(p.topic, f"{p.first:.4f}", f"{p.second:.4f}", output.difference(p.difference)) for p in ranked.pairs]
     _topics(names[ranked.id], ("first", "second", "difference"), found, "differences", everything)
     tests = "; ".join(dict.fromkeys(one.test for one in rows if one.p is not None))
     return LEGEND.format(test=tests), len(rows)
@@ -137,7 +137,7 @@ def _pair(of: Several, pair: Pair, letters: str) -> tuple[str, ...]:
     span = "–" if pair.interval is None else f"[{pair.interval[0]:+.3f}, {pair.interval[1]:+.3f}]"
     return (
         f"{letters[pair.first]} {letters[pair.second]}",
-        _signed(pair.difference),
+        output.difference(pair.difference),
         span,
         f"{pair.wins}/{pair.losses}/{pair.ties}" if of.topics else "–",
         _p(pair.p),
@@ -149,7 +149,7 @@ def _pair(of: Several, pair: Pair, letters: str) -> tuple[str, ...]:
 def _row(one: Compared, name: str) -> tuple[str, ...]:
     counts = f"{one.wins}/{one.losses}/{one.ties}" if one.pairs else "–"
     effect = "–" if one.effect is None else f"{one.effect:+.2f}"
-    figures = f"{one.first:.4f}", f"{one.second:.4f}", _signed(one.difference)
+    figures = f"{one.first:.4f}", f"{one.second:.4f}", output.difference(one.difference)
     return _with_direction(one.direction, name), *figures, counts, _p(one.p), effect
 
 
@@ -159,7 +159,3 @@ def _with_direction(direction: str, name: str) -> str:
 
 def _p(value: float | None) -> str:
     return "<0.001" if value is not None and value < 0.001 else output.figure(value, 3)
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}"

@@ -46,6 +46,13 @@ def figure(value: float | None, digits: int = 4, *, none: str = "–") -> str:
     return none if value is None else f"{value:.{digits}f}"
 
 
+def difference(value: float | None) -> str:
+    """How much a value moved, as people read it; one that four digits would show as none has its first two."""
+    if value is None:
+        return "–"
+    return f"{value:+.1e}" if value and abs(value) < 0.00005 else f"{value:+.4f}"
+
+
 def plain() -> bool:
     """Whether stdout gets plain lines: not a terminal, NO_COLOR, or a dumb terminal."""
     return not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"

@@ -228,7 +228,7 @@ def _show(found: list[Value], ranks: list[Rank]) -> None:
         values = []
         for v in found:
             old = output.figure(v.old) + (f" ({v.of})" if v.of else "")
-            difference = "" if v.difference is None else f"{v.difference:+.4f}"
+            difference = "" if v.difference is None else output.difference(v.difference)
             values.append((v.run, v.measure, old, output.figure(v.new), difference))
         output.table(VALUES, values, right=VALUES[2:])
     if ranks:

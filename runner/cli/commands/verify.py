@@ -163,7 +163,7 @@ def _print(made: Verified) -> None:
     if made.values:
         output.data("")
         rows = [
-            (name, output.figure(before), output.figure(after), _signed(made.moved.get(name)))
+            (name, output.figure(before), output.figure(after), output.difference(made.moved.get(name)))
             for name, (before, after) in made.values.items()
         ]
         output.table(("measure", "archived", "again", "moved"), rows, right=("archived", "again", "moved"))
@@ -173,7 +173,7 @@ def _print(made: Verified) -> None:
         )
         output.data(f"\n{plural(len(made.topics), 'topic')} moved{more}:")
         rows = [
-            (topic, name, _signed(moved), "")
+            (topic, name, output.difference(moved), "")
             for topic, by in list(made.topics.items())[:SHOWN_TOPICS]
             for name, moved in by.items()
         ]
@@ -192,10 +192,6 @@ def _notes(made: Verified) -> list[str]:
         (made.hidden, "not shown"),
     ]
     return [line for names, says in notes if names for line in wrapped(f"{says}: {', '.join(names)}", "")]
-
-
-def _signed(moved: float | None) -> str:
-    return "–" if moved is None else f"{moved:+.4f}"
 
 
 @receipts.command(

@@ -173,3 +173,11 @@ def test_what_is_said_stands_where_it_was_said_also_in_a_file() -> None:
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
     )
     assert ended.stdout.splitlines() == ["run", "it was not submitted", "hint"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "–"), (0.0, "+0.0000"), (0.25, "+0.2500"), (-0.00005, "-0.0001"), (4e-9, "+4.0e-09"), (-1.26e-5, "-1.3e-05")],
+)  # fmt: skip
+def test_a_difference_that_there_is_never_looks_like_none(value: float | None, shown: str) -> None:
+    assert output.difference(value) == shown

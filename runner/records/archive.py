@@ -10,11 +10,10 @@ regular files is kept, and no file is read into memory as a whole.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +23,17 @@ from runner.records.contents import Content, ContentStore, KeptFile, Stored, fol
 from runner.records.files import (
     damaged,
     file_sha256,
+    folders,
     on_disk,
     read_json,
     read_lines,
     walk,
 )
-from runner.records.sealing import MANIFEST, NOTHING, Known, seal_folder
+from runner.records.sealing import MANIFEST, NOTHING, Known, Manifest, seal_folder
 from runner.records.staging import Staging, StagingFolders
-from schemas.files import sync_folder
+from runner.records.syncing import settle
 
 _RUN = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
-
-
 Key = tuple[str, str, int, int | None]  # task, run id, attempt, and evaluation of a committed thing
 
 
@@ -44,9 +42,12 @@ class _Sealed:
 
     path: Path
     contents: ContentStore
+    sealed: Manifest | None  # as it was written, where this process has sealed it just now
 
     def manifest(self) -> dict[str, dict[str, Any]]:
         """``sha256``, ``size`` and whether it is ``stored`` of every file, by its name. Raises E307."""
+        if self.sealed is not None:
+            return {name: dict(entry) for name, entry in self.sealed.files.items()}
         listed = read_json(self.path / MANIFEST, "manifest")["files"]
         return {str(name): dict(entry) for name, entry in listed.items()}
 
@@ -86,7 +87,7 @@ class _Sealed:
 
     def manifest_digest(self) -> str:
         """SHA-256 of ``manifest.json``: what the event log pins. Raises E307 when it cannot be read."""
-        return file_sha256(self.path / MANIFEST)
+        return file_sha256(self.path / MANIFEST) if self.sealed is None else self.sealed.sha256
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class Evaluation(_Sealed):
     number: int
     path: Path
     contents: ContentStore = field(repr=False, compare=False)
+    sealed: Manifest | None = field(default=None, repr=False, compare=False)
 
     @property
     def key(self) -> Key:
@@ -137,6 +139,7 @@ class Attempt(_Sealed):
     number: int
     path: Path
     contents: ContentStore = field(repr=False, compare=False)
+    sealed: Manifest | None = field(default=None, repr=False, compare=False)
 
     @property
     def key(self) -> Key:
@@ -172,7 +175,7 @@ class Attempt(_Sealed):
 
     def evaluation(self, number: int) -> Evaluation:
         """Its evaluation of that number, whether or not it is there."""
-        path = self.path / "evaluations" / str(number)
+        path = self.path / f"evaluations/{number}"
         return Evaluation(self.task, self.run_id, self.number, number, path, self.contents)
 
     def evaluations(self) -> list[Evaluation]:
@@ -207,7 +210,7 @@ class RunArchive:
             PlatformError: E306, when the disk fails or another process is at work on the run.
         """
         _check_names(task, run_id)
-        staging = self._begin("a", task, run_id, self.root / task / run_id / "attempts")
+        staging = self._begin("a", task, run_id, self._attempts(task, run_id))
         if staging is None:
             raise PlatformError(
                 f"{run_id} is being run already",
@@ -232,20 +235,19 @@ class RunArchive:
             ValueError: When ``run_json`` is of another attempt.
             PlatformError: E306, when the disk fails; the staging folder stays.
         """
-        target = self.root / staging.task / staging.run_id / "attempts" / str(staging.number)
+        target = self._attempts(staging.task, staging.run_id) / str(staging.number)
         if run_json.get("attempt") != staging.number or run_json.get("run_id") != staging.run_id:
             raise ValueError("run.json names another attempt than the one that was begun")
         with on_disk("the attempt cannot be archived"):
-            self._commit(staging, target, ("run.json", run_json), self._way(staging), known)
+            sealed = self._commit(staging, target, ("run.json", run_json), self._way(staging), known)
         self._known.add(staging.task)
-        return Attempt(staging.task, staging.run_id, staging.number, target, self.contents)
+        return Attempt(staging.task, staging.run_id, staging.number, target, self.contents, sealed)
 
     def _way(self, staging: Staging) -> list[Path]:
         """The folders down to an attempt in which a name may be new: its own always, those above it with the first attempt."""
-        task = self.root / staging.task
-        way = [task / staging.run_id / "attempts"]
+        way = [self._attempts(staging.task, staging.run_id)]
         if staging.number == 1:
-            way += [task / staging.run_id, task]
+            way += way[0].parents[:2]
         if staging.task not in self._known:
             way.append(self.root)
         return way
@@ -253,8 +255,7 @@ class RunArchive:
     def settle(self, sealed: Attempt | Evaluation) -> None:
         """Wait until the place of what a process sealed that was killed then is on the disk. Raises E306."""
         with on_disk("what was sealed cannot be kept"):
-            for folder in sealed.path.parents[: 4 if isinstance(sealed, Attempt) else 1]:
-                sync_folder(folder)
+            settle(sealed.path.parents[: 4 if isinstance(sealed, Attempt) else 1])
 
     def begin_evaluation(self, attempt: Attempt) -> Staging:
         """As :meth:`begin`, for the next evaluation of ``attempt``; end with :meth:`add_evaluation` or :meth:`discard`."""
@@ -305,8 +306,8 @@ class RunArchive:
         target = attempt.path / "evaluations" / str(staging.number)
         with on_disk("the evaluation cannot be archived"):
             way = [target.parent] if target.parent.is_dir() else [target.parent, attempt.path]
-            self._commit(staging, target, ("evaluation.json", evaluation_json), way, known)
-        return attempt.evaluation(staging.number)
+            sealed = self._commit(staging, target, ("evaluation.json", evaluation_json), way, known)
+        return replace(attempt.evaluation(staging.number), sealed=sealed)
 
     def discard(self, staging: Staging) -> None:
         """Throw a staging folder away (the attempt was given up before it was sealed)."""
@@ -323,29 +324,34 @@ class RunArchive:
 
     def tasks(self) -> list[str]:
         """The tasks that have runs, sorted."""
-        return _folders(self.root)
+        return folders(self.root)
 
     def runs(self, task: str | None = None) -> list[tuple[str, str]]:
         """``(task, run id)`` of every run that has an attempt, sorted."""
-        tasks = [task] if task else _folders(self.root)
-        return [(t, run) for t in tasks for run in _folders(self.root / t)]
+        tasks = [task] if task else folders(self.root)
+        return [(t, run) for t in tasks for run in folders(self.root / t)]
 
     def attempts(self, task: str, run_id: str) -> list[Attempt]:
         """The sealed attempts of a run, oldest first."""
-        folder = self.root / task / run_id / "attempts"
+        folder = self._attempts(task, run_id)
         return [Attempt(task, run_id, n, folder / str(n), self.contents) for n in _numbers(folder)]
 
     def attempt(self, task: str, run_id: str, number: int) -> Attempt:
         """One sealed attempt. Raises E307 when the archive does not have it."""
         _check_names(task, run_id)
-        path = self.root / task / run_id / "attempts" / str(number)
+        path = self._attempts(task, run_id) / str(number)
         if not (path / MANIFEST).is_file():
             raise damaged(f"{path} is missing")
         return Attempt(task, run_id, number, path, self.contents)
 
     def has_attempt(self, task: str, run_id: str, number: int) -> bool:
         """Whether there is a sealed attempt of that number."""
-        return (self.root / task / run_id / "attempts" / str(number) / MANIFEST).is_file()
+        return (self._attempts(task, run_id) / str(number) / MANIFEST).is_file()
+
+    def _attempts(self, task: str, run_id: str) -> Path:
+        return Path(
+            f"{self.root}/{task}/{run_id}/attempts"
+        )  # parsed once: this is done many times for each run
 
     def live(self) -> dict[str, int]:
         """Run id → attempt number of what living processes are running at this moment."""
@@ -365,17 +371,17 @@ class RunArchive:
         record: tuple[str, Mapping[str, Any]],
         way: Sequence[Path],
         known: Known,
-    ) -> None:
+    ) -> Manifest:
         """Seal a folder with its record and move it to ``target``; all of it, and the names on the ``way``, is on the disk then."""
-        seal_folder(staging.path, *record, self.contents, known)
+        manifest = seal_folder(staging.path, *record, self.contents, known)
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists():
             raise PlatformError(f"{target} is already there", why="Attempts are written once.", code="E306")
         staging.path.rename(target)
         target.chmod(0o555)
-        for folder in way:
-            sync_folder(folder)
+        settle(way)
         self._staging.finish(staging)
+        return manifest
 
 
 def _check_names(task: str, run_id: str) -> None:
@@ -383,15 +389,5 @@ def _check_names(task: str, run_id: str) -> None:
         raise ValueError(f"not a task and run id: {task!r}, {run_id!r}")
 
 
-def _folders(path: Path) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return sorted(
-                e.name for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)
-            )
-    except FileNotFoundError:
-        return []
-
-
 def _numbers(path: Path) -> list[int]:
-    return sorted(int(name) for name in _folders(path) if re.fullmatch(r"[1-9][0-9]{0,5}", name))
+    return sorted(int(name) for name in folders(path) if re.fullmatch(r"[1-9][0-9]{0,5}", name))

@@ -37,13 +37,13 @@ def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]
     ``skip`` names one folder at the top that is left out. Raises E307 for anything that is neither a regular
     file nor a folder, and for names that are no UTF-8.
     """
-    return iter(tree(folder, skip=skip)[0])
+    return ((name, Path(path)) for name, path in tree(folder, skip=skip)[0])
 
 
-def tree(folder: Path, *, skip: str | None = None) -> tuple[list[tuple[str, Path]], list[Path]]:
+def tree(folder: Path, *, skip: str | None = None) -> tuple[list[tuple[str, str]], list[str]]:
     """As :func:`walk`, with all folders, each before the one that it is in; the last is ``folder`` itself."""
-    stack, folders = [("", folder)], list[Path]()
-    found: list[tuple[str, Path]] = []
+    stack, folders = [("", str(folder))], list[str]()
+    found: list[tuple[str, str]] = []
     while stack:
         prefix, here = stack.pop()
         folders.append(here)
@@ -55,12 +55,23 @@ def tree(folder: Path, *, skip: str | None = None) -> tuple[list[tuple[str, Path
                 if not is_utf8(name):
                     raise damaged(f"{here} holds a name that is not UTF-8")
                 if entry.is_dir(follow_symlinks=False):
-                    stack.append((f"{name}/", Path(entry.path)))
+                    stack.append((f"{name}/", entry.path))
                 elif entry.is_file(follow_symlinks=False):
-                    found.append((name, Path(entry.path)))
+                    found.append((name, entry.path))
                 else:
                     raise damaged(f"{here}/{shown(entry.name)} is a link or a special file")
     return sorted(found), folders[::-1]
+
+
+def folders(path: Path) -> list[str]:
+    """The names of the folders in a folder, sorted, without hidden ones and links; none where it is not there. Raises OSError."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(
+                e.name for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)
+            )
+    except FileNotFoundError:
+        return []
 
 
 def file_sha256(path: Path) -> str:
@@ -92,9 +103,15 @@ def readable(data: Mapping[str, Any]) -> bytes:
 def read_json(path: Path, schema: str | None) -> dict[str, Any]:
     """A JSON object of the archive, checked against a schema when one is named. Raises E307."""
     try:
-        if path.stat().st_size > MAX_JSON:
-            raise damaged(f"{path} is larger than 16 MiB")
-        data = json.loads(path.read_bytes(), parse_constant=_refuse)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size > MAX_JSON:
+                raise damaged(f"{path} is larger than 16 MiB")
+            text = os.read(descriptor, size)
+        finally:
+            os.close(descriptor)
+        data = _READER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))  # as json.loads
     except OSError as error:
         raise damaged(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError):
@@ -140,6 +157,9 @@ def _first(stream: BinaryIO, most: int) -> Callable[[int], bytes]:
 
 def _refuse(constant: str) -> float:
     raise ValueError(constant)
+
+
+_READER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def is_utf8(text: str) -> bool:

@@ -37,7 +37,8 @@ from runner.model.errors import CODES, PlatformError, RunnerError
 from runner.records.archive import Attempt, Evaluation
 
 WAIT = 60.0  # seconds without any host of the cluster after which runs that need one are given up
-SENDING = 4  # attempts that are prepared or taken in at once
+SENDING = 4  # attempts that are prepared at once
+TAKING = 16  # attempts that are taken in at once: each waits for the disk, and those that wait at once do so together
 ENDING = 60.0  # seconds for which hosts are waited for when everything ends
 LOOK = 0.5  # seconds between two looks at what was cancelled, or takes too long: each is at all that is being done
 SETTLING = 5.0  # seconds after a host came or went in which others may
@@ -98,7 +99,7 @@ class ClusterExecutor:
         self._begun: dict[str, _Begun] = {}
         self._stopped: set[tuple[str, bool]] = set()  # what hosts were told to end, and whether to drop it
         self._sending = ThreadPoolExecutor(SENDING, thread_name_prefix="sending")
-        self._taking = ThreadPoolExecutor(SENDING, thread_name_prefix="taking")
+        self._taking = ThreadPoolExecutor(TAKING, thread_name_prefix="taking")
         self._tails = None if following is None else Tails(following)
         self._looked = 0.0  # for what was cancelled, by the steady clock
         self._closed = False

@@ -9,7 +9,7 @@ import json
 import math
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from typing import Any
 
@@ -22,7 +22,7 @@ from runner.records.archive import Evaluation, RunArchive
 from runner.records.events import Event
 from runner.records.files import read_json
 from runner.records.store import tables as t
-from runner.records.store.rows import as_count, as_number, as_text, check_manifest, inserting
+from runner.records.store.rows import as_count, as_number, as_text, check_manifest, insert_many
 from schemas.details import read as read_detail
 
 _BATCH = 2000
@@ -60,9 +60,13 @@ def rows_of(event: Event, evaluation: Evaluation, record: dict[str, Any]) -> Row
         (t.resamples, [_resamples_row(n, m["resamples"]) for n, m in measured if m.get("resamples")]),
         (t.pending, [{"measure": name, "reason": str(why)} for name, why in sorted(pending.items())]),
         (t.findings, [_finding_row(code, f) for code, f in sorted(codes.items())]),
-        (t.topic_scores, (_score_row(line) for line in evaluation.scores() if not line.get("facets"))),
     )
-    return [(t.evaluations, [row]), *((table, ({**key, **row} for row in rows)) for table, rows in parts)]
+    scores = (_score_row(key, line) for line in evaluation.scores() if not line.get("facets"))
+    return [
+        (t.evaluations, [row]),
+        *((table, ({**key, **row} for row in rows)) for table, rows in parts),
+        (t.topic_scores, scores),
+    ]
 
 
 def insert_rows(connection: Connection, parts: Iterable[Rows]) -> None:
@@ -77,7 +81,7 @@ def insert_rows(connection: Connection, parts: Iterable[Rows]) -> None:
     for table, several in by_table.items():
         all_rows = chain.from_iterable(several)
         while batch := list(islice(all_rows, _BATCH)):
-            connection.execute(inserting(table), batch)
+            insert_many(connection, table, batch)
 
 
 def evaluation_of(event: Event, archive: RunArchive) -> tuple[Evaluation, dict[str, Any]]:
@@ -201,8 +205,9 @@ def _finding_row(code: object, finding: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _score_row(line: dict[str, Any]) -> dict[str, Any]:
+def _score_row(key: Mapping[str, Any], line: dict[str, Any]) -> dict[str, Any]:
     return {
+        **key,
         "measure": str(line["measure"]),
         "topic": str(line["topic"]),
         "value": as_number(line["value"]),

@@ -84,6 +84,7 @@ class Artefacts:
         with self._answering():
             found, self._root = url_to_fs(address, **_with_signatures(address, options))
             self._fs = Folder(self._root) if isinstance(found, LocalFileSystem) else found
+            self._is_folder = self._fs is not found
             # Others write there, too: what is listed now is not what will be there.
             self._fs.dircache = DirCache(use_listings_cache=False)
 
@@ -107,11 +108,12 @@ class Artefacts:
         place = self._place(content.sha256)
         with self._answering():
             try:
-                if self._fs.info(place)["size"] != content.size:
-                    return False
+                info = self._fs.info(place)
             except FileNotFoundError:
                 return False
-            since = self._modified(place)
+            if info["size"] != content.size:
+                return False
+            since = datetime.fromtimestamp(info["mtime"], UTC) if self._is_folder else self._modified(place)
         return since is None or SystemClock().now() - since < KEPT / 2
 
     def sweep_contents(self, *, dry_run: bool = False) -> list[str]:
@@ -198,9 +200,9 @@ class Artefacts:
     def take(self, name: str, files: Mapping[str, Content], folder: Path) -> None:
         """Write the files of a delivered attempt, all that its manifest lists, as new ones below ``folder``. Raises as :meth:`fetch`."""
         wanted = [(folder / file, files[file]) for file in sorted(files)]
-        for target, _ in wanted:
-            with on_disk(f"{target.parent} cannot be made"):
-                target.parent.mkdir(parents=True, exist_ok=True)
+        for parent in {target.parent for target, _ in wanted}:
+            with on_disk(f"{parent} cannot be made"):
+                parent.mkdir(parents=True, exist_ok=True)
         self._read(self._attempt(name, PACK), wanted)
 
     def forget(self, name: str) -> None:
@@ -234,8 +236,8 @@ class Artefacts:
             raise PlatformError(what, why=why[:500], fix=fix, code="E313") from None
 
     def _plain_file(self, place: str) -> None:
-        """Nobody waits at a pipe that was laid down in a folder."""
-        if self._fs.info(place).get("type") != "file":
+        """Nobody waits at what is no file. A :class:`Folder` opens nothing else."""
+        if not self._is_folder and self._fs.info(place).get("type") != "file":
             raise another(place)
 
     def _place(self, sha256: str) -> str:
@@ -258,7 +260,8 @@ class Artefacts:
         """A file that is there as a whole or not at all."""
         part = f"{place}.{secrets.token_hex(4)}"
         with self._answering():
-            self._fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+            if not self._is_folder:  # which makes those that are missing by itself
+                self._fs.makedirs(place.rpartition("/")[0], exist_ok=True)
             with self._fs.open(part, "wb") as stream:
                 yield stream
             self._fs.mv(part, place)

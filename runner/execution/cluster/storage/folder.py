@@ -18,6 +18,8 @@ from typing import IO, Any
 
 from fsspec import AbstractFileSystem
 
+from runner.execution.cluster.storage.delivery import another
+
 _FOLDER = os.O_DIRECTORY | os.O_CLOEXEC
 _WAY = os.O_PATH | _FOLDER  # which who may not list it can go through, too
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -66,8 +68,13 @@ class Folder(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
 
     def mv(self, path1: str, path2: str, **_: Any) -> None:
         """Give a file its place, and what was there, a link too, is no more."""
-        with self._in(path1) as (at, name), self._in(path2) as (to, new):
-            os.rename(name, new, src_dir_fd=at, dst_dir_fd=to)
+        *above, new = self._parts(path2)
+        with self._in(path1) as (at, name):
+            if self._parts(path1)[:-1] == tuple(above):
+                os.rename(name, new, src_dir_fd=at, dst_dir_fd=at)
+                return
+            with self._folder(above) as to:
+                os.rename(name, new, src_dir_fd=at, dst_dir_fd=to)
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
         """Remove a folder with all that is in it, or a file; of a link that alone."""
@@ -78,12 +85,21 @@ class Folder(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
                 os.unlink(name, dir_fd=at)
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> IO[bytes]:
-        with self._in(path) as (at, name):
-            file = os.open(name, _READ if mode == "rb" else _NEW, 0o666, dir_fd=at)
+        try:
+            file = self._descriptor(path, _READ if mode == "rb" else _NEW)
+        except FileNotFoundError:
+            if mode == "rb":
+                raise
+            self.makedirs(path.rpartition("/")[0])  # for the first file there
+            file = self._descriptor(path, _NEW)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
-            raise OSError(errno.EINVAL, "no file", name)
+            raise another(path)
         return os.fdopen(file, mode)
+
+    def _descriptor(self, path: str, flags: int) -> int:
+        with self._in(path) as (at, name):
+            return os.open(name, flags, 0o666, dir_fd=at)
 
     def _parts(self, path: str) -> Sequence[str]:
         parts = PurePosixPath(path).relative_to(self._root).parts

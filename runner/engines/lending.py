@@ -7,6 +7,7 @@ for the other turn, in this process or another, waits for it.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,12 +34,12 @@ _T = TypeVar("_T", bound=Lent)
 
 @dataclass
 class _Free(Generic[_T]):
-    """A room that nobody uses, and the clock that closes it."""
+    """A room that nobody uses, and until when it stays, by the steady clock."""
 
     key: Hashable
     room: _T
     stack: ExitStack
-    clock: threading.Timer | None = None
+    until: float = 0.0
 
 
 @dataclass
@@ -63,6 +64,9 @@ class Lending(Generic[_T]):
         self._ahead: list[_Ahead[_T]] = []
         self._clocks: set[threading.Timer] = set()
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._watching = False  # whether a clock closes what has been free for long
+        self._wakes = 0.0  # when it looks again
         self._closing = False
 
     def __enter__(self) -> Self:
@@ -79,6 +83,7 @@ class Lending(Generic[_T]):
             for free in self._take(lambda _: True):
                 all_of_them.callback(free.stack.close)
         with self._lock:
+            self._changed.notify_all()
             clocks = list(self._clocks)
         for clock in clocks:
             clock.join()
@@ -192,13 +197,11 @@ class Lending(Generic[_T]):
         return found
 
     def _take(self, wanted: Callable[[_Free[_T]], bool], most: int | None = None) -> list[_Free[_T]]:
-        """Free rooms, which are free no longer; stops their clocks."""
+        """Free rooms, which are free no longer."""
         with self._lock:
             taken = [free for free in self._free if wanted(free)][:most]
             for free in taken:
                 self._free.remove(free)
-                if free.clock is not None:
-                    free.clock.cancel()
         return taken
 
     def _end(self, used: _Free[_T]) -> None:
@@ -216,25 +219,55 @@ class Lending(Generic[_T]):
 
     def _keep(self, free: _Free[_T], idle: float) -> None:
         """Have a room be free for a moment; the one that has been free for longest makes place for it."""
-
-        def close() -> None:
-            # What cannot be removed now is found by the engine's ``reap``.
-            with suppress(PlatformError):
-                for found in self._take(lambda other: other is free):
-                    found.stack.close()
-            with self._lock:
-                self._clocks.discard(clock)
-
-        clock = threading.Timer(idle, close)
-        clock.daemon = True
         with self._lock:
-            free.clock = clock
+            free.until = time.monotonic() + idle
             self._free.append(free)
-            # One that no clock would close makes place at once.
-            too_many = self._free[: -self._most] if self._start(clock) else [free]
+            # One that nobody would close makes place at once.
+            too_many = self._free[: -self._most] if self._is_watched(free) else [free]
         for old in self._take(lambda other: any(other is one for one in too_many)):
             with suppress(PlatformError):
                 old.stack.close()
+
+    def _is_watched(self, free: _Free[_T]) -> bool:
+        """Have what has been free for long be closed, by one clock for all; False where none can be started. With the lock held."""
+        if not self._watching:
+            clock = threading.Timer(0, self._watch)
+            clock.daemon = True
+            self._watching = self._start(clock)
+        elif free.until < self._wakes:
+            self._changed.notify_all()
+        return self._watching
+
+    def _watch(self) -> None:
+        """Close what has been free for long, until nothing has been free for a moment."""
+        try:
+            while (old := self._to_close()) is not None:
+                for free in old:
+                    # What cannot be removed now is found by the engine's ``reap``.
+                    with suppress(PlatformError):
+                        free.stack.close()
+        except BaseException:
+            with self._lock:
+                self._watching = False
+            raise
+
+    def _to_close(self) -> list[_Free[_T]] | None:
+        """Wait for what has been free for long, which is not free any more then; None where nothing was free for a moment."""
+        with self._lock:
+            if not self._free:
+                if not self._closing:
+                    self._wakes = time.monotonic() + IDLE
+                    self._changed.wait(IDLE)
+                if not self._free:
+                    self._watching = False
+                    return None
+            now = time.monotonic()
+            old = [free for free in self._free if free.until <= now]
+            self._free = [free for free in self._free if free.until > now]
+            if not old and self._free:
+                self._wakes = min(free.until for free in self._free)
+                self._changed.wait(self._wakes - now)
+            return old
 
     def _start(self, clock: threading.Timer) -> bool:
         """Start a clock, which is waited for at the end; False where it cannot be started. With the lock held."""

@@ -6,6 +6,7 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,6 +16,7 @@ CHUNK = 1 << 20
 BLOCK = tarfile.BLOCKSIZE
 
 
+@lru_cache(maxsize=256)  # those of folders, and of files of one name and size, come again with each run
 def header(
     name: str, *, size: int = 0, kind: bytes = tarfile.REGTYPE, mode: int = 0o444, uid: int = 0
 ) -> bytes:

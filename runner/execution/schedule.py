@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 
@@ -64,6 +65,18 @@ class Lane:
     workflow: str | None = None
     asks: bool = False
 
+    @cached_property
+    def of_all(self) -> Lane:
+        """The same of all teams: what hosts may do it does not depend on the team."""
+        return replace(self, team="")
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.visibility, self.step, self.team, self.limits, self.workflow, self.asks))
+
+    def __hash__(self) -> int:  # kept: lanes are looked up again and again
+        return self._hash
+
 
 class Schedule:
     """The steps that wait.
@@ -78,6 +91,7 @@ class Schedule:
         self._served: Counter[str] = Counter()
         self._earlier = count(-1, -1)
         self._open: set[str] = set()
+        self._running: dict[tuple[str, Step], Lane] = {}  # of steps that were taken out, by run and step
         for number, planned in enumerate(work):
             self._lanes.setdefault(lane_of(planned), deque()).append((number, planned))
             self._open.add(planned.run.id)
@@ -112,12 +126,16 @@ class Schedule:
         # Lanes in the order in which their first steps would be chosen: the others are looked at only where those may not start.
         lanes = [(self._order(lane, steps[0]), lane) for lane, steps in self._lanes.items()] if idle else []
         heapify(lanes)
+        known: dict[Lane, list[Host]] = {}
         while lanes:
             order, lane = lanes[0]
             steps = self._lanes[lane]
-            # Where one step of a lane may be done, all may.
-            free = [one for one, turn in idle if turn in (None, lane.visibility) and one.fits(lane.limits)]
-            free = [one for one in free if takes(one, steps[0][1])]
+            # Where one step of a lane may be done, all may, of all teams.
+            if (free := known.get(lane.of_all)) is None:
+                free = [
+                    one for one, turn in idle if turn in (None, lane.visibility) and one.fits(lane.limits)
+                ]
+                free = known[lane.of_all] = [one for one in free if takes(one, steps[0][1])]
             entry = self._first_ready(steps, held, free, hosts) if free else None
             if entry is None:
                 heappop(lanes)
@@ -138,6 +156,7 @@ class Schedule:
         if not self._lanes[lane]:
             del self._lanes[lane]
         planned, wanted = entry[1], needed_digests(entry[1])
+        self._running[planned.run.id, planned.step] = lane
         fit = (host for host in free if _may(host, planned, hosts))
         return planned, max(fit, key=lambda host: (len(host.holds & wanted), host.cpus, host.memory))
 
@@ -174,7 +193,8 @@ class Schedule:
         self._count(planned, host, -1)
 
     def _count(self, planned: Planned, host: Host, sign: int) -> None:
-        lane = self._lane_of(planned)
+        key = planned.run.id, planned.step
+        lane = self._running[key] if sign > 0 else self._running.pop(key)
         host.take(lane.limits, lane.visibility, sign)
 
 

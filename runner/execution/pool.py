@@ -6,6 +6,7 @@ Its executor executes and evaluates, and touches no database. The coordinator (t
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
 import time
@@ -105,6 +106,7 @@ GATHERED = 0.5  # seconds for which it is before it is committed
 TICK = 0.05  # seconds for which it is before others begin in its place
 AT_ONCE = 8 * 10**6  # bytes of results and scores, about, that are committed at once
 SHOWN = 5  # hosts that are named where none will do
+LONG = 1000  # runs, from which on it pays to have the garbage collector pass over their plan
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
 
@@ -142,7 +144,7 @@ class Pool:
         Raises KeyboardInterrupt after every container was removed; what was sealed by then is committed.
         """
         try:
-            with self.executor:
+            with _long_lived(len(plan.work)), self.executor:
                 try:
                     return self._run(plan)
                 except BaseException:
@@ -368,6 +370,24 @@ class Pool:
         if run.outcome.todo == "evaluate":
             return Planned(run, "evaluate", run.outcome.reason, pausable=False)
         return run
+
+
+@contextmanager
+def _long_lived(runs: int) -> Iterator[None]:
+    """Have the garbage collector pass over what is there now, while so many runs are done.
+
+    A plan stays to the end. Looking through one of 20,000 runs stops every thread for a third of a second, and is done again and again, as
+    outcomes are added.
+    """
+    if runs < LONG:
+        yield
+        return
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _size(result: Result) -> int:

@@ -81,8 +81,11 @@ def locked(tmp: Path) -> Iterator[None]:
         raise Timeout(waiting.lock_file)
     try:
         with on_disk("the archive cannot be written"):
-            tmp.mkdir(parents=True, exist_ok=True)
-            held = hold(tmp / ".lock")
+            try:
+                held = hold(tmp / ".lock")
+            except FileNotFoundError:
+                tmp.mkdir(parents=True, exist_ok=True)
+                held = hold(tmp / ".lock")
         if held is None:
             with waiting:
                 yield

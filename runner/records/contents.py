@@ -64,10 +64,12 @@ class ContentStore:
         It is on the disk when this returns. Raises OSError when it cannot be read or written (also for a link); nothing
         half stays.
         """
+        if known is not None and self._is_there(known)[1]:
+            return known
         with _regular(source) as file:
             content = known or Content(hashlib.file_digest(file, "sha256").hexdigest(), file.tell())  # type: ignore[arg-type]  # typeshed: readinto
-            there = self._touched(content.sha256)
-            if there is not None and not self.problem(content):
+            there, whole = self._is_there(content)
+            if whole:
                 return content
             file.seek(0)
             return self._copy_in(file, there)
@@ -76,8 +78,8 @@ class ContentStore:
         """The file of a content; None when it is not there."""
         if not _SHA256.fullmatch(sha256):
             raise damaged(f"{shown(sha256)} is no digest")
-        plain = self.root / sha256[:2] / sha256
-        return next((p for p in (plain, plain.with_name(f"{sha256}.gz")) if p.is_file()), None)
+        plain = f"{self.root}/{sha256[:2]}/{sha256}"
+        return next((path for path in map(Path, (plain, f"{plain}.gz")) if path.is_file()), None)
 
     @contextmanager
     def open(self, content: Content) -> Iterator[BinaryIO]:
@@ -88,9 +90,8 @@ class ContentStore:
         path = self.find(content.sha256)
         if path is None:
             raise damaged(f"{self.root.parent / self.place(content)} is missing")
-        with path.open("rb") as raw:
-            unpacked = gzip.GzipFile(fileobj=raw) if path.suffix else raw
-            yield io.BufferedReader(_Verified(unpacked, content, path), _PIECE)  # type: ignore[arg-type]
+        with _verified(path, content) as file:
+            yield file
 
     def copy(self, content: Content, target: Path) -> None:
         """Write the bytes of a content to the new file ``target``. Raises E307 as :meth:`open`, E306 when the disk fails."""
@@ -103,15 +104,8 @@ class ContentStore:
 
     def problem(self, content: Content) -> str:
         """What is wrong with a content: that it is missing or damaged; empty when it is whole. Reads all of it."""
-        if self.find(content.sha256) is None:
-            return "is missing"
-        try:
-            with self.open(content) as source:
-                while source.read(_PIECE):
-                    pass
-        except PlatformError:
-            return "is damaged"
-        return ""
+        path = self.find(content.sha256)
+        return "is missing" if path is None else _problem(path, content)
 
     def contents(self) -> Iterator[tuple[str, Path]]:
         """Digest and file of every content, sorted."""
@@ -147,6 +141,11 @@ class ContentStore:
                     if not dry_run:
                         part.unlink()
         return gone
+
+    def _is_there(self, content: Content) -> tuple[Path | None, bool]:
+        """The file of a content, and whether it is whole; it counts as new then."""
+        there = self._touched(content.sha256)
+        return there, there is not None and not _problem(there, content)
 
     def _touched(self, sha256: str) -> Path | None:
         """The file of a content; it counts as new then, so that it is not removed before it is named anywhere."""
@@ -187,6 +186,27 @@ class ContentStore:
                 yield part, out
         finally:
             part.unlink(missing_ok=True)
+
+
+def _problem(path: Path, content: Content) -> str:
+    """As :meth:`ContentStore.problem`, of a content whose file is known."""
+    try:
+        with _verified(path, content) as source:
+            while source.read(_PIECE):
+                pass
+    except FileNotFoundError:
+        return "is missing"
+    except PlatformError:
+        return "is damaged"
+    return ""
+
+
+@contextmanager
+def _verified(path: Path, content: Content) -> Iterator[BinaryIO]:
+    with path.open("rb") as raw:
+        unpacked = gzip.GzipFile(fileobj=raw) if path.suffix else raw
+        size = max(1, min(_PIECE, content.size + 1))  # of a small one no large buffer is had
+        yield io.BufferedReader(_Verified(unpacked, content, path), size)  # type: ignore[arg-type]
 
 
 class _Verified(io.RawIOBase):

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from runner.model.run import Review
 from runner.records.store import tables as t
+from runner.records.store.asking import ask
 from runner.records.store.connect import Store
 
 
@@ -32,12 +33,11 @@ def exported(store: Store, **what: str) -> str | None:
 
 def reviews_in(connection: Connection, runs: Collection[str] | None = None) -> dict[tuple[str, int], Review]:
     """What the organiser decided about attempts (run, number), where anything was; of all runs, or of some."""
-    query = select(t.reviews).order_by(*t.reviews.primary_key)
-    if runs is not None:
-        query = query.where(t.reviews.c.run.in_(runs))
-    return {
-        (row.run, row.attempt): Review(row.state, row.reason, row.to) for row in connection.execute(query)
-    }
+    rows = ask(connection, _REVIEWS, t.reviews, {"run": runs})
+    return {(row.run, row.attempt): Review(row.state, row.reason, row.to) for row in rows}
+
+
+_REVIEWS = select(t.reviews).order_by(*t.reviews.primary_key)
 
 
 @dataclass(frozen=True)

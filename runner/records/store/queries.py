@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
@@ -17,6 +18,7 @@ from runner.model.pins import Changes, Pins, changes
 from runner.model.run import Run, Submission, cells, run_id
 from runner.model.task import Cell, Task
 from runner.records.store import tables as t
+from runner.records.store.asking import Scope, ask
 from runner.records.store.connect import Store
 from runner.records.store.decisions import reviews_in
 from schemas.details import read as read_detail
@@ -57,19 +59,12 @@ def _submissions(
     **equal: str | None,
 ) -> list[Submission]:
     """Submissions, all or those ``among`` some ids; of these alone anything is read."""
-    query = _where(select(t.submissions), t.submissions, equal).order_by(t.submissions.c.seq)
-    choices, teams = select(t.choices).order_by(t.choices.c.seq), None
-    if not withdrawn:
-        query = query.where(t.submissions.c.withdrawn.is_(None))
-    if among is not None:
-        query = query.where(t.submissions.c.id.in_(among))
-        choices = choices.where(t.choices.c.submission.in_(among))
-    rows = connection.execute(query).mappings().all()
-    if among is not None:
-        teams = {str(row["team"]) for row in rows}
+    query = _SUBMISSIONS if withdrawn else _STANDING
+    rows = ask(connection, query, t.submissions, {**equal, "id": among}).mappings().all()
+    teams = None if among is None else {str(row["team"]) for row in rows}
     shown = display_names_in(connection, teams)
     chosen: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    for choice in connection.execute(choices):
+    for choice in ask(connection, _CHOICES, t.choices, {"submission": among}):
         chosen[choice.submission].append((choice.seq, choice.at))
     return [
         Submission(
@@ -98,23 +93,17 @@ def display_names_in(
     connection: Connection, teams: Collection[str] | None = None
 ) -> dict[tuple[str, str], str]:
     """As :func:`display_names`, in the caller's transaction; of all ``teams``, or of some."""
-    query = select(t.display_names).order_by(*t.display_names.primary_key)
-    if teams is not None:
-        query = query.where(t.display_names.c.team.in_(teams))
-    return {(row.team, row.software): row.display_name for row in connection.execute(query)}
+    rows = ask(connection, _DISPLAY_NAMES, t.display_names, {"team": teams})
+    return {(row.team, row.software): row.display_name for row in rows}
 
 
-Scope = Mapping[
-    str, str | Collection[str] | None
-]  # what columns have to be: a value, or one of some; None: anything
-
-
-def _where(query: Select[Any], table: Any, scope: Scope) -> Select[Any]:
-    for name, value in scope.items():
-        if value is not None:
-            column = table.c[name]
-            query = query.where(column == value if isinstance(value, str) else column.in_(value))
-    return query
+_SUBMISSIONS = select(t.submissions).order_by(t.submissions.c.seq)
+_STANDING = _SUBMISSIONS.where(t.submissions.c.withdrawn.is_(None))
+_CHOICES = select(t.choices).order_by(t.choices.c.seq)
+_DISPLAY_NAMES = select(t.display_names).order_by(*t.display_names.primary_key)
+_RUNS = select(t.runs).order_by(t.runs.c.id)
+_RELEASES = select(t.releases.c.run, t.releases.c.attempt)
+_VERIFIED = select(t.verifications.c.run, t.verifications.c.attempt).where(t.verifications.c.same)
 
 
 def runs(
@@ -164,7 +153,7 @@ def runs_in(
     cancelled: dict[str, int | None] = {}
     restarted: dict[str, int | None] = {}
     scope = {"task": task, "submission": submission, "id": ids}
-    for row in connection.execute(_where(select(t.runs), t.runs, scope).order_by(t.runs.c.id)).mappings():
+    for row in ask(connection, _RUNS, t.runs, scope).mappings():
         if row["submission"] in known:
             wanted[row["id"]] = (known[row["submission"]], row["dataset"], row["scenario"])
             cancelled[row["id"]], restarted[row["id"]] = row["cancelled_seq"], row["restarted_seq"]
@@ -191,13 +180,18 @@ def runs_in(
 
 def rows_of(connection: Connection, table: Any, scope: Scope) -> defaultdict[str, list[Mapping[str, Any]]]:
     """Rows of attempts or evaluations by run, oldest first."""
-    query = _where(select(table).join(t.runs, t.runs.c.id == table.c.run), t.runs, scope).order_by(
-        table.c.seq
-    )
     grouped: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in connection.execute(query).mappings():
-        grouped[row["run"]].append(dict(row))
+    found = ask(connection, _of_runs(table), t.runs, scope)
+    columns = [*found.keys()]
+    for values in found:
+        row = dict(zip(columns, values, strict=True))
+        grouped[row["run"]].append(row)
     return grouped
+
+
+@cache
+def _of_runs(table: Any) -> Select[Any]:
+    return select(table).join(t.runs, t.runs.c.id == table.c.run).order_by(table.c.seq)
 
 
 def _run(
@@ -306,15 +300,12 @@ def find_run_in(
 
 def released_in(connection: Connection, runs: Collection[str] | None = None) -> set[tuple[str, int]]:
     """The attempts (run, number) that the organiser has opened to their teams, all or those of some runs."""
-    query = _where(select(t.releases.c.run, t.releases.c.attempt), t.releases, {"run": runs})
-    return {(row.run, row.attempt) for row in connection.execute(query)}
+    return {(row.run, row.attempt) for row in ask(connection, _RELEASES, t.releases, {"run": runs})}
 
 
 def _verified_in(connection: Connection, runs: Collection[str] | None) -> set[tuple[str, int]]:
     """The attempts (run, number) that were the same when they were executed again, all or those of some runs."""
-    c = t.verifications.c
-    query = _where(select(c.run, c.attempt).where(c.same), t.verifications, {"run": runs})
-    return {(row.run, row.attempt) for row in connection.execute(query)}
+    return {(row.run, row.attempt) for row in ask(connection, _VERIFIED, t.verifications, {"run": runs})}
 
 
 def published(store: Store, task: str) -> frozenset[str]:

@@ -17,9 +17,10 @@ from typing import Any, Protocol
 
 from runner.engines.base import Cancelled, Engine
 from runner.engines.lending import Rooms
-from runner.execution.evaluation import Evaluated, RunFiles
+from runner.execution.evaluation import Evaluated
 from runner.execution.evaluation import evaluate as run_evaluator
 from runner.execution.evaluator import Evaluator, no_sidecars
+from runner.execution.handed import RunFiles, output_of
 from runner.execution.hardware import Energy, machine_of, runner_version
 from runner.execution.job import Executed, Job
 from runner.execution.workflows import workflow
@@ -269,7 +270,7 @@ def evaluate(
     staging = archive.begin_evaluation(attempt)
     name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
     try:
-        with attempt.output() as output:
+        with output_of(attempt) as output:
             files = RunFiles(output, run_file, attempt.lock()["workflow"] == "interactive")
             done = assess(
                 evaluator, dataset, scenario, files, engine, staging.path, stop, name=name, rooms=rooms

@@ -21,13 +21,13 @@ from runner.engines.base import ROOM_IN, ROOM_OUT, ContainerSpec, Engine, Filled
 from runner.engines.lending import Rooms
 from runner.execution.contract import DETAILS, MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluator import Evaluator
+from runner.execution.handed import RunFiles, files_for_evaluator, size_of
 from runner.execution.workflows.gateway import GatewayFacts, GatewayRoom, refusal
 from runner.execution.workflows.starting import keep_logs, now
 from runner.model.container import Exit
 from runner.model.errors import RunnerError
 from runner.model.limits import MIB
 from runner.model.task import Dataset, Task
-from runner.records.files import damaged
 from runner.tasks.data_files import folder_files
 from runner.tasks.files import view_files
 from runner.tasks.request import SERVICES, request, with_data
@@ -37,23 +37,11 @@ from schemas.details import Detail
 REQUEST = "request.json"
 RESULTS = (*RESULT_FILES, DETAILS)
 MAX_RESULTS = 16  # files
-MAX_HANDED_FILES = 64
 # For what the platform itself noted down about an interactive run: a software whose run file fills the limit must not get
 # rid of the record of what it retrieved.
 RECORDS = 64 * MIB
 
 Fault = Literal["organiser", "platform"]
-
-
-class RunFiles(NamedTuple):
-    """What is evaluated: a folder of output files, and the name of the run file in it.
-
-    ``records`` says that the platform's own records of an interactive run lie there, too (see :func:`request`).
-    """
-
-    folder: Path
-    name: str
-    records: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,28 +60,6 @@ class Evaluated:
     final: bool = False
     gateway: GatewayFacts | None = None
     fault: Fault = "platform"
-
-
-def files_for_evaluator(folder: Path, run_file: str, most: int) -> dict[str, Path]:
-    """The files of a run's output that the evaluator is given: the main one, and others next to it by name.
-
-    Others are left out where they would make it more than ``most`` bytes or :data:`MAX_HANDED_FILES` files. Raises E307 where the main one
-    is none of the folder's own.
-    """
-    if (
-        Path(run_file).name != run_file
-        or (folder / run_file).is_symlink()
-        or not (folder / run_file).is_file()
-    ):
-        raise damaged(f"the run file {schemas.show(run_file, 200)} is not in the output")
-    found = {run_file: folder / run_file}
-    left = most - found[run_file].stat().st_size
-    for path in sorted(p for p in folder.iterdir() if p.is_file() and not p.is_symlink()):
-        size = path.stat().st_size
-        if path.name not in found and size <= left and len(found) < MAX_HANDED_FILES:
-            found[path.name] = path
-            left -= size
-    return found
 
 
 def evaluate(
@@ -225,9 +191,7 @@ class _Work:
             cancelled=self.cancelled,
         ) as session:
             files = self._files("/in", "/out")
-            size = sum(
-                len(what) if isinstance(what, bytes) else what.stat().st_size for what in files.values()
-            )
+            size = sum(map(size_of, files.values()))
             box = session.output_volume("in", bytes=size + 4 * MIB, inodes=len(files) + 16)
             session.copy_in(box, files)
             out = session.output_volume("out", bytes=limits.output, inodes=MAX_RESULTS)

@@ -11,10 +11,11 @@ from runner.execution.cluster.software import LATE, STAYS
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
-from runner.execution.evaluation import files_for_evaluator, most_handed
+from runner.execution.evaluation import most_handed
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
+from runner.execution.handed import files_for_evaluator, output_of
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
@@ -93,10 +94,13 @@ class Evaluations:
         """The run file's name, whether the platform's records are beside it, and the files that the evaluator is given."""
         main, records = attempt.record()["output"]["file"], attempt.lock()["workflow"] == "interactive"
         assert main is not None, "only attempts with a run file are evaluated"
-        with attempt.output() as folder:
-            most = most_handed(evaluator.task, records=records)
-            files = files_for_evaluator(folder, main, most)
-            return main, records, tuple((name, store.put(path)) for name, path in files.items())
+        with output_of(attempt) as output:
+            files = files_for_evaluator(output, main, most_handed(evaluator.task, records=records))
+            brought = (
+                (name, store.put_bytes(what) if isinstance(what, bytes) else store.put(what))
+                for name, what in files.items()
+            )
+            return main, records, tuple(brought)
 
 
 def evaluation_travels(workspace: Workspace, planned: Planned) -> bool:

@@ -21,9 +21,9 @@ from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
-from runner.execution.evaluation import RunFiles
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
+from runner.execution.handed import RunFiles
 from runner.execution.machine import Machine
 from runner.execution.plan import plan
 from runner.execution.pool import Control

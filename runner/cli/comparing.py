@@ -63,7 +63,9 @@ def _two(
     ranked = next((one for one in (*rows, *made.measures) if one.pairs), rows[0])
     output.table(HEADS, [_row(one, names[one.id]) for one in rows], right=HEADS[1:])
     _lines(left_out)
-    found = [(p.topic, f"{p.first:.4f}", f"{p.second:.4f}", output.difference(p.difference)) for p in ranked.pairs]
+    found = [
+        (p.topic, f"{p.first:.4f}", f"{p.second:.4f}", output.difference(p.difference)) for p in ranked.pairs
+    ]
     _topics(names[ranked.id], ("first", "second", "difference"), found, "differences", everything)
     tests = "; ".join(dict.fromkeys(one.test for one in rows if one.p is not None))
     return LEGEND.format(test=tests), len(rows)

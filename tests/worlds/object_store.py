@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
+from fsspec.registry import register_implementation
 
 from runner.engines.docker.owner import default_locks, private_folder
 from runner.execution.cluster.storage.artefacts import Artefacts
@@ -38,6 +39,8 @@ def packages() -> Path:
             (place / "done").touch()
     if str(place) not in sys.path:
         sys.path.append(str(place))
+    # Of packages that come after it was imported fsspec knows nothing, and takes paramiko for SSH.
+    register_implementation("ssh", "sshfs.SSHFileSystem", clobber=True)
     return place
 
 

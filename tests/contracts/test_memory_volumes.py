@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -113,6 +116,28 @@ def test_only_an_engine_that_sees_our_mounts_is_given_them(engine: DockerEngine,
         assert not own_mounts.usable(f"unix://{tmp_path / 's'}")
 
 
+def test_a_process_with_mounts_of_its_own_mounts_none(engine: DockerEngine) -> None:
+    """As one that systemd gave a private ``/tmp``, or that runs in a container: the engine would not see them."""
+    asks = f"from runner.engines.docker.memory import own_mounts; print(own_mounts.usable({engine.clients.host!r}))"
+    said = [
+        subprocess.run(
+            [*around, sys.executable, "-c", asks], check=True, capture_output=True, text=True
+        ).stdout
+        for around in ([], ["unshare", "--mount"])
+    ]
+    assert said == ["True\n", "False\n"]
+
+
+def test_runners_that_begin_at_once_clean_up_without_each_other(engine: DockerEngine) -> None:
+    """What dead processes left is found by all of them, and removed by one."""
+    for number in range(200):
+        (own_mounts.folder() / f"99999999x{number}").mkdir(mode=0o700, parents=True)
+    with ThreadPoolExecutor(4) as workers:
+        for done in [workers.submit(own_mounts.clean_up) for _ in range(4)]:
+            done.result()
+    assert not list(own_mounts.folder().glob("99999999x*"))
+
+
 def test_files_go_in_by_the_engine_and_nothing_stays_mounted(
     engine: DockerEngine, scratch_image: ImageRef
 ) -> None:
@@ -129,3 +154,4 @@ def test_files_go_in_by_the_engine_and_nothing_stays_mounted(
         while handle.logs("stdout", 10) != b"hello\n":
             assert handle.alive(), (handle.start_error, handle.logs("stderr", 1000))
     assert not ours() and roles(engine, attempt) == set()
+    assert not list(own_mounts.folder().glob(f"{os.getpid()}x*")), "nor their folder"

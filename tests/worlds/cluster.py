@@ -172,21 +172,24 @@ class Cluster:
         self._start("scheduler", command, TMPDIR=str(self.folder / "tmp"))
         self.address = self._said("scheduler", r"scheduler at (\S+)")
 
-    def start_host(self, name: str, ahead: timedelta = timedelta(0), *, hidden: bool = True) -> None:
+    def start_host(
+        self, name: str, ahead: timedelta = timedelta(0), *, hidden: bool = True, twin: str = ""
+    ) -> None:
         """Start a host, whose clock is ahead by so much; it is there when this returns. ``hidden``: with the store for hidden data, where
-        there is one."""
+        there is one. ``twin``: a process of that name that is called as one that is there, for whose answer nobody waits."""
         own = self.folder / name
         own.mkdir(exist_ok=True)
         places = [self.address, self.artefacts, str(own), str(self.certificates), self.role]
         places += [self.blinded if hidden else "", str(ahead.total_seconds())]
         # Of its own, so that nothing is left where it is killed; those of one engine share the system's, where its locks are.
         self._start(
-            name,
+            twin or name,
             ["-m", "tests.worlds.cluster", name, *places],
             TMPDIR=str(self.folder / "tmp"),
             ORIGINS=" ".join(self.origins),
         )
-        self._said(name, "takes")
+        if not twin:
+            self._said(name, "takes")
 
     def start_worker(self, name: str, docker_host: str, **more: str) -> None:
         """Start a host with a real engine, by the command that people give."""

@@ -114,7 +114,7 @@ class Orders:
         try:
             await asyncio.wait([look, heard], return_when=asyncio.FIRST_COMPLETED)
             if look.done() and (error := look.exception()) is not None:
-                say({"failed": f"the scheduler does not answer any more: {type(error).__name__}"})
+                say({"failed": f"the scheduler does not answer any more: {why_not(error)}"})
         finally:
             for task in (look, heard, *self._tasks):
                 task.cancel()

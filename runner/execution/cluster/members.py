@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from runner.execution.cluster import host
 from runner.execution.cluster.client import security, settle, wall
-from runner.execution.cluster.reaching import unreachable, why_not
+from runner.execution.cluster.reaching import NOT_TAKEN, unreachable, why_not
 
 AGAIN = 2.0  # seconds after which a worker that lost its scheduler looks for it again
 GONE = 30  # seconds after which a worker that says nothing is gone
@@ -145,6 +145,10 @@ def _again_and_again(
                 try:
                     await once(over)
                 except (TimeoutError, OSError) as error:
+                    away = why_not(error)
+                except RuntimeError as error:
+                    if NOT_TAKEN not in str(error):
+                        raise
                     away = why_not(error)
             if away and away != told:
                 say(f"does not answer: {away}. Trying again until it does")

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import schemas
+
+NOT_TAKEN = "failed to start"  # what Dask says where the scheduler does not take a worker
 ANSWERING = 5.0  # seconds within which a scheduler answers
 
 
@@ -31,6 +34,11 @@ def why_not(error: BaseException) -> str:
             return "it breaks the connection off: its address begins with tls:// where it has certificates"
         if isinstance(one, TimeoutError):
             return "nothing answers within some seconds: is that its address, and is no firewall between?"
+    if NOT_TAKEN in str(error):
+        said = str(error.__cause__)
+        if "name taken" in said:
+            return "another host has this name (give this one --name), or is this one as it was before, for some seconds more"
+        return f"this host is not taken: {schemas.show(said, 200)}"
     return f"what answers is no scheduler of this version ({type(error).__name__})"
 
 
@@ -40,9 +48,10 @@ async def unreachable(address: str, security: Any) -> str:
 
     options = security.get_connection_args("worker") if security is not None else {}
     try:
-        comm = await connect(address, timeout=ANSWERING, **options)  # type: ignore[no-untyped-call]
+        connecting = connect(address, timeout=ANSWERING, **options)  # type: ignore[no-untyped-call]
+        comm = await asyncio.wait_for(connecting, 2 * ANSWERING)  # it waits without an end for the first word
         await comm.close()
-    except OSError as error:  # as all errors of Dask's lines are
+    except Exception as error:  # noqa: BLE001 - what is no scheduler says anything, and Dask raises anything for it
         # What it tries again until its time is over is not always among the causes.
         return await _not_there(address) or why_not(error)
     return ""
@@ -55,8 +64,10 @@ async def _not_there(address: str) -> str:
         opening = asyncio.open_connection(place.hostname, place.port)
         _, writer = await asyncio.wait_for(opening, ANSWERING)
         writer.close()
-    except OSError as error:  # also TimeoutError
+    except (TimeoutError, ConnectionRefusedError, socket.gaierror) as error:
         return why_not(error)
+    except (OSError, UnicodeError) as error:
+        return f"no connection can be had: {error}"
     return ""
 
 

@@ -237,7 +237,12 @@ def _compared(
 ) -> Verified:
     """Two views of a run for one audience, side by side; ``untimed_sums`` are digests of files that are not compared byte by byte."""
     sums = [
-        _sums(view) | {escape(name, 2000): digest for name, digest in other.items()}
+        _sums(view)
+        | (
+            {escape(name, 2000): digest for name, digest in other.items()}
+            if view["output"] is not None
+            else {}
+        )
         for view, other in zip((before, after), untimed_sums, strict=True)
     ]
     files = sorted(name for name in {*sums[0], *sums[1]} if sums[0].get(name) != sums[1].get(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count as count_up
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from runner.cli import context
 from runner.engines.fake import Mounts
 from runner.execution.machine import Machine
+from runner.execution.trials import verify as at_verify
 from runner.execution.trials.verify import verify
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
@@ -112,6 +114,25 @@ def test_luck_has_its_topics_and_how_far_the_scores_moved(world: World) -> None:
         data["same"] is False and data["topics"] == 1 and data["moved"] == {"ndcg_10": -0.25, "p_10": -0.25}
     )
     assert world.outcome(run).name == "scored" and len(world.store.archive.attempts("mini", run)) == 1
+
+
+def test_files_that_are_compared_without_times_are_named_to_nobody_who_may_not_see_files(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of an interactive run on hidden data."""
+    run = world.hand_in("alpha", script=lucky())
+    world.work()
+    ready, digests = at_verify.ready, map(str, count_up())
+
+    def served(*given: Any, **options: Any) -> Any:
+        bundle, task, job, *rest = ready(*given, **options)
+        return (bundle, task, replace(job, workflow="interactive"), *rest)
+
+    monkeypatch.setattr(at_verify, "ready", served)
+    monkeypatch.setattr(at_verify, "untimed", lambda _: {"run.jsonl": next(digests)})
+    assert "run.jsonl" in verified(world, run).files
+    found = verified(world, run, Audience.parse("team:alpha"))
+    assert found.identical is None and found.files == ()
 
 
 def test_other_audiences_are_told_what_they_may_see_of_a_hidden_dataset(world: World) -> None:

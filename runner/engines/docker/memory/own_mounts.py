@@ -13,6 +13,7 @@ import os
 import secrets
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,9 +21,10 @@ from pathlib import Path
 from runner.engines import sandbox
 from runner.engines.base import Space
 from runner.engines.docker.memory.mounted import FOLDER
-from runner.engines.docker.owner import alive, default_locks, me, private_folder
+from runner.engines.docker.owner import alive, me, private_folder
 from runner.model.errors import PlatformError
 
+_LOCK = threading.Lock()  # of the folder of this process
 INODES = 1  # of the file system's own folder, beside the one that is bound
 _CONTENT = "content"
 _NOSUID, _NODEV, _NOEXEC, _DETACH = 2, 4, 8, 2  # Linux: MS_*, MNT_DETACH
@@ -39,8 +41,11 @@ class MemoryVolume:
 
     def __init__(self, name: str, space: Space, *, uid: int, mode: int) -> None:
         self._at = _ours() / name
-        self._at.mkdir(mode=0o700)
         try:
+            with _LOCK:
+                private_folder(folder())
+                private_folder(_ours())
+                self._at.mkdir(mode=0o700)
             _mount(self._at, sandbox.tmpfs_size(space.bytes, space.inodes + INODES))
             content = self._at / _CONTENT
             content.mkdir(mode=0o700)
@@ -54,7 +59,12 @@ class MemoryVolume:
     @contextmanager
     def opened(self) -> Iterator[int]:
         """Its open folder."""
-        found = os.open(self._at / _CONTENT, FOLDER)
+        try:
+            found = os.open(self._at / _CONTENT, FOLDER)
+        except OSError as error:
+            raise PlatformError(
+                "a memory volume cannot be opened any more", why=str(error.strerror)
+            ) from error
         try:
             yield found
         finally:
@@ -62,7 +72,10 @@ class MemoryVolume:
 
     def close(self) -> None:
         """Give it up, also while a container still has it."""
-        give_up(self._at)
+        with _LOCK:
+            give_up(self._at)
+            with suppress(OSError):  # there are others
+                _ours().rmdir()
 
 
 def usable(address: str) -> bool:
@@ -86,23 +99,23 @@ def usable(address: str) -> bool:
 def clean_up() -> None:
     """Give up what dead processes of this machine left behind."""
     host, boot, _, _ = me().split("|")
-    for found in folder().iterdir():
+    for found in folder().glob("*x*"):
         pid, _, started = found.name.partition("x")
         if not alive(f"{host}|{boot}|{pid}|{started}"):
-            for left in found.iterdir():
-                give_up(left)
-            with suppress(OSError):
+            with suppress(OSError):  # another runner does the same
+                for left in found.iterdir():
+                    give_up(left)
                 found.rmdir()
 
 
 def folder() -> Path:
-    """Where they are mounted: in a folder for each process, named by its id and start."""
-    return private_folder(private_folder(default_locks()) / "memory")
+    """Where they are mounted, whatever project: in a folder for each process, named by its id and start. Only root may enter it."""
+    return Path("/run/proctor-memory")
 
 
 def _ours() -> Path:
     _, _, pid, started = me().split("|")
-    return private_folder(folder() / f"{pid}x{started}")
+    return folder() / f"{pid}x{started}"
 
 
 def _mount(at: Path, options: str) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from runner.execution.cluster import reaching
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.client import security
 from runner.execution.cluster.line import hosts_now
@@ -32,12 +35,37 @@ def test_what_keeps_from_a_scheduler_is_said(sound: Cluster, nobody: str, tmp_pa
     assert why(sound.address, sound.certificates) == ""
     assert "nothing listens there" in why(f"tls://{nobody}", sound.certificates)
     assert "no machine of that name" in why("tls://nowhere.invalid:8786", sound.certificates)
+    assert "no connection can be had" in why("tls://a..b:8786", sound.certificates)
     make(tmp_path / "other", ["127.0.0.1"])
     other = tmp_path / "other" / "127.0.0.1"
     assert "not of the authority in ca.pem" in why(sound.address, other)
     assert "tls://" in why(sound.address.replace("tls", "tcp"), None)
     found, problems = hosts_now(sound.address, other)
     assert not found and len(problems) == 1 and "not of the authority in ca.pem" in problems[0]
+
+
+@pytest.mark.parametrize("says", [b"SSH-2.0-OpenSSH_9.2\r\n", b""])
+def test_whoever_else_listens_there_is_no_scheduler(says: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaching, "ANSWERING", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        stopped = threading.Event()
+
+        def answer() -> None:
+            kept = []
+            with suppress(OSError):
+                while not stopped.is_set():
+                    kept.append(other.accept()[0])
+                    kept[-1].sendall(says)
+
+        threading.Thread(target=answer, daemon=True).start()
+        found = why(f"tcp://127.0.0.1:{other.getsockname()[1]}", None)
+        stopped.set()
+    assert "nothing answers within" in found or "no scheduler of this version" in found, found
+
+
+def test_a_host_of_a_name_that_is_there_is_told_so(hosts: Cluster) -> None:
+    hosts.start_host("h1", twin="again")
+    hosts.said("again", "another host has this name")
 
 
 def test_a_worker_that_waits_for_its_scheduler_says_why_once_and_ends_when_it_is_told_to(

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 from runner.engines.base import Cancelled, Engine
 from runner.engines.lending import Rooms
+from runner.execution.contract import RunFiles, output_of
 from runner.execution.evaluation import Evaluated
 from runner.execution.evaluation import evaluate as run_evaluator
 from runner.execution.evaluator import Evaluator, no_sidecars
-from runner.execution.handed import RunFiles, output_of
 from runner.execution.hardware import Energy, machine_of, runner_version
 from runner.execution.job import Executed, Job
 from runner.execution.workflows import workflow

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import schemas
 from runner.engines.base import Engine
+from runner.execution.contract import RunFiles
 from runner.execution.evaluation import Evaluated, evaluate
 from runner.execution.evaluator import Evaluator
-from runner.execution.handed import RunFiles
 from runner.model.errors import Problem, RunnerError
 from runner.model.task import Dataset, Measure, Task
 from runner.tasks.files import missing_sources, why_stage_missing

@@ -19,9 +19,16 @@ from typing import Any, Literal, NamedTuple
 import schemas
 from runner.engines.base import ROOM_IN, ROOM_OUT, ContainerSpec, Engine, Filled, Mount, Room, Session
 from runner.engines.lending import Rooms
-from runner.execution.contract import DETAILS, MAX_RESULT_BYTES, RESULT_FILES, contract_problem
+from runner.execution.contract import (
+    DETAILS,
+    MAX_RESULT_BYTES,
+    RESULT_FILES,
+    RunFiles,
+    contract_problem,
+    files_for_evaluator,
+    size_of,
+)
 from runner.execution.evaluator import Evaluator
-from runner.execution.handed import RunFiles, files_for_evaluator, size_of
 from runner.execution.workflows.gateway import GatewayFacts, GatewayRoom, refusal
 from runner.execution.workflows.starting import keep_logs, now
 from runner.model.container import Exit

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 import schemas
 from runner.execution.attempt import fail, fail_evaluation
-from runner.execution.executors.base import Executor, Host, Lost, NoRoom, NotTaken, Result
+from runner.execution.executors.base import Executor, Host, Lost, NoRoom, NotTaken, Result, in_parts
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Schedule, lane_of
 from runner.execution.workspace import Workspace
@@ -104,7 +104,6 @@ TOGETHER = 64  # steps that are begun, or committed, at once
 MANY = 64  # steps under way from which on what ended is gathered
 GATHERED = 0.5  # seconds for which it is before it is committed
 TICK = 0.05  # seconds for which it is before others begin in its place
-AT_ONCE = 8 * 10**6  # bytes of results and scores, about, that are committed at once
 SHOWN = 5  # hosts that are named where none will do
 LONG = 1000  # runs, from which on it pays to have the garbage collector pass over their plan
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
@@ -237,7 +236,7 @@ class Pool:
     def _commit(self, ended: Sequence[tuple[Planned, Result]]) -> list[tuple[Planned, Result]]:
         """Commit what came of steps; returns them, with a failure of the platform in the place of what cannot be kept: it is tried again
         as such, and not for ever."""
-        return [one for part in _in_parts(ended) for one in self._commit_together(part)]
+        return [one for part in in_parts(ended) for one in self._commit_together(part)]
 
     def _commit_together(
         self, ended: Sequence[tuple[Planned, Result]], *, refused: bool = False
@@ -388,26 +387,3 @@ def _long_lived(runs: int) -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-def _size(result: Result) -> int:
-    """The bytes of an evaluation's results and scores. Raises E307 where its list of files is none."""
-    files = result.manifest() if isinstance(result, Evaluation) else {}
-    return sum(files[name]["size"] for name in ("result.json", "scores.jsonl") if name in files)
-
-
-def _in_parts(ended: Sequence[tuple[Planned, Result]]) -> Iterator[list[tuple[Planned, Result]]]:
-    """What came of steps in parts with about :data:`AT_ONCE` bytes of results and scores: nobody else writes to the store while one is
-    committed, and its results are in memory. What cannot be read has the error in its place."""
-    part, size = list[tuple[Planned, Result]](), 0
-    for planned, result in ended:
-        try:
-            size += _size(result)
-            part.append((planned, result))
-        except RunnerError as error:
-            part.append((planned, error))
-        if size >= AT_ONCE:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part

@@ -24,9 +24,9 @@ from runner.engines.base import ContainerSpec
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.session import DockerSession
 from runner.engines.lending import Rooms
+from runner.execution.contract import RunFiles
 from runner.execution.evaluation import Evaluated, evaluate, prepare
 from runner.execution.evaluator import Evaluator
-from runner.execution.handed import RunFiles
 from runner.model.container import ImageRef
 from runner.tasks.load import load_task
 from tests.worlds import definitions

@@ -24,7 +24,7 @@ from runner.execution.attempt import (
 from runner.execution.cluster.order import EvaluationOrder, Order, OrderedImage, Tree
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.grants import Store
-from runner.execution.handed import RunFiles
+from runner.execution.contract import RunFiles
 from runner.execution.job import Job
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError

@@ -11,11 +11,11 @@ from runner.execution.cluster.software import LATE, STAYS
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
+from runner.execution.contract import files_for_evaluator, output_of
 from runner.execution.evaluation import most_handed
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
-from runner.execution.handed import files_for_evaluator, output_of
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError

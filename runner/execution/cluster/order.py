@@ -85,7 +85,7 @@ class Order:
 class EvaluationOrder:
     """One evaluation of an attempt: its ``name`` and ``number``, what is evaluated (the file ``run`` and others, ``output``), by what, and
     the data by digest. ``asked`` pins all that its record says of what was asked for; ``records`` as in
-    :class:`~runner.execution.handed.RunFiles`.
+    :class:`~runner.execution.contract.RunFiles`.
     """
 
     name: str

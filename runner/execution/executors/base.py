@@ -7,18 +7,19 @@ touches no database.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from runner.engines.base import Engine, EngineInfo
 from runner.execution.plan import Planned
-from runner.model.errors import PlatformError
+from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import Limits, in_units
 from runner.model.task import Visibility
 from runner.records.archive import Attempt, Evaluation
 
 HERE = "this machine"
+AT_ONCE = 8 * 10**6  # bytes of results and scores, about, that are committed at once
 
 
 @dataclass(eq=False)
@@ -127,3 +128,26 @@ class Executor(Protocol):
 
     def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
         """The next step that ended, and what came of it; None where none did within ``timeout`` seconds (None: wait)."""
+
+
+def _size(result: Result) -> int:
+    """The bytes of an evaluation's results and scores. Raises E307 where its list of files is none."""
+    files = result.manifest() if isinstance(result, Evaluation) else {}
+    return sum(files[name]["size"] for name in ("result.json", "scores.jsonl") if name in files)
+
+
+def in_parts(ended: Sequence[tuple[Planned, Result]]) -> Iterator[list[tuple[Planned, Result]]]:
+    """What came of steps in parts with about :data:`AT_ONCE` bytes of results and scores: nobody else writes to the store while one is
+    committed, and its results are in memory. What cannot be read has the error in its place."""
+    part, size = list[tuple[Planned, Result]](), 0
+    for planned, result in ended:
+        try:
+            size += _size(result)
+            part.append((planned, result))
+        except RunnerError as error:
+            part.append((planned, error))
+        if size >= AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

@@ -10,9 +10,9 @@ from typing import Any
 
 import schemas
 from runner.execution.attempt import engine_attempt
+from runner.execution.contract import RunFiles
 from runner.execution.evaluation import evaluate as run_evaluator
 from runner.execution.evaluator import Evaluator, GatewaySetup, services_digests
-from runner.execution.handed import RunFiles
 from runner.execution.machine import Machine
 from runner.execution.replies import replies_of
 from runner.model.errors import PlatformError, Problem, RunnerError, no_such

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, func, select
 
 from runner.model.run import Review
 from runner.records.store import tables as t
-from runner.records.store.asking import ask
 from runner.records.store.connect import Store
+from runner.records.store.rows import ask
 
 
 def policies(store: Store) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from runner.model.pins import Changes, Pins, changes
 from runner.model.run import Run, Submission, cells, run_id
 from runner.model.task import Cell, Task
 from runner.records.store import tables as t
-from runner.records.store.asking import Scope, ask
 from runner.records.store.connect import Store
 from runner.records.store.decisions import reviews_in
+from runner.records.store.rows import Scope, ask
 from schemas.details import read as read_detail
 
 _OF_ATTEMPT = (

@@ -1,15 +1,15 @@
-"""Rows of tables that an event tells, and the error where an event and the archive contradict each other."""
+"""Rows of tables: written as an event tells them, asked for, and the error where an event and the archive contradict each other."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Table, bindparam, select
+from sqlalchemy import BindParameter, Connection, CursorResult, Insert, Select, Table, bindparam, select
 from sqlalchemy.dialects import sqlite
 
 from runner.model.errors import PlatformError
@@ -19,6 +19,9 @@ from runner.records.events import Event
 from runner.records.store import tables as t
 
 _MAX_COUNT = 2**53
+
+# What columns have to be: a value, or one of some; None: anything.
+Scope = Mapping[str, str | Collection[str] | None]
 
 
 def insert(connection: Connection, table: Table, event: Event, *copied: str, **values: Any) -> None:
@@ -168,3 +171,19 @@ def contradiction(event: Event, why: str) -> PlatformError:
         fix="runner store verify lists everything that is wrong; restore the archive and events.jsonl from the same backup",
         code="E307",
     )
+
+
+def ask(connection: Connection, query: Select[Any], table: Any, scope: Scope) -> CursorResult[Any]:
+    """The rows of a query in a scope of a table's columns. The query is one that lasts, such as a constant: what is made of it is kept."""
+    given = {name: value for name, value in scope.items() if value is not None}
+    statement = _scoped(query, table, tuple((name, isinstance(value, str)) for name, value in given.items()))
+    values = {f"scope_{name}": value if isinstance(value, str) else [*value] for name, value in given.items()}
+    return connection.execute(statement, values)
+
+
+@lru_cache(maxsize=256)
+def _scoped(query: Select[Any], table: Any, names: tuple[tuple[str, bool], ...]) -> Select[Any]:
+    for name, one in names:
+        value: BindParameter[Any] = bindparam(f"scope_{name}", expanding=not one)
+        query = query.where(table.c[name] == value if one else table.c[name].in_(value))
+    return query

@@ -13,8 +13,8 @@ import pytest
 from runner.engines.base import ROOM, ContainerSpec
 from runner.engines.fake import FakeEngine, Mounts
 from runner.execution.attempt import NotStoppable, evaluate
+from runner.execution.contract import files_for_evaluator
 from runner.execution.evaluator import Evaluator
-from runner.execution.handed import files_for_evaluator
 from runner.execution.replies import replies_of
 from runner.execution.spending import Spent, spent
 from runner.execution.workflows.gateway import gateway_config, read_calls, refusal

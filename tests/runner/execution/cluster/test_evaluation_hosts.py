@@ -20,10 +20,10 @@ from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
+from runner.execution.contract import RunFiles
 from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
-from runner.execution.handed import RunFiles
 from runner.execution.machine import Machine
 from runner.execution.plan import plan
 from runner.execution.pool import Control

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.execution import handed
-from runner.execution.handed import files_for_evaluator, output_of
+from runner.execution import contract
+from runner.execution.contract import files_for_evaluator, output_of
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from tests.worlds.records import TASK, fill_attempt
@@ -19,7 +19,7 @@ OUTPUT = {"run.txt": "1 Q0 d1 1 1.0 x\n", "extra.jsonl": '{"a": 1}\n', "more.jso
 def test_small_output_is_held_and_all_other_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr(handed, "SMALL", small)
+    monkeypatch.setattr(contract, "SMALL", small)
     archive = RunArchive(tmp_path)
     attempt = fill_attempt(archive, archive.begin(TASK, "a.x.00000000.test"), "a.x.00000000", output=OUTPUT)
     with output_of(attempt) as output:

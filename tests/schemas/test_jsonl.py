@@ -175,7 +175,7 @@ def test_rows_of_a_file(tmp_path: Path, zipped: bool) -> None:
 def test_a_name_may_decide_what_is_packed(tmp_path: Path) -> None:
     plain = file_of(tmp_path, b"1\n")
     assert list(read(plain, max_line=9, packed=True)) == [(1, None, Fault("damaged"))]
-    zipped = file_of(tmp_path, gzip.compress(b"1\n"))
+    zipped = file_of(tmp_path, gzip.compress(b"1\n", mtime=0))  # a time may hold the byte of a line's end
     assert [row.fault for row in read(zipped, max_line=99, packed=False)] == [Fault("encoding")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -35,6 +36,15 @@ with open_store(config) as store:
     Desk(store, load_tasks(config)[0], Publisher(config.root / "kept"), print, kept=kept).publish(sys.argv[2:])
 print(json.dumps([len(kept), read]))
 """
+
+
+@pytest.fixture(autouse=True)
+def _as_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process is the program that was started: other tests bring it packages (:func:`tests.worlds.object_store.packages`)."""
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if not Path(path).name.startswith("stores-")])
+    shelves.started_as.cache_clear()
+    yield
+    shelves.started_as.cache_clear()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from runner.execution.evaluation import RESULTS
 from runner.execution.job import Job
 from runner.execution.workflows.batch import output_files
 from runner.execution.workflows.beside import Sizes
-from runner.model.clock import STAMP, stamp
+from runner.model.clock import stamp
 from runner.model.errors import PlatformError
 from runner.model.limits import MIB
 from runner.model.task import Task
@@ -269,7 +269,7 @@ def _is_plain_value(value: object) -> bool:
 def _is_time(said: object) -> bool:
     """Whether it is a time as records have it."""
     try:
-        return isinstance(said, str) and stamp(datetime.strptime(said, STAMP).replace(tzinfo=UTC)) == said
+        return isinstance(said, str) and stamp(datetime.fromisoformat(said)) == said
     except ValueError:
         return False
 

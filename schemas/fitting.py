@@ -15,10 +15,13 @@ _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$(?!\Z)", re.DOTALL)
 
 
 @lru_cache(maxsize=64)
-def _quick(name: str) -> Any:
-    """What looks quickly; None for a schema that it does not take, or with patterns that Rust and Python read in other ways."""
-    import jsonschema_rs
-
+def quick_look(name: str) -> Any:
+    """What looks quickly; None for a schema that it does not take, or with patterns that Rust and Python read in other ways, and where it
+    is not installed, as where participants check runs of most kinds."""
+    try:
+        import jsonschema_rs
+    except ImportError:
+        return None
     asked = schema(name)
     if _OTHERWISE.search(json.dumps(asked)):
         return None
@@ -55,7 +58,7 @@ def fits(data: Any, name: str) -> bool:
 
     False also where only that function can tell, which says what is wrong. Raises KeyError for an unknown schema.
     """
-    quick = _quick(name)
+    quick = quick_look(name)
     if quick is None:
         return False
     try:

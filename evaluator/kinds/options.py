@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.request import listed
-from schemas import schema, validate
+from schemas import fits, schema, validate
 
 
 def checked_options(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -16,7 +16,9 @@ def checked_options(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     What is an object is there with its own defaults, too, unless it needs a key that has none. Raises
     :class:`EvaluatorError` that lists everything wrong.
     """
-    if problems := validate({"options": dict(options)}, f"kinds/{kind}", at=("options",)):
+    name, given = f"kinds/{kind}", dict(options)
+    # The quick look first, as at the request.
+    if not fits(given, name) and (problems := validate({"options": given}, name, at=("options",))):
         what = f"the options of the kind {kind} are wrong"
         raise EvaluatorError(what, listed(problems, "/options"), "see docs/reference/task.md")
     return _completed(schema(f"kinds/{kind}"), options)

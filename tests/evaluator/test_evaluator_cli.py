@@ -126,7 +126,7 @@ def test_request_path_imports_nothing_heavy_but_numpy(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom evaluator.__main__ import main\n"
         f"assert main(['run', '--request', {str(tmp_path / 'request.json')!r}]) == 0\n"
-        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+        f"print([m for m in {(*HEAVY, 'jsonschema')!r} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "[]\n", done.stderr

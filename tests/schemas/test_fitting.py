@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schemas
-from schemas import fits
+from schemas import fits, fitting
 
 TASKS = Path(__file__).parents[2] / "tasks"
 RESULT: dict[str, Any] = {
@@ -40,6 +41,18 @@ def test_what_is_found_to_fit_quickly_has_no_problem(place: tuple[str, ...], dat
     holder[data.draw(st.sampled_from([*holder, "more"]))] = data.draw(ANY)
     if fits(changed, "result"):
         assert schemas.validate(changed, "result") == []
+
+
+def test_where_what_looks_quickly_is_not_installed_the_other_one_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where participants check runs of kinds that need no more than jsonschema and jiter."""
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    fitting.quick_look.cache_clear()
+    try:
+        assert not fits(RESULT, "result") and schemas.validate(RESULT, "result") == []
+    finally:
+        fitting.quick_look.cache_clear()
 
 
 def test_a_whole_number_that_is_written_with_a_point_does_not_fit() -> None:

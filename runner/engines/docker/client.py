@@ -58,6 +58,10 @@ class Clients:
         # AttributeError: the client's own configuration file holds something else than a mapping.
         except (docker.errors.DockerException, ValueError, OSError, AttributeError) as error:
             raise self.unreachable(error) from error
+        if client.base_url.startswith(
+            "http+"
+        ):  # a socket here: requests need not look for proxies and passwords each time
+            client.trust_env = False
         self._version = client.api_version
         self._all.add(client)
         return client

@@ -197,6 +197,19 @@ def test_nobody_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.engine
+def test_no_proxy_is_asked_on_the_way_to_a_socket(
+    engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor looked for: in the environment and in files, at each request, that takes a third of its processor time."""
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    client = engine.clients.new()
+    try:
+        assert client.ping() and not client.trust_env
+    finally:
+        client.close()
+
+
+@pytest.mark.engine
 @pytest.mark.parametrize("name", ["", "-x", "a b", "x\x1b[2J", "x" * 600, "../x", "proctor/none", "none"])
 def test_names_that_are_no_images(engine: DockerEngine, name: str) -> None:
     with pytest.raises(RunnerError) as caught:

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 import schemas
 from runner.execution.attempt import fail, fail_evaluation
-from runner.execution.executors.base import Executor, Host, Lost, NoRoom, NotTaken, Result, in_parts
+from runner.execution.executors.base import Executor, Host, Lost, NoRoom, Result, in_parts, not_kept
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Schedule, lane_of
 from runner.execution.workspace import Workspace
@@ -243,7 +243,7 @@ class Pool:
     ) -> list[tuple[Planned, Result]]:
         """As :meth:`_commit`, in one transaction unless the store refuses some of it; ``refused``: it has refused what this stands for."""
         ended = [
-            self._failed(planned, result) if isinstance(result, NotTaken) else (planned, result)
+            self._failed(planned, error) if (error := not_kept(result)) else (planned, result)
             for planned, result in ended
         ]
         try:
@@ -272,7 +272,7 @@ class Pool:
                 desk.tasks[task].datasets[run.dataset],
             )
             return planned, fail_evaluation(attempt, desk.evaluators[task], dataset, archive, error)
-        except RunnerError as failure:
+        except Exception as failure:  # noqa: BLE001 - a defect may be in what this needs, too: then nothing is recorded
             return planned, failure
 
     def _paused(self) -> Callable[[Planned], str]:

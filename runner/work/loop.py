@@ -206,9 +206,10 @@ class Work:
             while not self.stop.is_set():
                 now = time.monotonic()
                 self._say_alive(to)
-                tasks = definitions.now(anew=now - looked >= REFRESH)
+                again = now >= due and now - looked >= REFRESH
+                tasks = definitions.now(anew=again)
                 state = (definitions.read, *self._state(store, accounts, drawings, offering))
-                if (state != seen and now >= due) or now - looked >= REFRESH:
+                if again or (state != seen and now >= due):
                     between.begin()
                     with self._publishing(logs, kept), self._told.store(store, tasks) as as_told:
                         shown = accounts.registrations.shown(tasks.values(), self.clock.now())

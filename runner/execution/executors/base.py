@@ -6,12 +6,14 @@ touches no database.
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, Self
 
-from runner.engines.base import Engine, EngineInfo
+from runner.engines.base import Cancelled, Engine, EngineInfo
 from runner.execution.plan import Planned
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import Limits, in_units
@@ -128,6 +130,20 @@ class Executor(Protocol):
 
     def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
         """The next step that ended, and what came of it; None where none did within ``timeout`` seconds (None: wait)."""
+
+
+def not_kept(result: Result) -> RunnerError | None:
+    """Why nothing can be kept of a step that was done, or that a defect of ours broke off; None for any other result.
+
+    Of a defect its kind and place are said: the rest may have hidden data in it.
+    """
+    if isinstance(result, NotTaken):
+        return result
+    if not isinstance(result, Exception) or isinstance(result, RunnerError | Lost | Cancelled):
+        return None
+    at = traceback.extract_tb(result.__traceback__)[-1]
+    why = f"{type(result).__name__} in {Path(at.filename).name}, line {at.lineno}"
+    return RunnerError("E308", "a defect of runner itself", why=why, fix="report it")
 
 
 def _size(result: Result) -> int:

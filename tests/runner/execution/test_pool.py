@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from runner.engines.fake import FAKE, FakeEngine, Mounts
+from runner.execution import pool
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors import local
 from runner.execution.executors.base import Host
@@ -296,11 +297,49 @@ def test_an_engine_that_goes_during_an_evaluation(project: Project) -> None:
 
 
 def test_a_defect_of_ours_is_said_and_stops_nobody_else(world: World) -> None:
-    broken = world.hand_in("alpha", "one", lambda mounts, out: 1 // 0)
+    """It is tried three times, as other failures of ours, and not in each round from then on."""
+    broken = world.hand_in("alpha", "one", lambda mounts, out: int("what is hidden"))
     fine = world.hand_in("beta", "two")
     world.work()
-    assert world.outcome(broken).name == "pending", "it is not the software's fault and costs nothing"
+    found = world.outcome(broken)
+    assert found.name == "held" and not found.costs_quota, "it is not the software's fault and costs nothing"
+    assert "ValueError in test_pool.py, line " in found.reason and "hidden" not in found.reason
     assert world.outcome(fine).name == "scored"
+    before = len(world.executed())
+    assert plan(world.desk(), Selection(run=broken)).work == () and len(world.executed()) == before
+    attempts = world.store.archive.attempts("mini", broken)
+    assert len(attempts) == TRIES
+    assert not any("hidden" in (one.path / "run.json").read_text() for one in attempts)
+
+
+def test_a_defect_of_ours_in_evaluating(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Truths may be in what it says: nothing records that."""
+
+    def evaluate(*_: Any) -> Evaluation:
+        raise KeyError("topic 7: a truth")
+
+    monkeypatch.setattr(local, "evaluate", evaluate)
+    run = world.hand_in("alpha", "one")
+    world.work()
+    assert len(world.executed()) == 1, "what was executed is not executed again"
+    [attempt] = world.store.archive.attempts("mini", run)
+    assert len(attempt.evaluations()) == TRIES and not world.outcome(run).costs_quota
+    assert not any("truth" in str(one.record(check=False)["message"]) for one in attempt.evaluations())
+    assert "KeyError in test_pool.py" in str(attempt.evaluations()[0].record(check=False)["message"])
+    assert plan(world.desk(), Selection(run=run)).work == ()
+
+
+def test_a_defect_of_ours_that_cannot_be_recorded_either(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broke(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(local, "execute", broke)
+    monkeypatch.setattr(pool, "fail", broke)
+    broken = world.hand_in("alpha", "one")
+    world.work()
+    assert world.outcome(broken).name == "pending"
     [why] = [m.text for m in world.told if m.kind == "blocked"]
     assert "E308" in why and "ZeroDivisionError" in why
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -404,6 +405,26 @@ def test_what_was_begun_anew_is_counted_in_the_pause_after_it(
     assert [again for *_, again in spans[: ANEW + 1]] == [True] * ANEW + [False]
     spent = sum(ended - began for began, ended, _ in spans[: ANEW + 1])
     assert spans[ANEW + 1][0] - spans[ANEW][1] >= spent - 0.05
+
+
+def test_the_pause_holds_where_everything_is_looked_at_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "REST", 4.0)
+    monkeypatch.setattr(loop, "REFRESH", 0.1)
+    spans, publish = list[tuple[float, float]](), Desk.publish
+
+    def slowly(self: Desk, *of: Any) -> None:
+        began = time.monotonic()
+        time.sleep(0.4)
+        publish(self, *of)
+        spans.append((began, time.monotonic()))
+
+    monkeypatch.setattr(Desk, "publish", slowly)
+    with at_work(world):
+        until(lambda: len(spans) > 3)
+    for (began, ended), (next_began, _) in pairwise(spans):
+        assert next_began - ended >= 4 * (ended - began) - 0.2
 
 
 def test_plots_are_drawn_beside_work_and_published_after_that(world: World) -> None:

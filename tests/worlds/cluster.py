@@ -79,7 +79,7 @@ def holding(folder: Path) -> Callable[[Mounts, Path], None]:
 def scripts(folder: Path) -> Mapping[str, object]:
     """What the softwares of tests do at hosts, by the names of their images."""
     slow = {f"team{n}/slow": waiting(folder) for n in range(8)}
-    slow |= {f"team{n}/sick": good for n in range(2)}
+    slow |= {f"team{n}/sick": good for n in range(2)} | {f"team{n}/unknown": good for n in range(8)}
     slow |= {f"team{n}/loud": waiting(folder, said="first\n\x1b[2Jsecond") for n in range(2)}
     return {f"team{n}/one": good for n in range(8)} | slow | {EVALUATOR: holding(folder)}
 
@@ -307,6 +307,8 @@ def _host(
     script = dict(scripts(folder.parent))
     if name == "h1":
         script |= {f"team{n}/sick": gone for n in range(2)}  # what starts them fails
+        unknown = RunnerError("E204", "the registry does not answer")  # as where nobody has signed in to it
+        script |= {f"team{n}/unknown": unknown for n in range(8)}
     kind = Pruned if name == PRUNED else FakeEngine
     engine = kind(script)  # type: ignore[arg-type]
     origins = os.environ["ORIGINS"].split()

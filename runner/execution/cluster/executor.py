@@ -42,6 +42,7 @@ TAKING = 16  # attempts that are taken in at once: each waits for the disk, and 
 ENDING = 60.0  # seconds for which hosts are waited for when everything ends
 LOOK = 0.5  # seconds between two looks at what was cancelled, or takes too long: each is at all that is being done
 SETTLING = 5.0  # seconds after a host came or went in which others may
+FAILING = 3  # steps in a row that a host did not do, of several teams, after which it is given no more
 # What is the matter with a host, not with what it was to do: its engine, or its images.
 SICK = frozenset({"E301", "E302", "E304", "E311"})
 # What another host may have: other walls, room on the disk, a way to the store, an engine that does it.
@@ -93,7 +94,10 @@ class ClusterExecutor:
         self._wanted = Wanted(duty.role, sandbox_digest(rest.engine.info().seccomp), duty.stores)
         self._hosts: dict[str, Host] = {}  # by address
         self._changed = time.monotonic()  # when hosts came or went the last time
-        self._sick: set[str] = set()  # addresses of hosts whose engine or disk failed
+        self._sick: set[str] = set()  # addresses of hosts that are given no more
+        self._failing: dict[
+            str, list[str]
+        ] = {}  # by address: the teams whose steps a host did not do since it did one
         self._refused: dict[str, str] = {}  # address -> why it is given no work
         self._left: list[tuple[Artefacts, str]] = []  # what hosts delivered to a coordinator that was killed
         self._begun: dict[str, _Begun] = {}
@@ -257,7 +261,7 @@ class ClusterExecutor:
             if "delivered" in answer or (not answer and self._was_delivered(step)):
                 result = patiently(lambda: step.take(step.name, begun.host.label), self._stopping)
         except Mismatch as error:
-            begun.host.avoid.add(begun.planned.run.id)
+            self._failed(begun, f"what it delivered is not taken. {error.why}")
             result = NotTaken(error.what, why=error.why, fix=error.fix, code=error.code)
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
             result, forget = error, False
@@ -265,7 +269,10 @@ class ClusterExecutor:
             if not isinstance(result, Attempt | Evaluation):
                 self.workspace.store.archive.discard(step.staging)
             elif self.duty.failed(result):
-                begun.host.avoid.add(begun.planned.run.id)
+                self._failed(begun, "its steps end with failures of the platform")
+            else:
+                with self._lock:
+                    self._failing.pop(begun.host.name, None)
             if forget:
                 step.store.forget(step.name)
         except Exception as error:  # noqa: BLE001 - what is left lying about is swept by the next start
@@ -277,28 +284,53 @@ class ClusterExecutor:
         return step.staging.path.name in found
 
     def _without(self, begun: _Begun, answer: dict[str, Any]) -> BaseException:
-        """Why nothing came of an order."""
+        """Why nothing came of an order. Whatever it was, another host may be able to do it, where there is one."""
         host = begun.host
         if isinstance(error := answer.get("error"), dict):
             code = str(error.get("code"))
             what, why, fix = (schemas.show(str(error.get(key, "")), 500) for key in ("what", "why", "fix"))
             if code in SICK:
-                with self._lock:
-                    self._sick.add(host.name)
-                    self._gone(host.name)
-                self._say(f"{host.label} is given no more work: {what}. {why}")
-            if code in SICK | ELSEWHERE:
+                self._give_no_more(host, f"{what}. {why}")
+            if code == "E306":
                 host.avoid.add(begun.planned.run.id)
-                if code != "E306":
-                    return Lost(f"{what}, at the host {host.label}")
                 host.no_room |= needed_digests(begun.planned)
                 host.full.add(begun.planned.run.id)
                 self._say(f"{host.label} is given no more that does not fit: {what}. {why}")
                 return NoRoom(f"{what}, at the host {host.label}")
+            if self._failed(begun, f"{what}. {why}") or code in SICK | ELSEWHERE:
+                return Lost(f"{what}, at the host {host.label}")
             return RunnerError(code if code in CODES else "E308", what, why=why, fix=fix)
-        if "stopped" in answer and self._stopping():
-            return KeyboardInterrupt()
+        if "stopped" in answer:
+            return KeyboardInterrupt() if self._stopping() else Lost(f"it was ended at the host {host.label}")
+        avoided = begun.planned.run.id in host.avoid
+        if host.name in self._hosts and not self._failed(begun, "nothing came of it") and not avoided:
+            host.avoid.discard(begun.planned.run.id)  # nobody else could do it
         return Lost(f"the host {host.label} was lost with it")
+
+    def _failed(self, begun: _Begun, why: str) -> bool:
+        """A host did not do a step, and is not ordered it again. Returns whether another one may do it.
+
+        One that goes on failing is quick, and would be given all that waits: it is given no more. One team's softwares alone never bring that about.
+        """
+        host, run = begun.host, begun.planned.run
+        host.avoid.add(run.id)
+        with self._lock:
+            teams = self._failing.setdefault(host.name, [])
+            teams.append(run.submission.team)
+            failing = len(teams) >= FAILING and len({*teams}) > 1 and host.name not in self._sick
+            others = [one for one in self._hosts.values() if one is not host and run.id not in one.avoid]
+        self._say(f"{host.label} did not do {run.id}: {why}")
+        if not any(self.takes(one, begun.planned) for one in others):
+            return False
+        if failing:
+            self._give_no_more(host, f"it did none of the last {len(teams)} steps. {why}")
+        return True
+
+    def _give_no_more(self, host: Host, why: str) -> None:
+        with self._lock:
+            self._sick.add(host.name)
+            self._gone(host.name)
+        self._say(f"{host.label} is given no more work: {why}")
 
     def _stop_cancelled(self) -> None:
         """Tell hosts to end the runs that somebody cancelled, and give up what takes longer than it can."""

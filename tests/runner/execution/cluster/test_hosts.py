@@ -22,7 +22,7 @@ import pytest
 from runner.engines.fake import FAKE, FakeEngine
 from runner.execution.attempt import perform
 from runner.execution.cluster.certificates import make
-from runner.execution.cluster.executor import ClusterExecutor
+from runner.execution.cluster.executor import FAILING, ClusterExecutor
 from runner.execution.cluster.host import Station
 from runner.execution.cluster.joining import Wanted, unfit
 from runner.execution.cluster.keys import home_of, key_for, key_of
@@ -59,9 +59,14 @@ def coordinated(world: World, notes: Notes, hosts: Cluster) -> AbstractContextMa
     return coordinating(made.config, notes, machine=made)
 
 
-def carried_out(world: World, hosts: Cluster, meanwhile: Callable[[], object] = lambda: None) -> Result:
+def carried_out(
+    world: World,
+    hosts: Cluster,
+    meanwhile: Callable[[], object] = lambda: None,
+    notes: Notes | None = None,
+) -> Result:
     """Do all there is to do, and something ``meanwhile`` in another thread."""
-    notes = Notes()
+    notes = notes or Notes()
     with coordinated(world, notes, hosts) as coordinator, ThreadPoolExecutor(1) as thread:
         todo = coordinator.plan(EvaluationRequest())
         other = thread.submit(meanwhile)
@@ -373,6 +378,27 @@ def test_a_host_whose_engine_fails_is_given_no_more_and_others_do_its_runs(
     runs = [world.hand_in(f"team{n}", "sick") for n in range(2)]  # one for each; at h1 the engine is gone
     carried_out(world, sound)
     assert ended_once(world, runs) == {"h2"}
+
+
+def test_what_fails_at_one_host_is_done_by_others_and_that_host_does_not_empty_the_queue(
+    world: World, sound: Cluster
+) -> None:
+    runs = [world.hand_in(f"team{n}", "unknown") for n in range(8)]  # at h1 nothing of it can be had
+    carried_out(world, sound, notes=(notes := Notes()))
+    assert ended_once(world, runs) == {"h2"}
+    given_up = [line for line in notes.lines if line.startswith("h1 is given no more work")]
+    assert len(given_up) == 1 and "the registry does not answer" in given_up[0]
+    failed = sum(line.startswith("h1 did not do team") for line in notes.lines)
+    assert FAILING <= failed <= FAILING + 1, "no more than it had begun by then"
+
+
+def test_what_fails_at_every_host_says_why(world: World, hosts: Cluster) -> None:
+    run = world.hand_in("team0", "unknown")
+    hosts.kill("h2")
+    with coordinated(world, Notes(), hosts) as coordinator:
+        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    assert "the registry does not answer" in result.undone[run].why
+    assert world.outcome(run).name == "pending"
 
 
 def test_a_store_that_is_away_for_a_while_costs_nobody_anything(world: World, sound: Cluster) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
+import posixpath
+import re
 import resource
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from runner.execution.cluster.tails import FOLDER
 from runner.execution.executors.local import LocalExecutor
@@ -24,6 +29,19 @@ if TYPE_CHECKING:  # what works with hosts is imported where there are any
 
 Say = Callable[[str], None]
 SHOWN = 5  # softwares that are named
+_FAMILIES = {  # other names of one protocol
+    **{
+        "local": "file",
+        "s3a": "s3",
+        "ssh": "sftp",
+        "gs": "gcs",
+        "az": "abfs",
+        "abfss": "abfs",
+        "https": "http",
+    },
+    **{"arrow_hdfs": "hdfs", "jlab": "jupyter", "tosfs": "tos", "ocilake": "oci"},
+}
+_PORTS = {"sftp": ("22",), "ftp": ("21",), "smb": ("445",), "hdfs": ("8020",), "http": ("80", "443")}
 
 
 @dataclass(frozen=True)
@@ -44,9 +62,26 @@ class Place:
         blinded = store_at(self.blinded, credentials) if self.blinded else None
         return Stores(store_at(self.artefacts, credentials), blinded)
 
-    def authority(self) -> bytes:
-        """The certificate of its authority; empty without one."""
-        return (self.certificates / "ca.pem").read_bytes() if self.certificates else b""
+    def authorities(self) -> frozenset[bytes]:
+        """The public keys of the authorities that it trusts; none without certificates. Raises E101 where the file holds none."""
+        if self.certificates is None:
+            return frozenset()
+        from cryptography import x509
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        file = self.certificates / "ca.pem"
+        try:
+            keys = [one.public_key() for one in x509.load_pem_x509_certificates(file.read_bytes())]
+            form = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+            return frozenset(key.public_bytes(*form) for key in keys)
+        except (OSError, ValueError, UnsupportedAlgorithm) as error:
+            what, why = (
+                f"{file} cannot be read as the certificate of an authority",
+                f"{type(error).__name__}.",
+            )
+            fix = "make certificates anew: runner cluster certificates FOLDER HOST …"
+            raise RunnerError("E101", what, why=why, fix=fix) from error
 
 
 def places(config: Config) -> list[Place]:
@@ -90,24 +125,76 @@ def _artefacts(address: str | None, prefix: str) -> str:
 def _apart(software: Place, evaluations: Place) -> None:
     """Raise E101 unless hosts that execute software have nothing in common with those that see truths."""
     why = "Hosts that execute software must not reach those that see truths, nor what they are brought."
-    if software.address == evaluations.address:
+    if _scheduler(software.address) == _scheduler(evaluations.address):
         what, fix = (
             "one scheduler is named for software and evaluations",
             "start another one: runner cluster scheduler",
         )
         raise RunnerError("E101", what, why=why, fix=fix)
-    authority = software.authority()
-    if authority and authority == evaluations.authority():
+    if software.authorities() & evaluations.authorities():
         what = "software and evaluations have certificates of one authority"
         fix = "make others in another folder: runner cluster certificates FOLDER HOST …"
         raise RunnerError("E101", what, why=why, fix=fix)
-    theirs = evaluations.artefacts.rstrip("/") + "/"
-    for address in (software.artefacts, software.blinded):
-        ours = address and address.rstrip("/") + "/"
-        if ours and (ours.startswith(theirs) or theirs.startswith(ours)):
+    theirs = evaluations.artefacts
+    for ours in (software.artefacts, software.blinded):
+        if ours and any(
+            one[: len(other)] == other[: len(one)] for one in _spots(ours) for other in _spots(theirs)
+        ):
             what = f"{without_secrets(theirs)} and {without_secrets(ours)} are one artefact store, or one is in the other"
             fix = "name another one with credentials of its own: RUNNER_EVALUATION_ARTEFACTS"
             raise RunnerError("E101", what, why=why, fix=fix)
+
+
+def _scheduler(address: str) -> tuple[str, int | None]:
+    """Host and port of a scheduler, however its address is spelled."""
+    place = urlsplit(address)
+    return _host(place.hostname or ""), place.port
+
+
+def _spots(address: str) -> list[tuple[str, ...]]:
+    """Where a store lies, however its address is spelled: family of protocols, host or bucket, folders. Several where file systems are chained (``::``)."""
+    from fsspec.core import split_protocol, strip_protocol
+    from fsspec.registry import known_implementations
+
+    found = []
+    for link in address.split("::"):
+        if link in known_implementations:  # it lies nowhere itself
+            continue
+        protocol, rest = split_protocol(link)
+        name = (protocol or "file").lower()
+        family = _FAMILIES.get(name, name)
+        if family == "file":
+            host, path = "", os.path.realpath(strip_protocol(f"file://{rest}" if protocol else link))
+        else:
+            authority, _, path = rest.partition("/")
+            user, at, host = authority.rpartition("@")
+            if at and family == "abfs":  # CONTAINER@ACCOUNT: accounts are not always named
+                host = user
+            host = _at(host.partition("?")[0], _PORTS.get(family, ()))
+            path = posixpath.normpath("/" + unquote(path.partition("?")[0]))
+        found.append((family, *filter(None, (host, *path.split("/")))))
+    return found
+
+
+def _at(authority: str, usual: tuple[str, ...]) -> str:
+    """Host and port in one form, without a port that is the ``usual`` one."""
+    parts = re.fullmatch(r"(.*?)(?::0*(\d*))?", authority, re.DOTALL)
+    assert parts is not None
+    host, port = _host(parts[1].strip("[]")), parts[2]
+    return f"{host}:{port}" if port and port not in usual else host
+
+
+def _host(name: str) -> str:
+    """The name or address of a host in one form; this machine has one."""
+    from runner.execution.cluster.line import LOOPBACK
+
+    name = name.lower().rstrip(".")
+    try:
+        found = ipaddress.ip_address(name)
+        name = str(getattr(found, "ipv4_mapped", None) or found)
+    except ValueError:
+        pass
+    return LOOPBACK[0] if name in LOOPBACK else name
 
 
 def over_hosts(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import stat
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -11,29 +13,36 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from runner.execution.cluster.storage.grants import Store
-from runner.model.errors import disk_error
+from runner.model.errors import PlatformError, disk_error, disk_words
 from runner.records.contents import Content
 from runner.records.files import file_sha256
 
 
 class Cache:
-    """The contents in ``folder``, of at most ``most`` bytes besides those that are in use. Used by several threads of one process."""
+    """The contents in ``folder``, of at most ``most`` bytes besides those that are in use. Used by several threads of one process.
+
+    Raises E306 where the folder cannot be used.
+    """
 
     def __init__(self, folder: Path, artefacts: Store, most: int) -> None:
         self.folder, self._artefacts, self._most = folder, artefacts, most
         self._used: Counter[str] = Counter()
         self._fetching: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
-        folder.mkdir(parents=True, exist_ok=True)
-        for part in folder.glob("*.part"):
-            part.unlink()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            halves = list(folder.glob("*.part"))
+        except OSError as error:
+            raise self._unusable(error) from error
+        for part in halves:
+            self._remove(part)
 
     @contextmanager
     def using(self, content: Content, store: Store | None = None) -> Iterator[Path]:
-        """The file of a content, which stays as long as the context lasts. One that was damaged is fetched again, from another
-        ``store`` than the usual one where it is given.
+        """The file of a content, which stays as long as the context lasts. One that was damaged or cannot be read is fetched again, from
+        another ``store`` than the usual one where it is given.
 
-        Raises E306 when the disk is full, and E313.
+        Raises E306 when the disk is full or what cannot be read cannot be removed either, and E313.
         """
         with self._lock:
             self._used[content.sha256] += 1
@@ -51,27 +60,46 @@ class Cache:
         return sum(size for _, size, _ in self._kept())
 
     def _kept(self) -> list[tuple[float, int, Path]]:
-        """When each file was used, its size, and where it is; what goes meanwhile is left out."""
+        """When each file was used, its size, and where it is; what goes meanwhile, or cannot be looked at, is left out."""
         found = []
         for path in self.folder.iterdir():
-            with suppress(FileNotFoundError):
-                facts = path.stat()
+            with suppress(OSError):
+                facts = path.lstat()
                 found.append((facts.st_mtime, facts.st_size, path))
         return found
 
     def _file(self, content: Content, store: Store) -> Path:
         path = self.folder / content.sha256
         try:
-            if path.is_file() and file_sha256(path) == content.sha256:
+            if _verified(path, content):
                 os.utime(path)
                 return path
+            self._remove(path)
             self._make_room(content.size)
             part = path.with_name(f"{content.sha256}.{secrets.token_hex(4)}.part")
             store.fetch(content, part)
             part.replace(path)
         except OSError as error:
-            raise disk_error("the cache of this host cannot be used", error) from error
+            raise self._unusable(error) from error
         return path
+
+    def _remove(self, path: Path) -> None:
+        """Remove what lies there, of a link that alone; it need not be there. Raises E306."""
+        try:
+            if stat.S_ISDIR(path.lstat().st_mode):
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            what = f"{path.name} in {self.folder}, the cache of this host, cannot be removed"
+            why, _ = disk_words(error, path, setting="")
+            fix = f"end the worker, have the disk checked, remove {self.folder}, and start the worker again: what it needs is fetched again"
+            raise PlatformError(what, why=why, fix=fix, code="E306") from error
+
+    def _unusable(self, error: OSError) -> PlatformError:
+        return disk_error(f"{self.folder}, the cache of this host, cannot be used", error, self.folder)
 
     def _make_room(self, wanted: int) -> None:
         """Remove what was used longest ago until there is room."""
@@ -81,4 +109,12 @@ class Cache:
             for _, size, path in kept:
                 if left > 0 and not self._used[path.name.partition(".")[0]]:
                     left -= size
-                    path.unlink(missing_ok=True)
+                    self._remove(path)
+
+
+def _verified(path: Path, content: Content) -> bool:
+    """Whether the content itself lies there; what cannot be read is none."""
+    try:
+        return path.is_file() and file_sha256(path) == content.sha256
+    except (OSError, PlatformError):
+        return False

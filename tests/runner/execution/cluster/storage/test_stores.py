@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.places import places
@@ -99,6 +105,153 @@ def test_what_sees_truths_is_apart_from_what_executes_software(
         return
     with pytest.raises(RunnerError, match=says) as error:
         places(config)
+    assert error.value.code == "E101" and error.value.fix
+
+
+SAME = [
+    ("/srv/a", "file:///srv/a"),
+    ("local:///srv/a", "file:///srv/a"),
+    ("FILE:///srv/a", "file:///srv/a"),
+    ("file:///srv/a/../j", "file:///srv/j"),
+    ("file:///srv//a/./", "file:///srv/a"),
+    ("file://srv/a", "srv/a"),
+    ("file:srv/a", "srv/a"),
+    ("~/a", "file://~/a"),
+    ("file:///srv/a", "simplecache::file:///srv/a"),
+    ("s3a://b", "s3://b"),
+    ("s3://key:secret@b/in", "s3://B//in/"),
+    ("gs://b", "gcs://b"),
+    ("az://c/in", "abfs://c@account.dfs.core.windows.net/in"),
+    ("sftp://one:pass@host/a", "sftp://two:word@host/a"),
+    ("ssh://Host./a", "sftp://me@host:22/a"),
+    ("sftp://host/b/../a", "sftp://host/a"),
+    ("sftp://host/%61", "sftp://host/a"),
+    ("sftp://[fd00:0:0:0:0:0:0:1]/a", "sftp://[FD00:0:0:0:0:0:0:01]:22/a"),
+    ("sftp://localhost/a", "sftp://127.0.0.1/a"),
+    ("memory://a/b", "memory:///a/b"),
+]
+WITHIN = [
+    ("/srv/a", "file:///srv/a/truths"),
+    ("/", "file:///srv/a"),
+    ("s3://b", "s3a://b/truths"),
+    ("ssh://host/a", "sftp://host/a/truths"),
+]
+APART = [
+    ("/srv/a", "/srv/ab"),
+    ("/srv/a", "s3://srv/a"),
+    ("s3://b/in", "s3://b/in-truths"),
+    ("s3://b/x@y", "s3://c/x@y"),
+    ("abfs://one@account.dfs.core.windows.net/in", "abfs://two@account.dfs.core.windows.net/in"),
+    ("sftp://host:22/a", "sftp://host:23/a"),
+    ("sftp://host/a", "sftp://other/a"),
+    ("sftp://[fd00:0:0:0:0:0:0:1]/a", "sftp://[fd00:0:0:0:0:0:0:2]/a"),
+]
+
+
+def apart(project: Project, folder: Path, **change: Any) -> list[str]:
+    """What the clusters of settings with this change are for, where all else is apart."""
+    settings: dict[str, Any] = {
+        "cluster": "tls://127.0.0.1:1",
+        "artefacts": "file:///srv/open",
+        "certificates": make(folder / "first", ["127.0.0.1"])[0],
+        "evaluation_cluster": "tls://127.0.0.1:2",
+        "evaluation_artefacts": "file:///srv/opened",
+        "evaluation_certificates": make(folder / "second", ["127.0.0.1"])[0],
+    }
+    return [place.role for place in places(replace(project.config, **{**settings, **change}))]
+
+
+@pytest.mark.parametrize("first", ["artefacts", "blinded_artefacts", "evaluation_artefacts"])
+@pytest.mark.parametrize(("one", "other"), SAME + WITHIN)
+def test_one_store_is_known_however_it_is_spelled(
+    project: Project, tmp_path: Path, first: str, one: str, other: str
+) -> None:
+    second = "artefacts" if first == "evaluation_artefacts" else "evaluation_artefacts"
+    with pytest.raises(RunnerError, match="is in the other") as error:
+        apart(project, tmp_path, **{first: one, second: other})
+    text = f"{error.value.what} {error.value.why} {error.value.fix}"
+    assert error.value.code == "E101" and not any(word in text for word in ("pass", "word", "secret"))
+
+
+@pytest.mark.parametrize(("one", "other"), APART)
+def test_stores_that_are_apart_are_taken(project: Project, tmp_path: Path, one: str, other: str) -> None:
+    for ours, theirs in ((one, other), (other, one)):
+        shutil.rmtree(tmp_path / "first", ignore_errors=True)
+        shutil.rmtree(tmp_path / "second", ignore_errors=True)
+        found = apart(project, tmp_path, artefacts=ours, evaluation_artefacts=theirs)
+        assert found == ["software", "evaluations"]
+
+
+@pytest.mark.parametrize("below", ["", "/truths"])
+def test_a_link_to_a_store_is_that_store(project: Project, tmp_path: Path, below: str) -> None:
+    (tmp_path / "store" / "truths").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("store")
+    stores = {"artefacts": f"{tmp_path}/store", "evaluation_artefacts": f"file://{tmp_path}/link{below}"}
+    with pytest.raises(RunnerError, match="is in the other"):
+        apart(project, tmp_path, **stores)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("tls://Host:8786", "tls://host:8786"),
+        ("tls://host.:8786", "tls://host:08786"),
+        ("tls://[fd00::1]:1", "tls://[FD00:0::1]:1"),
+        ("tls://[::ffff:10.0.0.1]:1", "tls://10.0.0.1:1"),
+        ("tls://localhost:1", "tls://127.0.0.1:1"),
+        ("tls://host:1/", "tls://host:1"),
+    ],
+)
+def test_one_scheduler_is_known_however_it_is_spelled(
+    project: Project, tmp_path: Path, one: str, other: str
+) -> None:
+    with pytest.raises(RunnerError, match="one scheduler") as error:
+        apart(project, tmp_path, cluster=one, evaluation_cluster=other)
+    assert error.value.code == "E101" and error.value.fix
+
+
+def a_line_more(first: bytes, second: bytes) -> bytes:
+    return first + b"\n"
+
+
+def both(first: bytes, second: bytes) -> bytes:
+    return second + first
+
+
+def text_around(first: bytes, second: bytes) -> bytes:
+    return b"the authority of our hosts\r\n" + first.replace(b"\n", b"\r\n")
+
+
+@pytest.mark.parametrize("written", [a_line_more, both, text_around], ids=lambda one: one.__name__)
+def test_one_authority_is_known_however_it_is_written(
+    project: Project, tmp_path: Path, written: Callable[[bytes, bytes], bytes]
+) -> None:
+    folders = [make(tmp_path / name, ["127.0.0.1"])[0] for name in ("one", "other")]
+    first, second = ((folder / "ca.pem").read_bytes() for folder in folders)
+    (folders[1] / "ca.pem").write_bytes(written(first, second))
+    with pytest.raises(RunnerError, match="one authority") as error:
+        apart(project, tmp_path, certificates=folders[0], evaluation_certificates=folders[1])
+    assert error.value.code == "E101" and error.value.fix
+
+
+def test_an_authority_whose_certificate_was_made_anew_is_the_same(project: Project, tmp_path: Path) -> None:
+    folders = [make(tmp_path / name, ["127.0.0.1"])[0] for name in ("one", "other")]
+    key = load_pem_private_key((tmp_path / "one" / "authority" / "key.pem").read_bytes(), None)
+    assert isinstance(key, Ed25519PrivateKey)
+    name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "anew")]), datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    dated = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1))
+    (folders[1] / "ca.pem").write_bytes(dated.sign(key, None).public_bytes(Encoding.PEM))
+    with pytest.raises(RunnerError, match="one authority"):
+        apart(project, tmp_path, certificates=folders[0], evaluation_certificates=folders[1])
+
+
+@pytest.mark.parametrize("text", [b"", b"no certificate", b"\xff" * 9])
+def test_an_authority_that_is_none_is_refused(project: Project, tmp_path: Path, text: bytes) -> None:
+    (folder,) = make(tmp_path / "one", ["127.0.0.1"])
+    (folder / "ca.pem").write_bytes(text)
+    with pytest.raises(RunnerError, match=r"ca\.pem") as error:
+        apart(project, tmp_path, evaluation_certificates=folder)
     assert error.value.code == "E101" and error.value.fix
 
 

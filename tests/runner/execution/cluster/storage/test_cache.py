@@ -1,0 +1,105 @@
+"""What a host keeps and cannot read any more is as what it never had: it is fetched again."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.execution.cluster.storage.artefacts import Artefacts
+from runner.execution.cluster.storage.cache import Cache
+from runner.model.errors import PlatformError
+from runner.records.contents import Content
+
+DATA = b"some data"
+
+
+def a_link_to_what_cannot_be_read(path: Path) -> None:
+    path.symlink_to("/proc/self/mem")  # the system says EIO
+
+
+def a_link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def a_link_to_a_folder(path: Path) -> None:
+    path.symlink_to("/proc/self")
+
+
+def a_folder(path: Path) -> None:
+    (path / "deeper").mkdir(parents=True)
+    (path / "deeper" / "file").touch()
+
+
+INSTEAD = [a_link_to_what_cannot_be_read, a_link_to_itself, a_link_to_a_folder, a_folder]
+instead_of_it = pytest.mark.parametrize("instead", INSTEAD, ids=lambda one: one.__name__)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Artefacts:
+    return Artefacts(f"file://{tmp_path / 'store'}")
+
+
+@pytest.fixture
+def content(store: Artefacts) -> Content:
+    return store.put_bytes(DATA)
+
+
+@pytest.fixture
+def cache(store: Artefacts, tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache", store, 1000)
+
+
+@instead_of_it
+def test_what_cannot_be_read_is_fetched_again(
+    cache: Cache, content: Content, instead: Callable[[Path], None]
+) -> None:
+    instead(cache.folder / content.sha256)
+    with cache.using(content) as path:
+        assert path.read_bytes() == DATA and not path.is_symlink()
+    assert [one.name for one in cache.folder.iterdir()] == [content.sha256]
+
+
+@instead_of_it
+def test_what_cannot_be_read_makes_room_as_all_else(
+    cache: Cache, store: Artefacts, content: Content, instead: Callable[[Path], None]
+) -> None:
+    for digit in "01":
+        instead(cache.folder / (64 * digit))
+    large = store.put_bytes(bytes(1000))
+    with cache.using(large) as path:
+        assert path.stat().st_size == 1000
+    assert cache.size() >= 1000
+    with cache.using(content) as path:
+        assert path.read_bytes() == DATA
+
+
+@instead_of_it
+def test_halves_that_cannot_be_read_are_removed_at_the_start(
+    cache: Cache, store: Artefacts, instead: Callable[[Path], None]
+) -> None:
+    instead(cache.folder / "0.part")
+    assert not list(Cache(cache.folder, store, 1000).folder.iterdir())
+
+
+def test_what_cannot_be_removed_is_said_with_what_helps(
+    cache: Cache, store: Artefacts, content: Content, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_folder(cache.folder / content.sha256)
+    a_folder(cache.folder / "0.part")
+
+    def refuse(path: Any, *_: Any, **__: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    with pytest.raises(PlatformError) as error, cache.using(content):
+        pass
+    with pytest.raises(PlatformError) as other:
+        Cache(cache.folder, store, 1000)
+    for one in (error.value, other.value):
+        assert one.code == "E306" and "cannot be removed" in one.what and "RUNNER_HOME" not in one.fix
+        assert str(cache.folder) in one.what and "fetched again" in one.fix

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ DETAILS = "details.jsonl"  # optional: one line a topic with what its scores are
 MAX_RESULT_BYTES = 256 * MIB
 MAX_RESULT_JSON = 4 * MIB
 FINDING_KEYS = {"code", "severity", "file", "line", "message", "fix", "topic"}
+MAX_VALUE = 1e150  # of a score or measure, and below zero: squares and sums of such values are finite, too
 SEVERITIES = ("error", "defect", "warning")
 
 
@@ -65,7 +65,17 @@ def _measures_problem(result: dict[str, Any], known: Set[str]) -> str:
         return f"has a value for {_names(both)}, which is pending"
     if result["status"] == "valid" and (missing := known - given - pending):
         return f"lacks the measures {_names(missing)}"
-    return ""
+    large = {
+        name for name, measure in result["measures"].items() if not all(map(_is_value, _values(measure)))
+    }
+    return f"has numbers that are not between -1e150 and 1e150: {_names(large)}" if large else ""
+
+
+def _values(measure: Mapping[str, Any]) -> Iterator[Any]:
+    """All numbers that a measure has: its value, the ends of its interval, and values in resamples."""
+    yield measure["value"]
+    yield from measure["interval"] or ()
+    yield from (one for one in measure.get("resamples", {}).get("values", ()) if one is not None)
 
 
 def _names(found: Iterable[str]) -> str:
@@ -85,7 +95,7 @@ def _is_plain_score(data: dict[str, Any], known: Set[str]) -> bool:
     return (
         len(data) == 3
         and type(value) is float
-        and value - value == 0.0  # neither infinite nor NaN
+        and -MAX_VALUE <= value <= MAX_VALUE  # which NaN is not
         and type(data.get("topic")) is str
         and type(measure := data.get("measure")) is str
         and measure in known
@@ -97,20 +107,16 @@ def _score_problem(data: dict[str, Any], known: Set[str]) -> str:
         return "measure is not one of the task's"
     if not isinstance(data.get("topic"), str):
         return "topic is not a string"
-    if not _finite(data.get("value")):
-        return "value is not a finite number"
+    if not _is_value(data.get("value")):
+        return "value is not a number between -1e150 and 1e150"
     if not isinstance(data.get("answered", True), bool):
         return "answered is neither true nor false"
     return "" if isinstance(data.get("facets", {}), dict) else "facets is not an object"
 
 
-def _finite(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond every float
-        return False
+def _is_value(value: Any) -> bool:
+    number = type(value) is float or type(value) is int
+    return number and -MAX_VALUE <= value <= MAX_VALUE  # which NaN is not
 
 
 def _finding_problem(data: dict[str, Any], _: Set[str]) -> str:

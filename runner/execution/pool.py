@@ -20,7 +20,16 @@ from typing import Literal, NamedTuple
 
 import schemas
 from runner.execution.attempt import fail, fail_evaluation
-from runner.execution.executors.base import Executor, Host, Lost, NoRoom, Result, in_parts, not_kept
+from runner.execution.executors.base import (
+    Executor,
+    Host,
+    Lost,
+    NoRoom,
+    Result,
+    Unheard,
+    in_parts,
+    not_kept,
+)
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Schedule, lane_of
 from runner.execution.workspace import Workspace
@@ -282,7 +291,8 @@ class Pool:
 
     def _done(self, planned: Planned, run: Run) -> None:
         self.done[run.id] = run
-        self.on_progress(RunProgress("done", run, planned.step))
+        if run.id not in self.failed:  # which was told
+            self.on_progress(RunProgress("done", run, planned.step))
 
     def _give_up(self, waiting: Sequence[Planned], paused: Callable[[Planned], str]) -> None:
         """Nothing is running and still nothing may start: the rest is paused, the machine is too small for it, or it waits for such runs."""
@@ -342,7 +352,7 @@ class Pool:
 
     def _settle(self, planned: Planned, result: Result, run: Run) -> Planned | Run:
         """What a ``run`` that stands so after a step needs next, or the run where it needs nothing."""
-        if isinstance(result, NoRoom):
+        if isinstance(result, NoRoom | Unheard):
             return planned
         if isinstance(result, Lost):
             self._lost[planned.run.id] += 1

@@ -17,6 +17,7 @@ from schemas.files import file_sha256 as sha256_of
 MAX_JSON = 16 * 1024 * 1024
 MAX_LINE = 1024 * 1024
 MAX_NAME = 255  # bytes
+MAX_SECONDS = 1e10  # of time or processor time, 300 years: nothing that was measured took longer
 _PLAIN = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False).encode
 
 

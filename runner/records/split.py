@@ -7,12 +7,13 @@ is the same for every measure, stays when topics are added or judged again, and 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum, sqrt
+from math import fsum, isfinite, sqrt
 from typing import Literal
 
 import schemas
+from runner.model.comparing.topics import deviation, mean
 from runner.model.run import MeasureValue
 
 Part = Literal["all", "public", "private"]
@@ -66,16 +67,18 @@ class Split:
         if self.part(dataset) == "all":
             return whole
         values = list(self.topics(dataset, scores).values())
-        if not values or abs(_mean(list(scores.values())) - whole.value) > 1e-9 * max(1.0, abs(whole.value)):
+        if not values or abs(mean(list(scores.values())) - whole.value) > 1e-9 * max(1.0, abs(whole.value)):
             return None
-        mean, count = _mean(values), len(values)
+        middle, count = mean(values), len(values)
         known = whole.covered is not None and len(scores) - len(unanswered) == whole.covered
         missing = sum(self.takes(dataset, topic) for topic in unanswered)
         covered = count - missing if known else None
         if whole.low is None or count < 2:
-            return MeasureValue(mean, count, covered, measure=whole.measure)
-        half = _NORMAL * sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
-        return MeasureValue(mean, count, covered, mean - half, mean + half, whole.measure)
+            return MeasureValue(middle, count, covered, measure=whole.measure)
+        half = _NORMAL * _error(values, middle)
+        if not (isfinite(middle - half) and isfinite(middle + half)):
+            return MeasureValue(middle, count, covered, measure=whole.measure)
+        return MeasureValue(middle, count, covered, middle - half, middle + half, whole.measure)
 
 
 WHOLE = Split()
@@ -87,5 +90,9 @@ def is_public(key: str, dataset: str, topic: str, share: float) -> bool:
     return int.from_bytes(digest[:8]) < share * 2**64
 
 
-def _mean(values: list[float]) -> float:
-    return fsum(values) / len(values)
+def _error(values: Sequence[float], middle: float) -> float:
+    """The standard error of the mean of two values or more; infinity where it is beyond all floats."""
+    try:
+        return sqrt(fsum((value - middle) ** 2 for value in values) / (len(values) - 1) / len(values))
+    except OverflowError:
+        return deviation(values, middle) / sqrt(len(values))

@@ -65,7 +65,8 @@ null where there is no such thing.
 
 Exit code 0 means that `result.json` was written, also when it says that the run is invalid. Any other exit code,
 a missing file, or a file that breaks its schema is an error of the evaluator, never of the participant: the run is
-held for the organiser. All files are UTF-8; numbers are finite.
+held for the organiser. All files are UTF-8; numbers are finite. Values of measures and topics, ends of intervals and values in
+resamples lie between -1e150 and 1e150.
 
 Everything in `/in/run` was written by a participant: treat it as hostile. Messages must not repeat what the truths
 hold, because teams may see them. One exception: where `records` is true (workflow interactive), the files beside the main

@@ -86,6 +86,14 @@ def _words(values: list[Any]) -> bool:
     return {*map(type, values)} == {str}
 
 
+LARGEST = 1e149  # that the value of a record counts, on either side of zero: no evaluator may give values beyond 1e150, nor their mean
+
+
+def bounded(value: float) -> float:
+    """The value of a record, which counts as :data:`LARGEST` at most: an absurd number of a participant is no failure of the evaluator."""
+    return max(-LARGEST, min(float(value), LARGEST))
+
+
 NUMBER = Form("number", "a number", _number, _numbers)
 # Columns hold text: 1 is "1".
 LABEL = Form("label", "a label: text, a whole number, true or false", _label, _words)

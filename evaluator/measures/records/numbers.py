@@ -8,7 +8,16 @@ from math import inf
 from typing import Any, ClassVar
 
 from evaluator.measures import correlation
-from evaluator.measures.records.base import MISSING, NUMBER, Columns, Measure, Parameter, PerRecord, refuse
+from evaluator.measures.records.base import (
+    MISSING,
+    NUMBER,
+    Columns,
+    Measure,
+    Parameter,
+    PerRecord,
+    bounded,
+    refuse,
+)
 from evaluator.measures.records.labels import Coefficient
 
 
@@ -36,11 +45,11 @@ def errors(measure: Measure, of: Columns) -> list[float]:
     if not low <= min(right) <= max(right) <= high:
         raise refuse(measure, "there are truths outside of its range", "correct range or the truths")
     if MISSING not in said:
-        return [float(abs(a - b)) for a, b in zip(said, right, strict=True)]
+        return [bounded(abs(a - b)) for a, b in zip(said, right, strict=True)]
     found = [None if a is MISSING else abs(a - b) for a, b in zip(said, right, strict=True)]
     worst = max((one for one in found if one is not None), default=0.0)
     return [
-        float(max(b - low, high - b, worst) if a is None else a) for a, b in zip(found, right, strict=True)
+        bounded(max(b - low, high - b, worst) if a is None else a) for a, b in zip(found, right, strict=True)
     ]
 
 
@@ -48,7 +57,7 @@ class MAE(PerRecord):
     """Mean absolute error (Willmott and Matsuura, Climate Research 30, 2005), as ``sklearn.metrics.mean_absolute_error``.
 
     With ``rule=median`` as ``median_absolute_error``. What a missing record counts: the largest error that a number within
-    ``range`` can have, and never less than the output's own largest.
+    ``range`` can have, and never less than the output's own largest. No error counts more than 1e149.
     """
 
     name = "MAE"
@@ -65,7 +74,7 @@ class MAE(PerRecord):
 class RMSE(MAE):
     """The root of the mean squared error, as ``sklearn.metrics.root_mean_squared_error``; missing records as in MAE.
 
-    Values of single records are squared errors, so that tests of them are about what the root is taken of.
+    Values of single records are squared errors, so that tests of them are about what the root is taken of. None counts more than 1e149.
     """
 
     name = "RMSE"
@@ -73,7 +82,7 @@ class RMSE(MAE):
 
     def values(self, of: Columns) -> Sequence[float]:
         """The squared error of each record."""
-        return [min(one * one, 1e300) for one in errors(self, of)]
+        return [bounded(one * one) for one in errors(self, of)]
 
 
 class _Correlation(Coefficient):
@@ -137,7 +146,7 @@ class Number(PerRecord):
     def check(self) -> None:
         """Ends and direction are the task's."""
         low, high = self.given["range"]
-        self.bounds = (float(low), float(high))
+        self.bounds = (bounded(low), bounded(high))
         self.direction = self.given["better"]
 
     @property
@@ -147,10 +156,10 @@ class Number(PerRecord):
 
     def values(self, of: Columns) -> Sequence[float]:
         """The number of each record."""
-        low, high = self.bounds
-        worst = high if self.direction == "lower" else low
+        low, high = self.given["range"]
+        worst = self.bounds[1 if self.direction == "lower" else 0]
         return [
-            float(one) if one is not MISSING and low <= one <= high else worst
+            bounded(one) if one is not MISSING and low <= one <= high else worst
             for one in of.output[self.field]
         ]
 

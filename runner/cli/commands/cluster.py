@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app, group
-from runner.model.errors import RunnerError
+from runner.model.errors import PLATFORM, RunnerError
 
 if TYPE_CHECKING:
     from runner.execution.cluster.host import Station
@@ -151,13 +151,13 @@ def scheduler(
 
 @cluster.command(epilog="Examples:  runner cluster show  |  runner cluster show --json")
 def show(as_json: options.JsonOption = False) -> None:
-    """Show the hosts that are there, what they have and are at, and why one is given no work."""
+    """Show the hosts that are there, what they have and are at, and why one is given no work. Exit code 3 where a scheduler does not answer."""
     from runner.engines.sandbox import sandbox_digest
     from runner.execution.cluster.joining import Wanted, shown, unfit
     from runner.execution.cluster.line import hosts_now
     from runner.execution.cluster.places import places
 
-    where, rows = context.config(), []
+    where, rows, away = context.config(), list[dict[str, Any]](), False
     if not (found := places(where)):
         raise RunnerError(
             "E101", "no cluster is named", fix="name its scheduler: RUNNER_CLUSTER=tls://HOST:8786"
@@ -172,9 +172,16 @@ def show(as_json: options.JsonOption = False) -> None:
         ]
         for problem in problems:
             output.say(problem)
+        away |= bool(problems) and not hosts
     if as_json:
         output.as_json(rows)
-        return
+    elif rows or not away:
+        _print(rows)
+    if away:
+        raise typer.Exit(PLATFORM)
+
+
+def _print(rows: Sequence[Mapping[str, Any]]) -> None:
     output.table(
         ["Host", "For", "Address", "Processors", "Memory", "At work", "Kept", "Free", "Given work"],
         [

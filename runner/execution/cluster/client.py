@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LOOK = 1.0  # seconds between two looks at the hosts
+HEED = 0.2  # seconds between two looks whether the scheduler is there
 GONE = 3  # looks without a host after which what it was doing is lost
 CONNECTING = 30.0  # seconds
 DESCRIBING = 30.0
@@ -96,8 +97,9 @@ def wall(folder: Path, certificates: str | None, warn: Callable[[str], None]) ->
 class Orders:
     """The client and what it was asked to do."""
 
-    def __init__(self, client: Client, home: str) -> None:
-        self._client, self._home = client, home
+    def __init__(self, client: Client, home: str, why_away: Callable[[], Awaitable[str]]) -> None:
+        self._client, self._home, self._why_away = client, home, why_away
+        self._cut = False  # whether the scheduler was lost
         self._orders: dict[str, tuple[str, Any]] = {}  # name -> address of its host, and the future
         self._hosts: dict[
             str, dict[str, Any] | None
@@ -109,15 +111,32 @@ class Orders:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, wishes: asyncio.StreamReader) -> None:
-        """Do what is wished until the other side is gone or wishes it to end, or the scheduler does not answer any more."""
+        """Do what is wished until the other side is gone or wishes it to end, or the scheduler does not answer any more.
+
+        What was going on then is lost with the line, and told by the other side: nobody says so of one order after another.
+        """
         look, heard = asyncio.create_task(self._look()), asyncio.create_task(self._hear(wishes))
+        cut = asyncio.create_task(self._cut_off())
         try:
-            await asyncio.wait([look, heard], return_when=asyncio.FIRST_COMPLETED)
-            if look.done() and (error := look.exception()) is not None:
-                say({"failed": f"the scheduler does not answer any more: {why_not(error)}"})
+            await asyncio.wait([look, heard, cut], return_when=asyncio.FIRST_COMPLETED)
+            if not heard.done():
+                error = look.exception() if look.done() else None
+                why = await self._why_away() or (why_not(error) if error else "the connection broke off")
+                say({"failed": f"the scheduler does not answer any more: {why}"})
         finally:
-            for task in (look, heard, *self._tasks):
+            for task in (look, heard, cut, *self._tasks):
                 task.cancel()
+
+    def _is_cut(self, error: BaseException | None = None) -> bool:
+        """Whether the scheduler was lost, by the state of the client or what became of an order: Dask gives all of them up then."""
+        lost = getattr(error, "reason", "") == "scheduler-connection-lost"
+        self._cut = self._cut or lost or self._client.status != "running"
+        return self._cut
+
+    async def _cut_off(self) -> None:
+        """Wait until the scheduler is not there any more."""
+        while not self._is_cut():
+            await asyncio.sleep(HEED)
 
     async def _hear(self, wishes: asyncio.StreamReader) -> None:
         while line := await wishes.readline():
@@ -153,10 +172,12 @@ class Orders:
             answer = await future
             said = json.loads(bytes(answer)[: MAX_ANSWER + 1])
         except asyncio.CancelledError:
-            if name in self._orders:
+            if name in self._orders and not self._is_cut():
                 self._lose(name, "the scheduler gave it up")
             return
         except Exception as error:  # noqa: BLE001 - whatever Dask says of it: nothing came of it
+            if self._is_cut(error):
+                return
             if type(error).__name__ == "KilledWorker":  # who hears that it is lost orders it elsewhere
                 self._dead.add(self._orders[name][0] if name in self._orders else "")
                 self._tell()
@@ -274,7 +295,7 @@ async def _main(address: str, home: str, certificates: str | None) -> None:
         say({"failed": f"{address} does not answer: {why_not(error)}"})
         return
     try:
-        await Orders(client, home).serve(reader)
+        await Orders(client, home, lambda: unreachable(address, secured)).serve(reader)
     finally:
         await client.close(timeout=5)
 

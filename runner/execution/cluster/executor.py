@@ -27,7 +27,7 @@ from runner.execution.cluster.storage.artefacts import Artefacts, patiently
 from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.cluster.storage.sweeping import sweep
 from runner.execution.cluster.tails import Tails, may_leave
-from runner.execution.executors.base import Host, Lost, NoRoom, NotTaken, Result
+from runner.execution.executors.base import Host, Lost, NoRoom, NotTaken, Result, Unheard
 from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned
 from runner.execution.schedule import needed_digests
@@ -277,6 +277,8 @@ class ClusterExecutor:
                 step.store.forget(step.name)
         except Exception as error:  # noqa: BLE001 - what is left lying about is swept by the next start
             self._say(f"{begun.planned.run.id}: {type(error).__name__} while tidying up")
+        if result is None and what.get("unheard"):
+            result = Unheard(f"the scheduler was lost while {begun.host.label} did it")
         self.results.put((begun.planned, result or self._without(begun, answer)))
 
     def _was_delivered(self, step: Prepared) -> bool:

@@ -105,12 +105,14 @@ class Line:
         self._orders: set[str] = set()
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self.connected = False  # whether the scheduler ever answered
+        self._failed: object = None  # what was said last of a scheduler that does not answer
         self._closing = threading.Event()
         self._told: Told = lambda _: None
         self._reader: threading.Thread | None = None
 
     def start(self, told: Told, home: str) -> None:
-        """Open it for the coordinator of a ``home``; ``told`` is called with what comes: ``hosts``, or ``ended``, ``lost`` or ``tail`` of an order."""
+        """Open it for the coordinator of a ``home``; ``told`` is called with what comes: ``hosts``, or ``ended``, ``lost`` or ``tail`` of an order. One is ``unheard``, too, that is lost because the
+        line broke."""
         self._folder = tempfile.TemporaryDirectory(prefix="line-")
         self._command += [home, self._folder.name, *self._certificates]
         self._told = told
@@ -123,7 +125,7 @@ class Line:
         """Have a host carry out an order, and sign with ``key`` what it delivers; ``hidden``: by the store for hidden data; ``url`` grants
         it the order.
 
-        It is told as ``lost`` where the line is broken.
+        It is told as ``lost``, and ``unheard``, where the line is broken.
         """
         with self._lock:
             self._orders.add(name)
@@ -135,7 +137,7 @@ class Line:
             if not sent:
                 self._orders.discard(name)
         if not sent and known:
-            self._told({"lost": name})
+            self._told({"lost": name, "unheard": True})
 
     def stop(self, host: str, name: str, *, drop: bool) -> None:
         """Have a host end an order; with ``drop`` it delivers nothing."""
@@ -225,9 +227,11 @@ class Line:
             return
         name = what.get("tail") or what.get("ended") or what.get("lost")
         if problem := what.get("failed") or what.get("warning"):
-            self._say(show(str(problem), 300))
+            if problem != self._failed:  # of a scheduler that is away once, however long it is
+                self._say(show(str(problem), 300))
+            self._failed = what.get("failed") or self._failed
         elif "hosts" in what:
-            self.connected = True
+            self._answers()
             self._told(what)
         elif isinstance(name, str):
             with self._lock:
@@ -237,10 +241,16 @@ class Line:
             if known:
                 self._told(what)
 
+    def _answers(self) -> None:
+        """The scheduler is there."""
+        if self.connected and self._failed:
+            self._say("the scheduler answers again")
+        self.connected, self._failed = True, None
+
     def _broken(self) -> None:
         with self._lock:
             lost, self._orders = self._orders, set()
         if not self._closing.is_set():
             self._told({"hosts": {}})
             for name in lost:
-                self._told({"lost": name})
+                self._told({"lost": name, "unheard": True})

@@ -19,6 +19,7 @@ from runner.execution.cluster.client import security, settle, wall
 from runner.execution.cluster.reaching import NOT_TAKEN, unreachable, why_not
 
 AGAIN = 2.0  # seconds after which a worker that lost its scheduler looks for it again
+DRAINING = 0.5  # seconds between two looks whether what runs is done
 GONE = 30  # seconds after which a worker that says nothing is gone
 LOCAL = "127.0.0.1"
 NO_PAGES = f"{LOCAL}:0"  # Dask listens for pages, which have no TLS, whatever it is told; there are none here
@@ -39,6 +40,8 @@ def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE
 
     # What goes down with a worker is repeated by the coordinator alone, as another attempt.
     settle({"scheduler.allowed-failures": 0, "scheduler.worker-ttl": f"{gone}s", "scheduler.http.routes": []})
+    logs = logging.getLogger("distributed")
+    logs.setLevel(logging.ERROR)
     place = urlsplit(address)
 
     async def serve(over: asyncio.Event) -> None:
@@ -52,6 +55,7 @@ def schedule(address: str, certificates: Path | None, say: Say, gone: int = GONE
         ) as scheduler:
             say(f"scheduler at {scheduler.address}")
             await over.wait()
+            logs.setLevel(logging.CRITICAL)  # that it loses its hosts now is no error
 
     asyncio.run(_until_stopped(serve))
 
@@ -84,6 +88,9 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
 
     settle({"worker.daemon": False, "worker.http.routes": []})
     logging.getLogger("distributed").setLevel(logging.WARNING)  # what it does is said here
+    logging.getLogger("distributed.worker.state_machine").setLevel(
+        logging.ERROR
+    )  # and that its scheduler is lost
     secured = security(str(certificates) if certificates else None)
     host.become(station)
     info = station.engine.info()
@@ -121,18 +128,25 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
             stopped.cancel()
             if over.is_set() and not ended.done():
                 worker.status = Status.paused  # it is given no more
-                await _drained(station, ended, say)
+                await _drained(station, ended.done, say)
 
+    # Also where the scheduler is lost: what is delivered lies in the store until the coordinator looks.
     again = _again_and_again(
-        once, lambda: unreachable(address, secured), lambda why: say(f"{station.name}: {address} {why}")
+        once,
+        lambda: unreachable(address, secured),
+        lambda: _drained(station, lambda: False, say),
+        lambda why: say(f"{station.name}: {address} {why}"),
     )
     asyncio.run(_until_stopped(again, station.drop_all))
 
 
 def _again_and_again(
-    once: Callable[[asyncio.Event], Any], why_away: Callable[[], Coroutine[Any, Any, str]], say: Say
+    once: Callable[[asyncio.Event], Any],
+    why_away: Callable[[], Coroutine[Any, Any, str]],
+    drained: Callable[[], Coroutine[Any, Any, None]],
+    say: Say,
 ) -> Callable[[asyncio.Event], Any]:
-    """Be a worker ``once``, and again when its scheduler was lost; says why it is away, where that has changed.
+    """Be a worker ``once``, and again when its scheduler was lost; says why it is away, where that has changed. At the end it is ``drained``.
 
     Dask's own worker would look for it without an end, also after a signal, and never say why.
     """
@@ -156,6 +170,7 @@ def _again_and_again(
             if not over.is_set():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), AGAIN)
+        await drained()
 
     return serve
 
@@ -177,11 +192,14 @@ async def _unless(over: asyncio.Event, wanted: Coroutine[Any, Any, _T]) -> _T | 
     return None
 
 
-async def _drained(station: host.Station, ended: asyncio.Task[Any], say: Say) -> None:
-    """Wait until what runs is done, or the scheduler is lost."""
-    while station.at_work and not ended.done():
-        say(f"{station.name}: {len(station.at_work)} still running; once more ends them")
-        await asyncio.sleep(1)
+async def _drained(station: host.Station, ended: Callable[[], bool], say: Say) -> None:
+    """Wait until what runs is done, or something has ``ended``."""
+    told = 0
+    while (running := len(station.at_work)) and not ended():
+        if running != told:
+            say(f"{station.name}: {running} still running; once more ends them")
+        told = running
+        await asyncio.sleep(DRAINING)
 
 
 async def _until_stopped(

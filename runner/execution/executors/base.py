@@ -93,6 +93,10 @@ class Lost(Exception):
     """A step went down with its host: nothing came of it, nobody is to blame, and it can begin again elsewhere."""
 
 
+class Unheard(Lost):
+    """Nothing is heard of a step, or of any other, since nobody is there who brings together hosts and coordinator: no host is to blame."""
+
+
 class NoRoom(Lost):
     """A host has no room for what a step needs, and is not ordered that run again: others are, however many have none."""
 

@@ -8,6 +8,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 TIE = 1e-9  # values that differ by less are equal
+_APART = 1e300  # that two values differ by at most
+_DOWN, _UP = 2.0**-600, 2.0**600  # what numbers are scaled by whose squares or sums would have no float
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean, which does not depend on the order of ``values``, and is finite where these are: also where their sum is not."""
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:
+        found = math.fsum(scaled(values)) / len(values) * _UP
+        return min(max(found, min(values)), max(values))  # rounding alone leads beyond them
+
+
+def deviation(values: Sequence[float], middle: float) -> float:
+    """The standard deviation (n - 1) of two values or more around their mean; infinity where it is beyond all floats."""
+    try:
+        found = _deviation(values, middle)
+    except OverflowError:
+        found = math.inf
+    if math.isfinite(found):
+        return found
+    return _deviation(scaled(values), middle * _DOWN) * _UP
+
+
+def scaled(values: Sequence[float]) -> list[float]:
+    """Values divided by a power of two, so that they can be squared and added; what is lost of the smallest is nothing beside the others."""
+    return [value * _DOWN for value in values]
+
+
+def _deviation(values: Sequence[float], middle: float) -> float:
+    return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
+
+
+def difference(first: float, second: float) -> float:
+    """First minus second, within 1e300: more, of which there were no sums, only older archives can have."""
+    return max(-_APART, min(first - second, _APART))
 
 
 def by_number(name: str) -> tuple[list[tuple[int, str]], str]:
@@ -29,7 +65,7 @@ class TopicPair:
     @property
     def difference(self) -> float:
         """First minus second."""
-        return self.first - self.second
+        return difference(self.first, self.second)
 
 
 @dataclass(frozen=True)
@@ -65,13 +101,12 @@ class Compared:
     @property
     def difference(self) -> float:
         """First minus second."""
-        return self.first - self.second
+        return difference(self.first, self.second)
 
 
 def is_mean(figure: float, values: Mapping[str, float]) -> bool:
     """Whether a figure is the mean of the values by topic, as far as rounding lets it be seen."""
-    mean = math.fsum(values.values()) / len(values)
-    return math.isclose(figure, mean, rel_tol=1e-3, abs_tol=1e-4)
+    return math.isclose(figure, mean([*values.values()]), rel_tol=1e-3, abs_tol=1e-4)
 
 
 def on_topics(
@@ -103,8 +138,7 @@ def on_topics(
     wins, losses = sum(d > TIE for d in better), sum(d < -TIE for d in better)
     means = means and is_mean(values[0], ours) and is_mean(values[1], theirs)
     if means:
-        sums = math.fsum(pair.first for pair in pairs), math.fsum(pair.second for pair in pairs)
-        values = sums[0] / len(pairs), sums[1] / len(pairs)
+        values = mean([pair.first for pair in pairs]), mean([pair.second for pair in pairs])
     return Compared(
         id,
         measure,
@@ -129,12 +163,15 @@ def sorted_pairs(one: Compared) -> list[TopicPair]:
 
 def effect(differences: Sequence[float]) -> float | None:
     """The mean of paired differences as a multiple of their standard deviation (n - 1); None where that is 0."""
-    count = len(differences)
-    if count < 2:
+    if len(differences) < 2:
         return None
-    mean = math.fsum(differences) / count
-    deviation = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (count - 1))
-    return mean / deviation if deviation > TIE else None
+    middle = mean(differences)
+    spread = deviation(differences, middle)
+    if math.isinf(spread):
+        differences = scaled(differences)
+        middle = mean(differences)
+        spread = deviation(differences, middle)
+    return middle / spread if spread > TIE else None
 
 
 def sign_test(wins: int, losses: int) -> float:

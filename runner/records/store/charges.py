@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, case, func, select
 
 from runner.model.clock import SystemClock
 from runner.model.quota import Charge, QuotaUse, use
 from runner.model.run import Run
 from runner.model.task import Task
+from runner.records.files import MAX_SECONDS
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
 from runner.records.store.queries import runs_in
 
 
 def spent(store: Store, task: str) -> float:
-    """Seconds of processor time of all attempts of a task; of the clock where processor time could not be measured."""
+    """Seconds of processor time of all attempts of a task; of the clock where processor time could not be measured. More than an attempt
+    can have used counts nothing: hosts could say so once, and it has no sum."""
     c = t.attempts.c
-    query = select(
-        func.sum(func.coalesce(c.cpu_seconds, c.wall_seconds, 0.0) + func.coalesce(c.first_seconds, 0.0))
-    )
+    used = func.coalesce(c.cpu_seconds, c.wall_seconds, 0.0)
+    query = select(func.sum(_possible(used) + _possible(func.coalesce(c.first_seconds, 0.0))))
     with store.read() as connection:
         joined = query.join_from(t.attempts, t.runs, t.runs.c.id == c.run).where(t.runs.c.task == task)
         return float(connection.execute(joined).scalar() or 0.0)
+
+
+def _possible(seconds: ColumnElement[float]) -> ColumnElement[float]:
+    return case((seconds <= MAX_SECONDS, seconds), else_=0.0)
 
 
 def quota(store: Store, task: Task, team: str, now: datetime | None = None) -> QuotaUse:

@@ -8,11 +8,11 @@ nobody, and who has no value stands behind all who have one, several of these sh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from runner.model.comparing.topics import mean
 from runner.model.task import Cell, Ranking
 from runner.views.leaderboard.rows import Combined, Component, Row
 
@@ -99,8 +99,3 @@ def aggregated(rule: str, cells: Sequence[Cell], values: Sequence[float]) -> flo
         part = cell.dataset if rule == "scenarios-then-datasets" else cell.scenario
         parts.setdefault(part, []).append(value)
     return mean([mean(part) for part in parts.values()])
-
-
-def mean(values: Sequence[float]) -> float:
-    """The unweighted mean, which does not depend on their order."""
-    return math.fsum(values) / len(values)

@@ -174,3 +174,22 @@ def test_whatever_it_writes_there_is_an_answer(
     base = {"result": RESULT, "scores": SCORE, "findings": FINDING}[part]
     folder = tmp_path_factory.mktemp("fuzz", numbered=True)
     _problem(task, folder, **{part: json.dumps({**base, key: value})})
+
+
+@pytest.mark.parametrize("value", [1.1e150, -1.7e308])
+def test_what_no_mean_could_be_taken_of_is_found(value: float, task: Task, tmp_path: Path) -> None:
+    def with_(**changed: Any) -> str:
+        return json.dumps({**RESULT, "measures": {**MEASURES, "ap": {**MEASURES["ap"], **changed}}})
+
+    resamples = {"drawn": "0" * 64, "values": [None, 0.5, value]}
+    for text in (with_(value=value), with_(interval=[0.5, value]), with_(resamples=resamples)):
+        assert "1e150" in _problem(task, tmp_path, text) and "result.json" in _problem(task, tmp_path, text)
+    for more in ({}, {"answered": True}):
+        assert "1e150" in _problem(task, tmp_path, scores=json.dumps({**SCORE, **more, "value": value}))
+
+
+@pytest.mark.parametrize("value", [1e150, -1e150, 10**39, 0, 5e-324])
+def test_the_largest_values_are_believed(value: float, task: Task, tmp_path: Path) -> None:
+    measure = {**MEASURES["ap"], "value": value, "interval": [-1e150, 1e150]}
+    result = json.dumps({**RESULT, "measures": {**MEASURES, "ap": measure}})
+    assert _problem(task, tmp_path, result, json.dumps({**SCORE, "value": value})) == ""

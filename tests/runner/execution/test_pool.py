@@ -342,6 +342,7 @@ def test_a_defect_of_ours_that_cannot_be_recorded_either(
     assert world.outcome(broken).name == "pending"
     [why] = [m.text for m in world.told if m.kind == "blocked"]
     assert "E308" in why and "ZeroDivisionError" in why
+    assert not [m for m in world.told if m.kind == "done"], "it is counted once"
 
 
 def _spoiled(attempt: Attempt) -> Attempt:

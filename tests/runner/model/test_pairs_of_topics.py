@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from statistics import fmean
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from runner.model.comparing.topics import by_number, on_topics, sign_test, sorted_pairs
+from runner.model.comparing.topics import by_number, effect, mean, on_topics, sign_test, sorted_pairs
 
 
 @given(st.integers(0, 1500), st.integers(0, 1500))
 def test_the_sign_test_is_scipys(wins: int, losses: int) -> None:
     wanted = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
-    assert sign_test(wins, losses) == pytest.approx(wanted, rel=1e-9, abs=1e-300)
+    assert sign_test(wins, losses) == pytest.approx(wanted, rel=1e-9, abs=1e-290)  # scipy's is 0 below
 
 
 def test_topics_go_from_the_best_of_the_first_to_that_of_the_second() -> None:
@@ -49,3 +52,34 @@ def test_topics_that_are_numbers_stand_in_their_order() -> None:
     ours, theirs = dict.fromkeys(["10", "9", "2"], 0.75), dict.fromkeys(["10", "9", "2"], 0.5)
     both = on_topics("m", "M", "higher", ours, theirs, (0.75, 0.5))
     assert [pair.topic for pair in both.pairs] == [p.topic for p in sorted_pairs(both)] == ["2", "9", "10"]
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(FINITE, min_size=1))
+def test_a_mean_lies_between_its_values_however_large_they_are(values: list[float]) -> None:
+    found = mean(values)
+    low, high = (math.nextafter(min(values), -math.inf), math.nextafter(max(values), math.inf))
+    assert math.isfinite(found) and low <= found <= high and found == mean(values[::-1])
+
+
+@given(st.lists(st.floats(-1e150, 1e150), min_size=1))
+def test_a_mean_is_that_of_the_library(values: list[float]) -> None:
+    assert mean(values) == fmean(values)
+
+
+def test_an_effect_is_the_same_of_numbers_beyond_any_square() -> None:
+    small = [0.5, 0.25, -0.125, 1.0]
+    for power in (500, 800, 1023):
+        assert effect([math.ldexp(one, power) for one in small]) == effect(small)
+    assert effect([1.7e308, 1.7e308]) is None, "they do not differ"
+    assert effect([1.7e308, -1.7e308, 1.7e308]) == pytest.approx(1 / 3 / (2 / math.sqrt(3)))
+
+
+@given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=5))
+def test_any_numbers_can_be_compared(values: list[tuple[float, float]]) -> None:
+    ours, theirs = ({str(n): pair[side] for n, pair in enumerate(values)} for side in (0, 1))
+    one = on_topics("m", "M", "higher", ours, theirs, (mean([*ours.values()]), mean([*theirs.values()])))
+    assert one.means and all(map(math.isfinite, (one.first, one.second, one.difference, one.effect or 0.0)))
+    assert one.wins + one.losses + one.ties == len(values) == len(sorted_pairs(one))

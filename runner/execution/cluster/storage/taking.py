@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,14 @@ from runner.execution.evaluation import RESULTS
 from runner.execution.job import Job
 from runner.execution.workflows.batch import output_files
 from runner.execution.workflows.beside import Sizes
-from runner.model.clock import stamp
+from runner.model.clock import SystemClock, stamp
 from runner.model.errors import PlatformError
 from runner.model.limits import MIB
 from runner.model.task import Task
 from runner.model.verdict import TABLE, read_verdict
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.contents import Content
-from runner.records.files import is_name, is_utf8, read_json
+from runner.records.files import MAX_JSON, MAX_SECONDS, is_name, is_utf8, read_json, readable
 from runner.records.staging import Staging
 from schemas.details import read
 
@@ -36,6 +36,11 @@ _BESIDE = 16 * MIB  # of what the platform itself writes beside output and logs
 _FILES = 64  # beside those of the output
 _DEEPEST = 16  # levels of a record
 _WHOLE = 2**63  # what whole numbers of the store stay below
+_JOULES = 1e15
+_AHEAD = timedelta(days=1)  # by which a time may lie after now: clocks of hosts are off by less
+_CHARACTER = 6  # bytes of one in a text, at most, as the archive writes it
+_VALUE = 36  # of a number, and of what stands around any value
+_TOO_LARGE = "it is larger than the archive reads"
 _ENDED = ("started", "finished", "status", "final", "fault", "exit")  # what a host says of an evaluation
 _NONE = "its evaluation.json is none"
 _EXIT = {
@@ -65,12 +70,11 @@ def take_in(
         manifest = artefacts.manifest(name, key)
         files = _listed(manifest, job)
         _fetch(artefacts, name, files, staging)
-        record = manifest.get("record")
-        problem = _problem(record, staging, job, files)
-        if problem:
+        said = manifest.get("record")
+        record = {**said, **_placed(host, manifest)} if isinstance(said, dict) else {}
+        if problem := _problem(record, staging, job, files):
             raise _refused(name, problem)
-        assert isinstance(record, dict)
-        return archive.seal(staging, {**record, **_placed(host, manifest)}, files)
+        return archive.seal(staging, record, files)
 
 
 def take_in_evaluation(
@@ -94,7 +98,7 @@ def take_in_evaluation(
         ended = manifest.get("ended")
         if manifest.get("asked") != schemas.digest(dict(asked)) or not isinstance(ended, dict):
             raise _refused(name, "it is another evaluation")
-        if not _is_plain(ended):
+        if _plain_size(ended) is None:
             raise _refused(name, _NONE)
         limits = task.evaluator_limits
         most = MAX_RESULT_BYTES + 2 * limits.log + _BESIDE
@@ -130,8 +134,10 @@ def _evaluation_problem(record: dict[str, Any], folder: Path, task: Task) -> str
     ended = record["exit"]
     if schemas.validate(record, "evaluation") or not (ended is None or _is_exit(ended)):
         return _NONE
-    if not all(record[key] == "" or _is_time(record[key]) for key in ("started", "finished")):
+    if (record["started"], record["finished"]) != ("", "") and not _is_timed(record):
         return _NONE  # a platform's failure has no times
+    if not _is_read(record, _plain_size(record)):
+        return _TOO_LARGE
     left = {path.name for path in folder.iterdir()} - {"logs"}
     if record["status"] == "error":
         return "it has results, and says that it has none" if left else ""
@@ -204,17 +210,21 @@ def _files(
     return found
 
 
-def _problem(record: object, staging: Staging, job: Job, files: Mapping[str, Content]) -> str:
+def _problem(record: dict[str, Any], staging: Staging, job: Job, files: Mapping[str, Content]) -> str:
     """What is wrong with a record (run.json) and the ``files`` that were taken into ``staging``; empty when nothing is."""
-    if not isinstance(record, dict) or not _is_plain(record):
+    if (size := _plain_size(record)) is None:
         return "its run.json is none"
+    if not _is_read(record, size):
+        return _TOO_LARGE
     if not schemas.fits(record, "run") and schemas.validate(record, "run"):
         return "its run.json is none"
     wanted = {"run_id": job.run_id, "attempt": staging.number, "lock_digest": job.lock_digest}
     if any(record[key] != value for key, value in wanted.items()):
         return "its run.json is of another attempt"
-    if not (_is_time(record["started"]) and _is_time(record["finished"]) and _is_ended(record)):
+    if not (_is_timed(record) and _is_ended(record)):
         return "its run.json says neither when nor how it ended"
+    if not _is_measured(record):
+        return "its run.json says that it used more than anything can"
     if not _is_lock(staging.path / "lock.json", job.lock_digest):
         return "its lock is another one"
     output = record["output"]
@@ -237,33 +247,57 @@ def _is_lock(path: Path, digest: str) -> bool:
         return False
 
 
-def _is_plain(value: object) -> bool:
-    """Whether the archive, the store and all their readers can have these JSON data: PostgreSQL has no NUL and 64 bits, JSON no NaN."""
-    here = [value]
+def _plain_size(value: object) -> int | None:
+    """How many bytes JSON data have at most as the archive writes them; None where it, the store and all their readers cannot have
+    them: PostgreSQL has no NUL and 64 bits, JSON no NaN."""
+    here, size = [value], 0
     for _ in range(_DEEPEST + 1):
         inner = list[object]()
+        size += _VALUE * len(here)
         for one in here:
-            if isinstance(one, str) and one.isascii() and "\0" not in one:
-                continue
-            if isinstance(one, dict):
+            if isinstance(one, str):
+                size += _CHARACTER * len(one)
+                if "\0" in one or not (one.isascii() or is_utf8(one)):
+                    return None
+            elif isinstance(one, dict):
                 inner += one
                 inner += one.values()
             elif isinstance(one, list):
                 inner += one
             elif not _is_plain_value(one):
-                return False
+                return None
         if not inner:
-            return True
+            return size
         here = inner
-    return False
+    return None
 
 
 def _is_plain_value(value: object) -> bool:
-    if isinstance(value, str):
-        return "\0" not in value and is_utf8(value)
     if isinstance(value, int):
         return -_WHOLE <= value < _WHOLE
     return value is None or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_read(record: Mapping[str, Any], most: int | None) -> bool:
+    """Whether the archive reads a record that it writes. Where it has ``most`` bytes, and these are few, it is not written to see that."""
+    return (most is not None and most <= MAX_JSON) or len(readable(record)) <= MAX_JSON
+
+
+def _is_timed(record: Mapping[str, Any]) -> bool:
+    """Whether a record says when it was started and finished, in this order and by now."""
+    started, finished = record["started"], record["finished"]
+    if not (_is_time(started) and _is_time(finished)):
+        return False
+    return bool(started <= finished <= stamp(SystemClock().now() + _AHEAD))  # which sort as they are
+
+
+def _is_measured(record: Mapping[str, Any]) -> bool:
+    """Whether a record (run.json) says no amounts that nobody can have used, of which sums have no end."""
+    parts = (record["resources"], record.get("first_cases") or {})
+    seconds = [part.get(key) for part in parts for key in ("wall_seconds", "cpu_seconds")]
+    seconds.append((record["exit"] or {}).get("waited"))
+    energy = record.get("machine", {}).get("energy")
+    return max(one or 0 for one in seconds) <= MAX_SECONDS and (energy or 0) <= _JOULES
 
 
 def _is_time(said: object) -> bool:

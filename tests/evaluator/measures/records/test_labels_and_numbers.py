@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evaluator.errors import EvaluatorError
 from evaluator.measures.records.base import LABEL, MISSING, Columns
 from evaluator.measures.records.named import measure
+from evaluator.measures.records.resampling import spread
 
 LABELS = Columns(list("abcd"), {"l": ["x", "y", MISSING, "x"]}, {"l": ["x", "x", "y", "x"]})
 NUMBERS = Columns(list("abcd"), {"n": [1, 2.5, MISSING, 4]}, {"n": [1, 2, 3, 4]})
@@ -50,6 +51,28 @@ def test_truths_outside_of_the_range_are_refused_without_naming_them() -> None:
     with pytest.raises(EvaluatorError) as caught:
         measure("MAE(n, range=[0, 3.5])").value(NUMBERS)
     assert "range" in caught.value.why and "4" not in caught.value.why
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["MAE(n)", "MAE(n, rule=median)", "RMSE(n)", "MAE(n, macro=g)"]
+    + [f"Number(n, range=[-9e299, 9e299], better={better})" for better in ("lower", "higher")],
+)
+@pytest.mark.parametrize("said", [[9e299, 9e299, 1], [-9e299, MISSING, 1e160], [MISSING, MISSING, MISSING]])
+def test_absurd_numbers_have_values_that_an_evaluator_may_give(text: str, said: list[object]) -> None:
+    """No value may be beyond 1e150, and no mean of values."""
+    columns = Columns(["a", "b", "c"], {"n": said}, {"n": [1, 2, 3], "g": ["x", "x", "y"]})
+    one = measure(text)
+    values, value = one.scores(columns)
+    assert values is not None and all(abs(each) < 1e150 for each in (value, *values))
+    interval = spread(one, columns, values).interval
+    assert interval is None or all(abs(end) < 1e150 for end in interval)
+
+
+def test_a_missing_number_is_as_bad_as_an_absurd_one() -> None:
+    columns = Columns(["a", "b"], {"n": [9e299, MISSING]}, {"n": [1, 2]})
+    first, second = measure("MAE(n)").values(columns) or ()
+    assert first == second
 
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("xyz")), min_size=1))

@@ -17,6 +17,7 @@ import schemas
 from runner.execution.attempt import NotStoppable, assess, ended_evaluation, execute, ordered_evaluation
 from runner.execution.cluster.joining import Wanted, host_of
 from runner.execution.cluster.keys import home_of, key_for, key_of
+from runner.execution.cluster.storage import taking
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
@@ -284,9 +285,27 @@ def no_time(folder: Path, facts: dict[str, Any]) -> None:
     facts["ended"] = {**facts["ended"], "started": "yesterday"}
 
 
+def far_ahead(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "finished": "9999-12-31T23:59:59Z"}
+
+
+def ended_before_it_began(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "finished": "1999-12-31T23:59:59Z"}
+
+
+def one_time_only(folder: Path, facts: dict[str, Any]) -> None:
+    facts["ended"] = {**facts["ended"], "started": ""}
+
+
+def a_score_without_a_mean(folder: Path, facts: dict[str, Any]) -> None:
+    result = json.loads((folder / "result.json").read_text())
+    result["measures"]["p_10"]["value"] = 1.7e308
+    (folder / "result.json").write_text(json.dumps(result))
+
+
 CHANGES = [of_something_else, another_status, results_of_an_error, no_scores, unknown_measure, a_file_more]
 CHANGES += [an_exit_that_is_none, says_nothing, a_limit_of_400_digits, a_code_beyond_the_store, no_number]
-CHANGES += [no_text, no_time]
+CHANGES += [no_text, no_time, far_ahead, ended_before_it_began, one_time_only, a_score_without_a_mean]
 
 
 def test_an_evaluation_that_was_asked_for_is_one_as_any_other(world: World, tmp_path: Path) -> None:
@@ -307,3 +326,13 @@ def test_an_evaluation_that_was_not_asked_for_is_not_taken(
     with pytest.raises(PlatformError, match="not taken") as error:
         made.deliver(change)
     assert error.value.code == "E313" and made.attempt.evaluations() == []
+
+
+def test_an_evaluation_that_the_archive_does_not_read_is_not_taken(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Delivered(world, tmp_path)
+    monkeypatch.setattr(taking, "MAX_JSON", 500)
+    with pytest.raises(PlatformError, match="not taken") as error:
+        made.deliver(lambda *_: None)
+    assert "larger than the archive reads" in error.value.why.lower() and made.attempt.evaluations() == []

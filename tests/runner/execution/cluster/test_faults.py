@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from runner.execution.cluster import evaluations, software
 from runner.execution.cluster.clocks import CoordinatorsTime
 from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.coordinator import EvaluationRequest
+from runner.execution.pool import LOSSES
 from runner.model.clock import STAMP, SystemClock, stamp
 from runner.model.outcome import TRIES
 from runner.records.store.charges import quota
@@ -198,3 +200,57 @@ def test_what_hosts_deliver_and_nobody_can_take_is_ordered_three_times_and_then_
     assert outcome.name == "held" and "is not taken" in outcome.reason and outcome.blame == "platform"
     assert quota(world.store, world.tasks["mini"], "team0").used == 0
     assert world.store.archive.live() == {} and not world.store.archive.sweep()
+
+
+def test_a_scheduler_that_is_lost_again_and_again_is_no_hosts_fault(world: World, hosts: Cluster) -> None:
+    """No run is given up for that, no host is blamed, and it is said once that it is away and once that it is back."""
+    runs, notes = [world.hand_in(f"team{n}", "slow") for n in range(4)], Notes()
+
+    def faults() -> None:
+        for times in range(1, LOSSES + 2):
+            hosts.begun(4 * times)
+            hosts.kill("scheduler", signal.SIGTERM if times == 1 else signal.SIGKILL)
+            until(lambda times=times: said("does not answer") == times, 20)
+            hosts.start_scheduler()
+        hosts.begun(4 * times + 4)
+        hosts.go()
+
+    def said(text: str) -> int:
+        return sum(text in line for line in notes.lines)
+
+    carried_out(world, hosts, faults, notes)
+    ended_once(world, runs)
+    assert said("the scheduler does not answer any more: nothing listens there") == LOSSES + 1
+    assert said("the scheduler answers again") == LOSSES + 1
+    assert not said("did not do") and not said("no more work") and not said("could not be told")
+    assert "Traceback" not in (hosts.folder / "scheduler.log").read_text()
+
+
+def test_who_is_told_to_end_while_the_scheduler_is_away_does_first_what_runs(
+    world: World, hosts: Cluster
+) -> None:
+    run, process = world.hand_in("team0", "slow"), hosts.processes
+
+    def faults() -> None:
+        hosts.begun(1)
+        hosts.kill("scheduler")
+        for name in ("h1", "h2"):
+            hosts.said(name, "does not answer")
+            process[name].terminate()
+        at_work = "h1" if "still running" in first_said(hosts, "still running") else "h2"
+        idle = "h2" if at_work == "h1" else "h1"
+        assert process[idle].wait(30) == 0 and process[at_work].poll() is None
+        hosts.go()
+        assert process[at_work].wait(30) == 0, "it has delivered by then"
+        hosts.start_scheduler()
+        hosts.start_host("h3")
+
+    carried_out(world, hosts, faults)
+    assert ended_once(world, [run]) <= {"h1", "h2", "h3"} and not hosts.left()
+
+
+def first_said(hosts: Cluster, text: str) -> str:
+    """What the first host has written that says something, once one does; empty where it is not the first."""
+    logs = [hosts.folder / f"{name}.log" for name in ("h1", "h2")]
+    until(lambda: any(text in log.read_text() for log in logs), 30)
+    return logs[0].read_text()

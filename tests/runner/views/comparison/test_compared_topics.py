@@ -242,3 +242,15 @@ def test_who_may_compare(world: World, cli: Run) -> None:
         refused(cli(f"{one}.{dataset}", f"{other}.{dataset}", *team), "E102", other)
         refused(cli(f"{one}.{dataset}", f"{two}.{dataset}", "--as", "public"), "E102", one)
     assert Audience.parse("team:alpha").team == "alpha"
+
+
+@pytest.mark.parametrize("largest", [1e150, 1e160, 1.7e308])
+def test_runs_are_compared_however_large_their_values_are(world: World, cli: Run, largest: float) -> None:
+    """Beyond 1e150 an evaluator may give none any more, and older archives have them."""
+    scores = [{str(n): sign * largest * (-1) ** n for n in range(30)} | {"a": sign * 0.5} for sign in (1, -1)]
+    runs = [
+        f"{world.scored(team, 'x', scores=one)}.test"
+        for team, one in zip(("alpha", "beta"), scores, strict=True)
+    ]
+    ended = cli(*runs)
+    assert ended.exit_code == 0, (ended.output, ended.exception)

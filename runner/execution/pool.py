@@ -115,6 +115,9 @@ GATHERED = 0.5  # seconds for which it is before it is committed
 TICK = 0.05  # seconds for which it is before others begin in its place
 SHOWN = 5  # hosts that are named where none will do
 LONG = 1000  # runs, from which on it pays to have the garbage collector pass over their plan
+OUTAGES = (
+    20  # of what brings hosts together in the middle of one run, after which it is not tried again by itself
+)
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
 
@@ -136,15 +139,13 @@ class Pool:
         *,
         on_progress: Callable[[RunProgress], None] = lambda _: None,
     ) -> None:
-        self.executor, self.workspace, self.control, self.on_progress = (
-            executor,
-            workspace,
-            control,
-            on_progress,
-        )
+        self.executor, self.workspace, self.control = executor, workspace, control
+        self.on_progress = on_progress
         self.done: dict[str, Run] = {}
         self.failed: dict[str, Undone] = {}  # run id -> why it could not be done
-        self._lost: Counter[str] = Counter()  # run id -> how often its host went down with it
+        self._lost: Counter[tuple[str, int]] = (
+            Counter()
+        )  # run id and how often it may be -> how often it was lost
 
     def run(self, plan: Plan) -> dict[str, Run]:
         """Do all of ``plan``; returns the runs it touched, as they stand at the end.
@@ -320,12 +321,10 @@ class Pool:
         if not hosts:
             return "no host of the cluster is there"
         limits = lane_of(self.workspace, planned).limits
-        full = {host: "had no room for it on its disk" for host in hosts if planned.run.id in host.full}
-        lacks = (
-            (host.label or host.name, host.lacks(limits) or full.get(host, "did not do it")) for host in hosts
-        )
+        lacks = ((one.label or one.name, one.lacks(limits) or one.not_done(planned.run.id)) for one in hosts)
         lacking = sorted(map(" ".join, lacks))[:SHOWN]
         more = f"; and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
+        full = any(planned.run.id in one.full for one in hosts)
         what = "what it needs" if full else "what the task's limits ask for"
         return f"no machine has {what}: {'; '.join(lacking)}{more}"
 
@@ -352,13 +351,14 @@ class Pool:
 
     def _settle(self, planned: Planned, result: Result, run: Run) -> Planned | Run:
         """What a ``run`` that stands so after a step needs next, or the run where it needs nothing."""
-        if isinstance(result, NoRoom | Unheard):
+        if isinstance(result, NoRoom):
             return planned
         if isinstance(result, Lost):
-            self._lost[planned.run.id] += 1
-            if self._lost[planned.run.id] < LOSSES:
+            most = OUTAGES if isinstance(result, Unheard) else LOSSES
+            self._lost[planned.run.id, most] += 1
+            if self._lost[planned.run.id, most] < most:
                 return planned
-            why = f"{result}; that happened {LOSSES} times. Look at the hosts, then start it again"
+            why = f"{result}; that happened {most} times. Look at the hosts, then start it again"
             self._blocked(planned, why)
             return run
         if isinstance(result, RunnerError):

@@ -321,3 +321,12 @@ def disk_error(what: str, error: OSError, place: object = "the data directory") 
     """
     why, fix = disk_words(error, place)
     return PlatformError(what, why=why, fix=fix, code="E306")
+
+
+def kind_and_place(error: BaseException) -> str:
+    """Of which kind an exception is, and where it was raised: what it says besides may have hidden data in it."""
+    import traceback  # which takes longer to import than all that stands here
+
+    at = traceback.extract_tb(error.__traceback__)
+    place = f" in {at[-1].filename.rpartition('/')[2]}, line {at[-1].lineno}" if at else ""
+    return f"{type(error).__name__}{place}"

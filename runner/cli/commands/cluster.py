@@ -154,7 +154,7 @@ def show(as_json: options.JsonOption = False) -> None:
     """Show the hosts that are there, what they have and are at, and why one is given no work. Exit code 3 where a scheduler does not answer."""
     from runner.engines.sandbox import sandbox_digest
     from runner.execution.cluster.joining import Wanted, shown, unfit
-    from runner.execution.cluster.line import hosts_now
+    from runner.execution.cluster.line import AWAY, hosts_now
     from runner.execution.cluster.places import places
 
     where, rows, away = context.config(), list[dict[str, Any]](), False
@@ -172,7 +172,7 @@ def show(as_json: options.JsonOption = False) -> None:
         ]
         for problem in problems:
             output.say(problem)
-        away |= bool(problems) and not hosts
+        away |= not hosts and any(AWAY in problem for problem in problems)
     if as_json:
         output.as_json(rows)
     elif rows or not away:

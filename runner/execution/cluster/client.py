@@ -129,7 +129,10 @@ class Orders:
 
     def _is_cut(self, error: BaseException | None = None) -> bool:
         """Whether the scheduler was lost, by the state of the client or what became of an order: Dask gives all of them up then."""
-        lost = getattr(error, "reason", "") == "scheduler-connection-lost"
+        from distributed.client import FutureCancelledError
+
+        # Of that type alone: any other comes from a host.
+        lost = type(error) is FutureCancelledError and error.reason == "scheduler-connection-lost"
         self._cut = self._cut or lost or self._client.status != "running"
         return self._cut
 

@@ -33,7 +33,7 @@ from runner.execution.plan import Planned
 from runner.execution.schedule import needed_digests
 from runner.execution.workspace import Workspace
 from runner.model.clock import SystemClock
-from runner.model.errors import CODES, PlatformError, RunnerError
+from runner.model.errors import PlatformError
 from runner.records.archive import Attempt, Evaluation
 
 WAIT = 60.0  # seconds without any host of the cluster after which runs that need one are given up
@@ -42,11 +42,8 @@ TAKING = 16  # attempts that are taken in at once: each waits for the disk, and 
 ENDING = 60.0  # seconds for which hosts are waited for when everything ends
 LOOK = 0.5  # seconds between two looks at what was cancelled, or takes too long: each is at all that is being done
 SETTLING = 5.0  # seconds after a host came or went in which others may
-FAILING = 3  # steps in a row that a host did not do, of several teams, after which it is given no more
 # What is the matter with a host, not with what it was to do: its engine, or its images.
 SICK = frozenset({"E301", "E302", "E304", "E311"})
-# What another host may have: other walls, room on the disk, a way to the store, an engine that does it.
-ELSEWHERE = frozenset({"E303", "E305", "E306", "E313"})
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class ClusterExecutor:
         self._wanted = Wanted(duty.role, sandbox_digest(rest.engine.info().seccomp), duty.stores)
         self._hosts: dict[str, Host] = {}  # by address
         self._changed = time.monotonic()  # when hosts came or went the last time
-        self._sick: set[str] = set()  # addresses of hosts that are given no more
+        self._sick: set[str] = set()  # addresses of hosts whose engine or images failed
         self._failing: dict[
             str, list[str]
         ] = {}  # by address: the teams whose steps a host did not do since it did one
@@ -258,8 +255,7 @@ class ClusterExecutor:
         answer = answer if isinstance(answer, dict) else {}
         forget = True
         try:
-            if "delivered" in answer or (not answer and self._was_delivered(step)):
-                result = patiently(lambda: step.take(step.name, begun.host.label), self._stopping)
+            result = self._delivered(begun, answer)
         except Mismatch as error:
             self._failed(begun, f"what it delivered is not taken. {error.why}")
             result = NotTaken(error.what, why=error.why, fix=error.fix, code=error.code)
@@ -269,10 +265,7 @@ class ClusterExecutor:
             if not isinstance(result, Attempt | Evaluation):
                 self.workspace.store.archive.discard(step.staging)
             elif self.duty.failed(result):
-                self._failed(begun, "its steps end with failures of the platform")
-            else:
-                with self._lock:
-                    self._failing.pop(begun.host.name, None)
+                self._failed(begun, "it ended with a failure of the platform")
             if forget:
                 step.store.forget(step.name)
         except Exception as error:  # noqa: BLE001 - what is left lying about is swept by the next start
@@ -281,58 +274,60 @@ class ClusterExecutor:
             result = Unheard(f"the scheduler was lost while {begun.host.label} did it")
         self.results.put((begun.planned, result or self._without(begun, answer)))
 
+    def _delivered(self, begun: _Begun, answer: dict[str, Any]) -> Attempt | Evaluation | None:
+        """What a host delivered, also one that was lost afterwards; None where it is not there, whatever it says."""
+        step = begun.step
+        if "delivered" in answer:
+            try:
+                return step.take(step.name, begun.host.label)
+            except Mismatch:
+                raise
+            except PlatformError as error:
+                if error.code != "E313":
+                    raise
+        elif answer:
+            return None
+        if not self._was_delivered(step):
+            return None
+        return patiently(lambda: step.take(step.name, begun.host.label), self._stopping)
+
     def _was_delivered(self, step: Prepared) -> bool:
         found = patiently(lambda: step.store.delivered(self.duty.home), self._stopping)
         return step.staging.path.name in found
 
     def _without(self, begun: _Begun, answer: dict[str, Any]) -> BaseException:
-        """Why nothing came of an order. Whatever it was, another host may be able to do it, where there is one."""
+        """Why nothing came of an order. Whatever it was, another host may be able to do it."""
         host = begun.host
         if isinstance(error := answer.get("error"), dict):
             code = str(error.get("code"))
             what, why, fix = (schemas.show(str(error.get(key, "")), 500) for key in ("what", "why", "fix"))
-            if code in SICK:
-                self._give_no_more(host, f"{what}. {why}")
             if code == "E306":
-                host.avoid.add(begun.planned.run.id)
+                host.avoid[begun.planned.run.id] = what
                 host.no_room |= needed_digests(begun.planned)
                 host.full.add(begun.planned.run.id)
                 self._say(f"{host.label} is given no more that does not fit: {what}. {why}")
                 return NoRoom(f"{what}, at the host {host.label}")
-            if self._failed(begun, f"{what}. {why}") or code in SICK | ELSEWHERE:
-                return Lost(f"{what}, at the host {host.label}")
-            return RunnerError(code if code in CODES else "E308", what, why=why, fix=fix)
-        if "stopped" in answer:
-            return KeyboardInterrupt() if self._stopping() else Lost(f"it was ended at the host {host.label}")
-        avoided = begun.planned.run.id in host.avoid
-        if host.name in self._hosts and not self._failed(begun, "nothing came of it") and not avoided:
-            host.avoid.discard(begun.planned.run.id)  # nobody else could do it
+            if code in SICK:
+                with self._lock:
+                    self._sick.add(host.name)
+                    self._gone(host.name)
+                self._say(f"{host.label} is given no more work: {what}. {why}")
+            self._failed(begun, f"{what}. {why}".strip())
+            if code == "E308":
+                return NotTaken(
+                    f"a defect of runner itself at the host {host.label}", why=why, fix=fix, code=code
+                )
+            return Lost(f"{what}, at the host {host.label}. {why}".strip())
+        if "stopped" in answer and self._stopping():
+            return KeyboardInterrupt()
+        if host.name in self._hosts:
+            self._failed(begun, "nothing came of it")
         return Lost(f"the host {host.label} was lost with it")
 
-    def _failed(self, begun: _Begun, why: str) -> bool:
-        """A host did not do a step, and is not ordered it again. Returns whether another one may do it.
-
-        One that goes on failing is quick, and would be given all that waits: it is given no more. One team's softwares alone never bring that about.
-        """
-        host, run = begun.host, begun.planned.run
-        host.avoid.add(run.id)
-        with self._lock:
-            teams = self._failing.setdefault(host.name, [])
-            teams.append(run.submission.team)
-            failing = len(teams) >= FAILING and len({*teams}) > 1 and host.name not in self._sick
-            others = [one for one in self._hosts.values() if one is not host and run.id not in one.avoid]
-        self._say(f"{host.label} did not do {run.id}: {why}")
-        if not any(self.takes(one, begun.planned) for one in others):
-            return False
-        if failing:
-            self._give_no_more(host, f"it did none of the last {len(teams)} steps. {why}")
-        return True
-
-    def _give_no_more(self, host: Host, why: str) -> None:
-        with self._lock:
-            self._sick.add(host.name)
-            self._gone(host.name)
-        self._say(f"{host.label} is given no more work: {why}")
+    def _failed(self, begun: _Begun, why: str) -> None:
+        """A host did not do a step: others are tried before it is ordered that run again."""
+        begun.host.avoid[begun.planned.run.id] = why
+        self._say(f"{begun.host.label} did not do {begun.planned.run.id}: {why}")
 
     def _stop_cancelled(self) -> None:
         """Tell hosts to end the runs that somebody cancelled, and give up what takes longer than it can."""
@@ -347,7 +342,7 @@ class ClusterExecutor:
             if now > begun.until:
                 self._say(f"{host.label} says nothing of {run} any more")
                 self.line.stop(host.name, name, drop=True)
-                host.avoid.add(run)
+                host.avoid[run] = "it said nothing of it any more"
                 self._told({"lost": name})
             elif (name, drop) not in self._stopped and run in off:
                 self._stopped.add((name, drop))

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import schemas
 from runner.engines.base import Engine
 from runner.engines.lending import Rooms
 from runner.engines.sandbox import sandbox_digest
@@ -29,7 +28,7 @@ from runner.execution.cluster.storage.grants import Granted, Grants, Store
 from runner.execution.cluster.storage.stores import places_of
 from runner.execution.cluster.tails import Tail, may_leave
 from runner.execution.hardware import runner_version
-from runner.model.errors import PlatformError, RunnerError, disk_error
+from runner.model.errors import PlatformError, RunnerError, disk_error, kind_and_place
 from runner.records.contents import Content
 from runner.records.files import walk
 
@@ -270,6 +269,6 @@ def _said(ask: Callable[[Station], dict[str, Any]]) -> bytes:
     except RunnerError as error:
         said = {"error": {key: getattr(error, key) for key in ("code", "what", "why", "fix")}}
     except Exception as error:  # noqa: BLE001 - the host's border: the coordinator decides
-        what = f"{type(error).__name__}: {schemas.show(error, 300)}"
-        said = {"error": {"code": "E308", "what": what, "why": "", "fix": ""}}
+        what, why = "a defect of runner itself", kind_and_place(error)
+        said = {"error": {"code": "E308", "what": what, "why": why, "fix": "report it"}}
     return json.dumps(said).encode()

@@ -54,7 +54,8 @@ def hosts_now(
                 until = min(until, time.monotonic() + SETTLED) if found else until
     finally:
         line.close()
-    return found, problems or ([] if line.connected else [f"{address} {AWAY}"])
+    silent = not line.connected and not any(AWAY in one for one in problems)
+    return found, problems + ([f"{address} {AWAY}"] if silent else [])
 
 
 def check_installed() -> None:
@@ -105,14 +106,16 @@ class Line:
         self._orders: set[str] = set()
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self.connected = False  # whether the scheduler ever answered
-        self._failed: object = None  # what was said last of a scheduler that does not answer
+        self._away = False  # whether it was said that the scheduler does not answer
         self._closing = threading.Event()
         self._told: Told = lambda _: None
         self._reader: threading.Thread | None = None
 
     def start(self, told: Told, home: str) -> None:
-        """Open it for the coordinator of a ``home``; ``told`` is called with what comes: ``hosts``, or ``ended``, ``lost`` or ``tail`` of an order. One is ``unheard``, too, that is lost because the
-        line broke."""
+        """Open it for the coordinator of a ``home``; ``told`` is called with what comes: ``hosts``, or ``ended``, ``lost`` or ``tail`` of an order.
+
+        What is lost because the scheduler is away is ``unheard``, too.
+        """
         self._folder = tempfile.TemporaryDirectory(prefix="line-")
         self._command += [home, self._folder.name, *self._certificates]
         self._told = told
@@ -137,7 +140,7 @@ class Line:
             if not sent:
                 self._orders.discard(name)
         if not sent and known:
-            self._told({"lost": name, "unheard": True})
+            self._told({"lost": name, "unheard": self._away})
 
     def stop(self, host: str, name: str, *, drop: bool) -> None:
         """Have a host end an order; with ``drop`` it delivers nothing."""
@@ -227,9 +230,9 @@ class Line:
             return
         name = what.get("tail") or what.get("ended") or what.get("lost")
         if problem := what.get("failed") or what.get("warning"):
-            if problem != self._failed:  # of a scheduler that is away once, however long it is
+            if not (self._away and "failed" in what):  # of a scheduler that is away once, however long it is
                 self._say(show(str(problem), 300))
-            self._failed = what.get("failed") or self._failed
+            self._away = self._away or "failed" in what
         elif "hosts" in what:
             self._answers()
             self._told(what)
@@ -239,13 +242,15 @@ class Line:
                 if "tail" not in what:
                     self._orders.discard(name)
             if known:
-                self._told(what)
+                self._told(
+                    {key: what[key] for key in ("ended", "lost", "tail", "answer", "said") if key in what}
+                )
 
     def _answers(self) -> None:
         """The scheduler is there."""
-        if self.connected and self._failed:
+        if self.connected and self._away:
             self._say("the scheduler answers again")
-        self.connected, self._failed = True, None
+        self.connected, self._away = True, False
 
     def _broken(self) -> None:
         with self._lock:
@@ -253,4 +258,4 @@ class Line:
         if not self._closing.is_set():
             self._told({"hosts": {}})
             for name in lost:
-                self._told({"lost": name, "unheard": True})
+                self._told({"lost": name, "unheard": self._away})

@@ -130,7 +130,7 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
                 worker.status = Status.paused  # it is given no more
                 await _drained(station, ended.done, say)
 
-    # Also where the scheduler is lost: what is delivered lies in the store until the coordinator looks.
+    # At the end what runs is done, also where the scheduler is lost: its containers are gone then.
     again = _again_and_again(
         once,
         lambda: unreachable(address, secured),

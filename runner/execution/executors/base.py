@@ -6,16 +6,14 @@ touches no database.
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol, Self
 
 from runner.engines.base import Cancelled, Engine, EngineInfo
 from runner.execution.plan import Planned
-from runner.model.errors import PlatformError, RunnerError
+from runner.model.errors import PlatformError, RunnerError, kind_and_place
 from runner.model.limits import Limits, in_units
 from runner.model.task import Visibility
 from runner.records.archive import Attempt, Evaluation
@@ -29,7 +27,7 @@ class Host:
     """A machine with an engine: what it has left (bytes of memory, processors, steps at once, GPUs), and what it is at now.
 
     ``holds`` are the digests of images and data that steps there needed, which it may yet lack, ``images`` those that it said it has when
-    it came, ``avoid`` the runs that it failed to do, ``no_room`` the digests of what it has no room for, and ``full`` the runs that
+    it came, ``avoid`` the runs that it failed to do, with why, ``no_room`` the digests of what it has no room for, and ``full`` the runs that
     it is not ordered again because of that; ``label`` is what people call it
     (``name`` is unique). ``role`` is what hosts of its cluster are for (empty: it is the coordinator's machine), ``hidden`` whether it is
     given work on hidden data, ``labels`` are words about it that a task may ask for, ``granted`` whether it has no credentials of stores and works by
@@ -43,7 +41,7 @@ class Host:
     gpus: int = 0
     active: Counter[Visibility] = field(default_factory=Counter)
     holds: set[str] = field(default_factory=set)
-    avoid: set[str] = field(default_factory=set)
+    avoid: dict[str, str] = field(default_factory=dict)
     no_room: set[str] = field(default_factory=set)
     full: set[str] = field(default_factory=set)
     label: str = ""
@@ -75,6 +73,12 @@ class Host:
         if limits.memory > self.memory:
             found.append(f"gives {in_units(int(self.memory))} of {in_units(limits.memory)} of memory")
         return ", ".join(found)
+
+    def not_done(self, run: str) -> str:
+        """That it did not do a run, and why where that is known."""
+        if run in self.full:
+            return "had no room for it on its disk"
+        return f"did not do it ({self.avoid[run]})" if run in self.avoid else "did not do it"
 
     def take(self, limits: Limits, visibility: Visibility, sign: int = 1) -> None:
         """Reserve what a step may use; with ``sign`` -1 give it back."""
@@ -139,15 +143,14 @@ class Executor(Protocol):
 def not_kept(result: Result) -> RunnerError | None:
     """Why nothing can be kept of a step that was done, or that a defect of ours broke off; None for any other result.
 
-    Of a defect its kind and place are said: the rest may have hidden data in it.
+    What the machine lacks is no defect: memory, files, threads.
     """
     if isinstance(result, NotTaken):
         return result
-    if not isinstance(result, Exception) or isinstance(result, RunnerError | Lost | Cancelled):
+    known = RunnerError | Lost | Cancelled | OSError | MemoryError
+    if not isinstance(result, Exception) or isinstance(result, known) or "new thread" in str(result):
         return None
-    at = traceback.extract_tb(result.__traceback__)[-1]
-    why = f"{type(result).__name__} in {Path(at.filename).name}, line {at.lineno}"
-    return RunnerError("E308", "a defect of runner itself", why=why, fix="report it")
+    return RunnerError("E308", "a defect of runner itself", why=kind_and_place(result), fix="report it")
 
 
 def _size(result: Result) -> int:

@@ -21,15 +21,16 @@ def spent(store: Store, task: str) -> float:
     """Seconds of processor time of all attempts of a task; of the clock where processor time could not be measured. More than an attempt
     can have used counts nothing: hosts could say so once, and it has no sum."""
     c = t.attempts.c
-    used = func.coalesce(c.cpu_seconds, c.wall_seconds, 0.0)
-    query = select(func.sum(_possible(used) + _possible(func.coalesce(c.first_seconds, 0.0))))
+    used = func.coalesce(_possible(c.cpu_seconds), _possible(c.wall_seconds), 0.0)
+    query = select(func.sum(used + func.coalesce(_possible(c.first_seconds), 0.0)))
     with store.read() as connection:
         joined = query.join_from(t.attempts, t.runs, t.runs.c.id == c.run).where(t.runs.c.task == task)
         return float(connection.execute(joined).scalar() or 0.0)
 
 
-def _possible(seconds: ColumnElement[float]) -> ColumnElement[float]:
-    return case((seconds <= MAX_SECONDS, seconds), else_=0.0)
+def _possible(seconds: ColumnElement[float | None]) -> ColumnElement[float | None]:
+    """Seconds that an attempt can have used; NULL for others."""
+    return case((seconds <= MAX_SECONDS, seconds))
 
 
 def quota(store: Store, task: Task, team: str, now: datetime | None = None) -> QuotaUse:

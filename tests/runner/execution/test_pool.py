@@ -329,6 +329,26 @@ def test_a_defect_of_ours_in_evaluating(world: World, monkeypatch: pytest.Monkey
     assert plan(world.desk(), Selection(run=run)).work == ()
 
 
+@pytest.mark.parametrize(
+    "error", [OSError(24, "too many open files"), RuntimeError("can't start new thread")]
+)
+def test_what_the_machine_lacks_holds_no_run(
+    world: World, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would hold all that wait within seconds."""
+
+    def broke(*_: Any) -> Any:
+        raise error
+
+    run, executed = world.hand_in("alpha", "one"), local.execute
+    monkeypatch.setattr(local, "execute", broke)
+    world.work()
+    assert world.outcome(run).name == "pending" and world.store.archive.attempts("mini", run) == []
+    monkeypatch.setattr(local, "execute", executed)
+    world.work()
+    assert world.outcome(run).name == "scored"
+
+
 def test_a_defect_of_ours_that_cannot_be_recorded_either(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,7 +74,8 @@ class Cache:
             if _verified(path, content):
                 os.utime(path)
                 return path
-            self._remove(path)
+            if path.is_symlink() or not path.is_file():  # a file is replaced, in one step
+                self._remove(path)
             self._make_room(content.size)
             part = path.with_name(f"{content.sha256}.{secrets.token_hex(4)}.part")
             store.fetch(content, part)

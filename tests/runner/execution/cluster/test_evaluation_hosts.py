@@ -167,7 +167,7 @@ def test_a_run_that_failed_at_every_host_that_executes_is_tried_there_again(worl
     """Hosts that evaluate are no others for it."""
     run, desk = world.hand_in("team0"), world.desk()
     todo = plan(desk, Selection()).work
-    failed = Host("h", 1e12, 8, 2, role="software", avoid={run})
+    failed = Host("h", 1e12, 8, 2, role="software", avoid={run: "it failed"})
     hosts = [failed, Host("j", 1e12, 8, 2, role="evaluations")]
     found = Schedule(todo, partial(lane_of, desk)).next(hosts, takes=lambda host, _: host is failed)
     assert found is not None and found[1] is failed

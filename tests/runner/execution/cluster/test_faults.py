@@ -210,7 +210,7 @@ def test_a_scheduler_that_is_lost_again_and_again_is_no_hosts_fault(world: World
         for times in range(1, LOSSES + 2):
             hosts.begun(4 * times)
             hosts.kill("scheduler", signal.SIGTERM if times == 1 else signal.SIGKILL)
-            until(lambda times=times: said("does not answer") == times, 20)
+            until(lambda times=times: said("the scheduler does not answer any more") == times, 30)
             hosts.start_scheduler()
         hosts.begun(4 * times + 4)
         hosts.go()

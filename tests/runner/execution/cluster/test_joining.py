@@ -45,6 +45,27 @@ def test_what_a_host_says_is_shown_as_far_as_it_has_a_form(
     assert table.code == 0 and "10.0.0.9" in table.out and "\x1b" not in table.out, table.err
 
 
+@pytest.mark.parametrize(
+    ("problem", "code"), [("CAUTION: this kernel does not close files", 0), ("tls://h:1 does not answer", 3)]
+)
+def test_a_scheduler_that_does_not_answer_is_no_cluster_without_hosts(
+    world: World,
+    sound: Cluster,
+    problem: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    where = machine(world, sound)
+    monkeypatch.setattr(context, "config", lambda *_: where.config)
+    monkeypatch.setattr(context, "machine", lambda *_: where)
+    monkeypatch.setattr(line, "hosts_now", lambda *_: ({}, [problem]))
+    found = call_here(world.project, ["cluster", "show"], capsys)
+    assert found.code == code and problem in found.err
+    assert ("no host is there" in found.err) == (code == 0)
+    assert call_here(world.project, ["cluster", "show", "--json"], capsys).code == code
+
+
 def test_a_host_that_is_called_as_another_ones_address_is_not_that_one() -> None:
     there = {"tls://h1:1": {"name": "h1"}, "tls://h2:1": {"name": "tls://h1:1"}, "tls://h3:1": ["h1"]}
     assert list(named(there, "tls://h1:1")) == ["tls://h1:1"]

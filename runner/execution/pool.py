@@ -115,9 +115,7 @@ GATHERED = 0.5  # seconds for which it is before it is committed
 TICK = 0.05  # seconds for which it is before others begin in its place
 SHOWN = 5  # hosts that are named where none will do
 LONG = 1000  # runs, from which on it pays to have the garbage collector pass over their plan
-OUTAGES = (
-    20  # of what brings hosts together in the middle of one run, after which it is not tried again by itself
-)
+OUTAGES = 20  # of the scheduler in the middle of one run, after which it is not tried again by itself
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
 

@@ -92,9 +92,6 @@ class ClusterExecutor:
         self._hosts: dict[str, Host] = {}  # by address
         self._changed = time.monotonic()  # when hosts came or went the last time
         self._sick: set[str] = set()  # addresses of hosts whose engine or images failed
-        self._failing: dict[
-            str, list[str]
-        ] = {}  # by address: the teams whose steps a host did not do since it did one
         self._refused: dict[str, str] = {}  # address -> why it is given no work
         self._left: list[tuple[Artefacts, str]] = []  # what hosts delivered to a coordinator that was killed
         self._begun: dict[str, _Begun] = {}

@@ -128,7 +128,7 @@ class Line:
         """Have a host carry out an order, and sign with ``key`` what it delivers; ``hidden``: by the store for hidden data; ``url`` grants
         it the order.
 
-        It is told as ``lost``, and ``unheard``, where the line is broken.
+        It is told as ``lost`` where the line is broken, and ``unheard`` where that is because the scheduler is away.
         """
         with self._lock:
             self._orders.add(name)

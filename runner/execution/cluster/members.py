@@ -88,9 +88,8 @@ def work(station: host.Station, address: str, certificates: Path | None, say: Sa
 
     settle({"worker.daemon": False, "worker.http.routes": []})
     logging.getLogger("distributed").setLevel(logging.WARNING)  # what it does is said here
-    logging.getLogger("distributed.worker.state_machine").setLevel(
-        logging.ERROR
-    )  # and that its scheduler is lost
+    # That its scheduler is lost is said here, too.
+    logging.getLogger("distributed.worker.state_machine").setLevel(logging.ERROR)
     secured = security(str(certificates) if certificates else None)
     host.become(station)
     info = station.engine.info()

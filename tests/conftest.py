@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from runner.engines import turns
 from runner.engines.docker.engine import DockerEngine
 from runner.model import config
 from runner.model.container import ImageRef
@@ -52,6 +53,15 @@ def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathF
     # Many tests share one engine: those that are not about it must not wait for one another, or empty its caches.
     monkeypatch.setenv("RUNNER_ENGINE_FOR", "both-without-eviction")
     monkeypatch.setenv("RUNNER_HOME", str(tmp_path_factory.getbasetemp() / "nobody" / "home"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_delay_of_public_runs() -> Iterator[None]:
+    """Start public runs at once: tests share an engine. The tests of the delay set both values themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turns, "LOOPBACK_SECONDS", 0.0)
+        patch.setattr(turns, "START_GRID_SECONDS", 0.01)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from runner.doctor.checks import Check, caution, failed, passed
 from runner.doctor.strangers import strangers
-from runner.doctor.tasks import budget_check, hidden_check, sources_check
+from runner.doctor.tasks import budget_check, hidden_check, kernel_check, sources_check
 from runner.model.calendar import calendar
 from runner.model.clock import Clock
 
@@ -47,6 +47,7 @@ def _data(config: Config, task: Task) -> Iterator[Check]:
         yield failed("truths", f"not there: {', '.join(gone)}", f"runner task check {task.id}")
     else:
         yield hidden_check(config, [task])
+    yield kernel_check(config, [task])
     if task.demo:
         what = "demo: true: blinded data may lie in the tree, and dates are not enforced"
         yield caution("demo", what, f"remove demo from task.yaml; then: runner task hide {task.id}")

@@ -29,6 +29,28 @@ def task_checks(config: Config) -> Iterator[Check]:
     yield from guarded("budgets", lambda: budget_checks(config, tasks.values()))
     yield sources_check(tasks.values())
     yield hidden_check(config, tasks.values())
+    yield kernel_check(config, tasks.values())
+
+
+def kernel_check(config: Config, tasks: Iterable[Task]) -> Check:
+    """Check that public and blinded runs of the same task do not share a kernel, which carries some bits between them."""
+    name = "shared kernel"
+    if config.engine_for in ("public", "blinded"):
+        return passed(name, f"this engine is for {config.engine_for} runs only (RUNNER_ENGINE_FOR)")
+    mixed = sorted(task.id for task in tasks if not task.demo and _executes_both(task))
+    if not mixed:
+        return passed(name, "no task has both public and blinded runs here")
+    return caution(
+        name,
+        f"public and blinded runs of {', '.join(mixed)} share this machine's kernel, which can pass some bits of hidden "
+        "data to public runs",
+        "use two machines or virtual machines: docs/how-to/two-engines.md",
+    )
+
+
+def _executes_both(task: Task) -> bool:
+    kinds = {dataset.visibility for dataset in task.datasets.values()}
+    return kinds == {"public", "blinded"} and bool({"batch", "interactive"} & set(task.workflows))
 
 
 def sources_check(tasks: Iterable[Task]) -> Check:

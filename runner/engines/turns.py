@@ -8,10 +8,21 @@ leaves a message for its next run on public data, whose words its team may read.
 1. sessions of one visibility share the engine; the other kind waits until they are gone;
 2. a blinded session marks the engine before anything of it is started, and the first public session that finds
    the mark has the machine's caches emptied, and sees that this worked, before anything of it is started.
+
+The kernel chooses TCP source ports with a table that all network namespaces share. A blinded system with a loopback
+interface can write into it, and a public one can read it until the kernel changes the key, every ten seconds. Hence:
+
+3. a public session starts at least :data:`LOOPBACK_SECONDS` after a blinded one with a loopback has ended.
+
+The start of a waiting public session would tell when the blinded one ended. Hence:
+
+4. a public session that had to wait, for a blinded session or for rule 3, starts on a full minute
+   (:data:`START_GRID_SECONDS`).
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +36,8 @@ from runner.model.task import Visibility
 
 TURN = "proctor.turn"  # the label that says on data of which visibility something runs
 POLL = 0.25  # seconds between looks at who else is there
+LOOPBACK_SECONDS = 12.0  # Linux: EPHEMERAL_PORT_SHUFFLE_PERIOD is 10 s, and time stamps are cut to seconds
+START_GRID_SECONDS = 60.0
 
 
 class Board:
@@ -36,6 +49,7 @@ class Board:
     def __init__(self) -> None:
         self._announced: dict[str, Visibility] = {}
         self._mark = False
+        self._loopback_at: float | None = None
 
     def announce(self, visibility: Visibility, attempt_id: str) -> None:
         """Say, where everybody sees it, that an attempt is about to run."""
@@ -60,6 +74,14 @@ class Board:
     def unmark(self) -> None:
         """They do not any more."""
         self._mark = False
+
+    def record_loopback(self) -> None:
+        """Record that a blinded container with a loopback runs, or has just been removed."""
+        self._loopback_at = time.monotonic()
+
+    def seconds_since_loopback(self) -> float | None:
+        """Return the seconds since the last :meth:`record_loopback` on this kernel; None if there was none."""
+        return None if self._loopback_at is None else time.monotonic() - self._loopback_at
 
     def evict(self) -> None:
         """Empty the caches of the engine's machine and see that it worked. Raises E311 when it did not."""
@@ -165,23 +187,25 @@ class Turns:
         Whoever waits keeps the gate, so that those who come later, of either kind, do not overtake.
         """
         other: Visibility = "public" if visibility == "blinded" else "blinded"
-        said = False
+        waited = False
         with self._through_the_gate(cancelled):
             while True:
                 try:
                     self.board.announce(visibility, attempt_id)
                     if not (present := self.board.present(other)):
                         self._prepare(visibility)
+                        if visibility == "public":
+                            self._delay_start(cancelled, waited=waited)
                         return
                 except BaseException:
                     self.board.withdraw(attempt_id)
                     raise
                 self.board.withdraw(attempt_id)
-                if not said:
+                if not waited:
                     self.tell(
                         f"waiting for {len(present)} {other} runs on this engine: blinded and public runs take turns"
                     )
-                    said = True
+                    waited = True
                 _pause(cancelled)
 
     @contextmanager
@@ -213,6 +237,24 @@ class Turns:
             self.board.evict()
             self._proved = True
             self.board.unmark()
+
+    def _delay_start(self, cancelled: Callable[[], bool], *, waited: bool) -> None:
+        """Keep rules 3 and 4 for a public session; ``waited`` is True if it waited for a blinded one."""
+        since = self.board.seconds_since_loopback()
+        remaining = 0.0 if since is None else min(LOOPBACK_SECONDS - since, LOOPBACK_SECONDS)
+        if remaining <= 0 and not waited:
+            return
+        seconds = seconds_to_grid(time.time(), max(remaining, 0.0))
+        self.tell(f"waiting {math.ceil(seconds)} s: public runs start on the full minute after blinded ones")
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            _give_up(cancelled)
+            time.sleep(min(left, POLL))
+
+
+def seconds_to_grid(now: float, least: float) -> float:
+    """Return the seconds from ``now`` (a Unix time) to the first point of the start grid at least ``least`` seconds away."""
+    return math.ceil((now + least) / START_GRID_SECONDS) * START_GRID_SECONDS - now
 
 
 def _pause(cancelled: Callable[[], bool]) -> None:

@@ -77,6 +77,9 @@ def make_job(
     if workflow == "interactive" and task.interaction is not None:
         services = services_of_run(task.services)
         env = {"HF_HUB_OFFLINE": "1", **service_env(task.interaction, services)}
+    limits = chosen(task.limits, task.frame, bundle.data.get("limits", {}))
+    if workflow == "interactive":
+        limits = replace(limits, loopback=True)  # the driver talks to a server
     team, software, image = bundle.data["team"], bundle.data["software"], bundle.data["image"]
     job = Job(
         run_id=run_id(bundle.submission_id, dataset.id, scenario),
@@ -90,7 +93,7 @@ def make_job(
         image=image["id"] if image else None,
         command=container_command(bundle.data["command"], env),
         env=env,
-        limits=chosen(task.limits, task.frame, bundle.data.get("limits", {})),
+        limits=limits,
         exceptions=task.exceptions.get(f"{team}/{software}", Exceptions()),
         uploads=uploads_for(bundle, dataset.id, scenario),
         input_runs=tuple(input_runs),

@@ -106,7 +106,7 @@ class Limits:
     open_files: int = 1024
     gpus: int = 0
     tmp_exec: bool = False
-    loopback: bool = True  # False: no TCP and no UDP at all, not even inside the container
+    loopback: bool = False  # False: no TCP or UDP sockets at all, not even inside the container
     pinned: bool = False  # on processors that no other pinned container has meanwhile
     labels: tuple[str, ...] = ()
 

@@ -175,14 +175,14 @@ def _driver(talk: Interaction, services: Services) -> list[str]:
     return ["--config", "/in/driver.json"]
 
 
-_RELAY_LIMITS = Limits(memory=128 * MIB, pids=256, open_files=4096)
+_RELAY_LIMITS = Limits(memory=128 * MIB, pids=256, open_files=4096, loopback=True)
 
 SIDECARS: dict[str, SidecarSpec] = {
     "search": SidecarSpec(
         "argument index",
         "answers searches over the arguments of a task, in a part of Elasticsearch's interface",
         program="search",
-        limits=Limits(memory=GIB, tmp=512 * MIB, open_files=4096),
+        limits=Limits(memory=GIB, tmp=512 * MIB, open_files=4096, loopback=True),
         arguments=_search,
         service=True,
         files=("arguments.jsonl", "arguments.jsonl.gz"),
@@ -213,7 +213,7 @@ SIDECARS: dict[str, SidecarSpec] = {
         "gateway",
         "asks the models of a task; the only container with a network, and with the key",
         program="gateway",
-        limits=Limits(memory=512 * MIB, open_files=4096),
+        limits=Limits(memory=512 * MIB, open_files=4096, loopback=True),
         service=True,
         refuses=2,
         network=True,

@@ -61,7 +61,7 @@ def _check_interaction(data: Raw, problems: Problems) -> None:
     if "interaction" not in problems.doc.data:
         what = "interactive software needs to be told how it is talked to"
         problems.add(("workflow",), what, "add interaction: {mode: …}")
-    elif data.get("limits", {}).get("loopback") is False:
+    elif "batch" not in data["workflow"] and data.get("limits", {}).get("loopback") is False:
         what = "a server is talked to through its loopback, which this takes away"
         problems.add(("limits", "loopback"), what, "remove loopback: false")
     if mode is not None and data.get("output", "run.txt") != (output := OUTPUT_OF[mode]):

@@ -99,7 +99,8 @@ def check_tables(data: Raw, problems: Problems) -> None:
 
 
 def doubts(task: Task) -> list[str]:
-    """One sentence for each table that could be won without worth, and each tiny part of split topics; [] where there is none.
+    """Return one sentence for each table that could be won without worth, each tiny part of split topics, and a loopback
+    that can carry hidden data.
 
     Such a table ranks by a model's word, while nobody knows what that model gives for nothing: it may say yes to an echo of
     the question, or obey an order in an answer. Boards do not rank by a measure that such an answer wins
@@ -113,7 +114,17 @@ def doubts(task: Task) -> list[str]:
         for measure in table.rank_by.measures
         if why and spec.model_judges(task.measures[measure].measure)
     ]
-    return [*judged, *_tiny_parts(task)]
+    return [*judged, *_tiny_parts(task), *_loopback_channel(task)]
+
+
+def _loopback_channel(task: Task) -> Iterator[str]:
+    """Warn if batch systems have a loopback interface on hidden data; servers cannot do without."""
+    blinded = [d.id for d in task.datasets.values() if d.visibility == "blinded"]
+    if blinded and task.limits.loopback and "batch" in task.workflows:
+        yield (
+            f"limits.loopback is true, and {', '.join(blinded)} is blinded: systems can pass hidden topics to public runs "
+            f"through TCP source ports. Public runs wait after each blinded run. Remove loopback unless systems need it"
+        )
 
 
 def _tiny_parts(task: Task) -> Iterator[str]:

@@ -158,6 +158,7 @@ class DockerEngine(DockerVolumes):
                 self._accounts,
                 cancelled,
                 outputs,
+                self.turns.board.record_loopback if visibility == "blinded" else None,
             )
             try:
                 yield session

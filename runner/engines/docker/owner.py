@@ -27,7 +27,8 @@ ROOM_PROGRAMS = 128  # that run in one room, each under a user id of its own
 
 
 @cache
-def _boot() -> str:
+def boot_id() -> str:
+    """Return the id that this machine's kernel got when it was started; empty if it cannot be read."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return ""
@@ -44,7 +45,7 @@ def _started(pid: int) -> str:
 def me() -> str:
     """This process, as it is written on everything it makes: host, boot, process id and its start time."""
     pid = os.getpid()
-    return f"{socket.gethostname()}|{_boot()}|{pid}|{_started(pid)}"
+    return f"{socket.gethostname()}|{boot_id()}|{pid}|{_started(pid)}"
 
 
 def alive(owner: str) -> bool:
@@ -55,7 +56,7 @@ def alive(owner: str) -> bool:
     host, boot, pid, started = parts
     if host != socket.gethostname():
         return True
-    if boot != _boot():
+    if boot != boot_id():
         return False
     try:
         os.kill(int(pid), 0)

@@ -36,7 +36,8 @@ NO_NETWORK = re.compile(r"network .* not found|could not find a network|user nam
 class DockerSession:
     """See :class:`runner.engines.base.Session`. Made by the engine's ``session``.
 
-    ``known`` is shared by the sessions of an engine: whether images' account files are refused.
+    ``known`` is shared by the sessions of an engine: whether images' account files are refused. ``record_loopback`` is
+    called before a container with a loopback starts and after it was removed.
     """
 
     def __init__(
@@ -47,8 +48,11 @@ class DockerSession:
         known: accounts.Accounts,
         cancelled: Callable[[], bool] | None = None,
         outputs: Outputs | None = None,
+        record_loopback: Callable[[], None] | None = None,
     ) -> None:
         self._engine = engine
+        self._record_loopback = record_loopback
+        self._had_loopback = False
         self._accounts = known
         self._clients = engine.clients
         self._attempt = attempt_id
@@ -137,6 +141,7 @@ class DockerSession:
             processors=processors,
         )
         self._volumes.keep()
+        self._note_loopback(spec)
         witness = Witness(processors=processors) if self._engine.local else None
         handle = DockerHandle(self._clients, spec, gauge, f"{self._prefix}-{len(self._handles)}", witness)
         self._handles.append(handle)
@@ -204,17 +209,20 @@ class DockerSession:
                 break
             except PlatformError as error:
                 failure = error
+        if self._had_loopback and self._record_loopback is not None:
+            self._record_loopback()
         self._volumes.close()
-        for handle in self._handles:
-            handle.close()
-        if self._slot is not None:
-            self._slot.release()
-        if self._processors is not None:
-            self._processors.release()
-        if self._users is not None:
-            self._users.release()
+        self._release()
         if failure is not None:
             raise failure
+
+    def _release(self) -> None:
+        """Give back what this process holds for the session."""
+        for handle in self._handles:
+            handle.close()
+        for held in (self._slot, self._processors, self._users):
+            if held is not None:
+                held.release()
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -229,6 +237,14 @@ class DockerSession:
                 fix="start dockerd with --userns-remap=default, or withdraw the exception",
                 code="E302",
             )
+
+    def _note_loopback(self, spec: ContainerSpec) -> None:
+        """Record a container that can open TCP sockets; without our seccomp profile all of them can."""
+        if self._record_loopback is None or self._had_loopback:
+            return
+        if spec.limits.loopback or not self._engine.own_profile:
+            self._record_loopback()
+            self._had_loopback = True
 
     def _pinned(self, spec: ContainerSpec) -> tuple[int, ...]:
         """The processors of a pinned container; waits until enough are free. Raises E305 where there are never enough."""

@@ -7,16 +7,21 @@ see it too, and so that it lives as long as what it is about.
 from __future__ import annotations
 
 import hashlib
+import secrets
+import time
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from runner.engines.docker.client import Labels, ignoring
 from runner.engines.docker.evict import evict
-from runner.engines.docker.owner import alive, default_locks, me, private_folder
+from runner.engines.docker.owner import alive, boot_id, default_locks, me, private_folder
 from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.turns import TURN, Board
 from runner.model.task import Visibility
 
 MARK = "proctor-blinded-since-eviction"
+LOOPBACK = {"proctor.mark": "loopback"}
 _running: set[str] = set()  # attempts of this process, whichever object of the engine they belong to
 
 
@@ -57,6 +62,8 @@ class DockerBoard(Board):
                 dead.append({"attempt": attempt, "owner": owner})
         # What still uses a volume may run: it is looked at again.
         living.update(str(found["attempt"]) for found in self._clients.sweep(dead))
+        if dead and visibility == "blinded" and self.seconds_since_loopback() is not None:
+            self.record_loopback()  # a container of a dead process may have run until now
         return sorted(living)
 
     def mark(self) -> None:
@@ -78,6 +85,27 @@ class DockerBoard(Board):
             api.remove_volume(MARK)
         self._file().unlink(missing_ok=True)
 
+    def record_loopback(self) -> None:
+        """Record it in the engine, by the time at which a volume was made, and in a file for this kernel's other engines."""
+        self._loopback_file().touch()
+        with self._clients.calling("recording a blinded run with a loopback") as api:
+            name = f"proctor-loopback-{secrets.token_hex(6)}"
+            api.create_volume(name, driver="local", labels=LOOPBACK)
+        for older in self._clients.volumes(mark=LOOPBACK["proctor.mark"]).keys() - {name}:
+            self._clients.remove_volume(older)
+
+    def seconds_since_loopback(self) -> float | None:
+        """Return the shortest time that the engine's volumes and this machine's file prove."""
+        ages = []
+        with suppress(FileNotFoundError):
+            ages.append(time.time() - self._loopback_file().stat().st_mtime)
+        with self._clients.calling("looking for blinded runs with a loopback") as api:
+            listed = api.volumes(filters={"label": [f"{key}={value}" for key, value in LOOPBACK.items()]})
+            if times := [volume["CreatedAt"] for volume in listed["Volumes"] or ()]:
+                now = datetime.fromisoformat(api.info()["SystemTime"])
+                ages += [(now - datetime.fromisoformat(at)).total_seconds() - 1 for at in times]
+        return min(ages, default=None)
+
     def evict(self) -> None:
         """See :func:`runner.engines.docker.evict.evict`."""
         evict(self._engine)
@@ -85,6 +113,10 @@ class DockerBoard(Board):
     def gate(self) -> Path:
         """The lock file for this engine, the same for all data directories of this user."""
         return private_folder(default_locks()) / f"turn-{self._engine.identity}.lock"
+
+    def _loopback_file(self) -> Path:
+        kernel = boot_id() if self._engine.local else self._engine.identity
+        return private_folder(default_locks()) / f"loopback-{kernel}"
 
     def _file(self) -> Path:
         return private_folder(default_locks()) / f"blinded-{self._engine.identity}"

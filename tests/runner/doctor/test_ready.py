@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,14 @@ from typing import Any
 import pytest
 
 from runner.doctor.ready import ready
-from runner.doctor.tasks import budget_check, budget_checks
+from runner.doctor.tasks import budget_check, budget_checks, kernel_check
 from runner.model.clock import FixedClock
 from runner.model.config import Config
 from runner.model.kinds import kinds_with
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_task
 from runner.tasks.scaffold import new_task
-from tests.worlds.definitions import project
+from tests.worlds.definitions import project, write_task
 
 
 def test_what_is_missing_is_said_with_what_to_do(look: Any) -> None:
@@ -26,6 +27,29 @@ def test_what_is_missing_is_said_with_what_to_do(look: Any) -> None:
         assert statuses[name] == "CAUTION", name
     assert statuses["baseline"] == "FAIL" and "baseline: team/software" in said["baseline"]
     assert "strangers: tree" not in statuses and statuses["strangers: test"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("engine_for", "changes", "status"),
+    [
+        ("both", {}, "CAUTION"),
+        ("both-without-eviction", {}, "CAUTION"),
+        ("public", {}, "PASS"),
+        ("blinded", {}, "PASS"),
+        ("both", {"workflow": "upload", "demo": True}, "PASS"),
+        ("both", {"demo": True}, "PASS"),
+    ],
+)
+def test_public_and_blinded_runs_on_one_kernel_are_named(
+    config: Config, engine_for: Any, changes: dict[str, Any], status: str
+) -> None:
+    write_task(config, "other", **{"demo": None, **changes})
+    check = kernel_check(replace(config, engine_for=engine_for), [load_task(config, "other")])
+    assert check.status == status and (status == "PASS" or "two-engines.md" in check.fix)
+
+
+def test_the_list_before_opening_names_a_shared_kernel(look: Any) -> None:
+    assert look()[0]["shared kernel"] == "CAUTION"
 
 
 STATED = {"licence": "CC BY 4.0", "terms": "https://example.org/terms", "contact": "chair@example.org"}

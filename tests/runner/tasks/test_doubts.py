@@ -20,7 +20,7 @@ def task(folder: Path, kind: str, judge: Any, **measures: str) -> Task:
     made = SimpleNamespace(
         kind=kind,
         options={} if judge is None else {"judge": judge},
-        datasets={"test": SimpleNamespace(id="test", truths=folder, public_topics=None)},
+        datasets={"test": SimpleNamespace(id="test", truths=folder, public_topics=None, visibility="public")},
         measures={name: SimpleNamespace(measure=text) for name, text in measures.items()},
         tables={
             f"by-{name}": SimpleNamespace(id=f"by-{name}", rank_by=Ranking((name,))) for name in measures

@@ -24,6 +24,7 @@ from runner.tasks import load as tasks
 from runner.tasks.check_data import check_task, task_problems
 from runner.tasks.data_files import files_digest
 from runner.tasks.files import inputs_digest, model_digest, truths_digest, view_files, work_digest
+from runner.tasks.tables import doubts
 from runner.views.overview.facts import overview
 from runner.views.overview.screen import screen
 from tests.worlds.definitions import definition, project, told, write_task
@@ -78,6 +79,32 @@ def test_everything_given_is_read(config: Config) -> None:
     assert task.models[0].path == task.folder / "models/m"
     assert task.scenarios["queries"].files == ("queries.*",)
     assert (task.workflow, task.output, task.score_precision) == ("upload", "out.txt", "double")
+
+
+PUBLIC = [{"id": name, "visibility": "public"} for name in ("dev", "test")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "loopback"),
+    [
+        ({}, False),
+        ({"datasets": PUBLIC}, True),
+        ({"datasets": PUBLIC, "limits": {"loopback": False}}, False),
+        ({"limits": {"loopback": True}}, True),
+        ({"limits": {"memory": "1GiB"}}, False),
+    ],
+)
+def test_batch_systems_have_no_loopback_in_a_task_with_hidden_data(
+    config: Config, changes: dict[str, Any], loopback: bool
+) -> None:
+    write_task(config, **changes)
+    task = tasks.load_task(config, "toy")
+    assert task.limits.loopback is loopback
+    assert task.evaluator_limits.loopback is False
+    explicit = changes.get("limits", {}).get("loopback") is True
+    assert [doubt for doubt in doubts(task) if "limits.loopback" in doubt] == (
+        doubts(task) if explicit else []
+    )
 
 
 TABLE = {"id": "m", "cells": [{"dataset": "test"}]}

@@ -1,0 +1,258 @@
+"""When a public session may start after a blinded one: never soon after one with a loopback, and on a grid after a wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from runner.engines import turns
+from runner.engines.base import Cancelled, ContainerSpec
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.owner import boot_id, default_locks, private_folder
+from runner.engines.turns import Board, Turns
+from runner.model.container import ImageRef
+from runner.model.limits import MIB, Limits
+from runner.model.task import Visibility
+
+LIMITS = Limits(memory=64 * MIB, pids=16, wall_clock=60, loopback=True)
+
+
+@dataclass
+class Clock:
+    """Stands in for the module ``time`` in ``turns``: sleeping takes no time."""
+
+    now: float = 1_000_000_020.0  # a full minute
+    sleeps: list[float] = field(default_factory=list)
+
+    def time(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self.now += seconds
+
+
+class Busy(Board):
+    """A board that shows a blinded session until a given time."""
+
+    def __init__(self, clock: Clock, until: float) -> None:
+        super().__init__()
+        self._clock, self._until = clock, until
+
+    def present(self, visibility: Visibility) -> list[str]:
+        """Return the blinded session while it lasts."""
+        return ["other-1"] if visibility == "blinded" and self._clock.now < self._until else []
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock for :class:`Turns`, with the delays of the product."""
+    clock = Clock()
+    monkeypatch.setattr(turns, "time", clock)
+    monkeypatch.setattr(turns, "LOOPBACK_SECONDS", 12.0)
+    monkeypatch.setattr(turns, "START_GRID_SECONDS", 60.0)
+    return clock
+
+
+def start(board: Board, folder: Path, visibility: Visibility = "public") -> None:
+    """Take a turn and give it back."""
+    with Turns(board, lambda: folder / "turn.lock").take(visibility, "attempt-1"):
+        pass
+
+
+@pytest.mark.parametrize("busy_seconds", [0.5, 1.0, 17.3, 59.0])
+def test_a_public_session_that_waited_starts_on_a_full_minute(
+    clock: Clock, tmp_path: Path, busy_seconds: float
+) -> None:
+    began = clock.now
+    start(Busy(clock, clock.now + busy_seconds), tmp_path)
+    assert clock.now == began + 60.0, (
+        "the start says nothing about the second in which the blinded session ended"
+    )
+
+
+def test_a_public_session_that_need_not_wait_starts_at_once(clock: Clock, tmp_path: Path) -> None:
+    board = Board()
+    start(board, tmp_path, "blinded")
+    clock.now += 0.5
+    start(board, tmp_path)
+    assert clock.sleeps == []
+
+
+@pytest.mark.parametrize(("age", "delay"), [(0.0, 60.0), (11.5, 48.5), (12.0, 0.0), (3600.0, 0.0)])
+def test_a_public_session_keeps_its_distance_to_a_loopback(
+    clock: Clock, tmp_path: Path, age: float, delay: float
+) -> None:
+    board = Board()
+    board.record_loopback()
+    clock.now += age
+    began = clock.now
+    start(board, tmp_path)
+    assert clock.now - began == pytest.approx(delay)
+
+
+def test_a_loopback_that_ended_late_in_a_minute_skips_the_next_grid_point(
+    clock: Clock, tmp_path: Path
+) -> None:
+    """Twelve seconds after the end alone would tell the end."""
+    board = Board()
+    clock.now += 50.0
+    board.record_loopback()
+    start(board, tmp_path)
+    assert clock.now == 1_000_000_020.0 + 120.0
+
+
+def test_a_clock_that_was_set_back_delays_no_longer_than_a_fresh_loopback(
+    clock: Clock, tmp_path: Path
+) -> None:
+    board = Board()
+    board.record_loopback()
+    clock.now -= 86_400.0
+    began = clock.now
+    start(board, tmp_path)
+    assert clock.now - began <= 72.0
+
+
+def test_a_blinded_session_waits_for_no_minute(clock: Clock, tmp_path: Path) -> None:
+    board = Board()
+    board.record_loopback()
+    start(board, tmp_path, "blinded")
+    assert clock.sleeps == []
+
+
+def test_a_delayed_session_can_be_cancelled(clock: Clock, tmp_path: Path) -> None:
+    board = Board()
+    board.record_loopback()
+    with (
+        pytest.raises(Cancelled),
+        Turns(board, lambda: tmp_path / "turn.lock").take("public", "attempt-1", lambda: True),
+    ):
+        pass
+    assert board.present("public") == []
+
+
+# -- on the real engine ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(engine: DockerEngine) -> Iterator[DockerEngine]:
+    """An engine that keeps the rules, and where nothing was recorded."""
+    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
+        found = DockerEngine(engine.clients.host)
+        forget(found)
+        yield found
+        forget(found)
+        found.close()
+
+
+def forget(engine: DockerEngine) -> None:
+    """Remove every record of a loopback."""
+    for name in engine.clients.volumes(mark="loopback"):
+        engine.clients.remove_volume(name)
+    (private_folder(default_locks()) / f"loopback-{boot_id()}").unlink(missing_ok=True)
+
+
+def run(engine: DockerEngine, image: ImageRef, attempt: str, limits: Limits, visibility: Visibility) -> None:
+    """Run a container that does nothing."""
+    with engine.session(attempt, visibility=visibility) as session:
+        session.start(ContainerSpec("software", image, ("true",), limits)).wait(30)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("visibility", "loopback", "recorded"),
+    [("blinded", True, True), ("blinded", False, False), ("public", True, False)],
+)
+def test_only_a_blinded_container_with_a_loopback_is_recorded(
+    guarded: DockerEngine,
+    scratch_image: ImageRef,
+    attempt: str,
+    visibility: Any,
+    loopback: bool,
+    recorded: bool,
+) -> None:
+    limits = Limits(memory=64 * MIB, pids=16, wall_clock=60, loopback=loopback)
+    run(guarded, scratch_image, attempt, limits, visibility)
+    since = guarded.turns.board.seconds_since_loopback()
+    assert (since is not None) == recorded
+    assert since is None or since < 30
+
+
+@pytest.mark.engine
+def test_without_our_seccomp_profile_every_blinded_container_counts(
+    guarded: DockerEngine, scratch_image: ImageRef, attempt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DockerEngine, "own_profile", False)
+    run(guarded, scratch_image, attempt, Limits(memory=64 * MIB, pids=16, wall_clock=60), "blinded")
+    assert guarded.turns.board.seconds_since_loopback() is not None
+
+
+def _prune_volumes(engine: DockerEngine) -> None:
+    for name in engine.clients.volumes(mark="loopback"):
+        engine.clients.remove_volume(name)
+
+
+def _lose_file(_: DockerEngine) -> None:
+    (private_folder(default_locks()) / f"loopback-{boot_id()}").unlink()
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("lose", [_prune_volumes, _lose_file])
+def test_the_record_survives_the_loss_of_one_of_its_two_places(
+    guarded: DockerEngine, lose: Callable[[DockerEngine], None]
+) -> None:
+    """The file also serves other engines of the same kernel."""
+    board = guarded.turns.board
+    board.record_loopback()
+    board.record_loopback()
+    assert len(guarded.clients.volumes(mark="loopback")) == 1
+    lose(guarded)
+    since = board.seconds_since_loopback()
+    assert since is not None and since < 10
+
+
+KILLED = """
+import sys, time
+from runner.engines.base import ContainerSpec
+from runner.engines.docker.engine import DockerEngine
+from runner.model.limits import MIB, Limits
+host, attempt, image = sys.argv[1:]
+engine = DockerEngine(host)
+with engine.session(attempt, visibility="blinded") as session:
+    limits = Limits(memory=64 * MIB, pids=16, loopback=True)
+    session.start(ContainerSpec("software", engine.resolve(image), ("sleep", "600"), limits))
+    print("running", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.engine
+def test_a_container_that_outlived_its_process_counts_until_it_is_removed(
+    guarded: DockerEngine, scratch_image: ImageRef, attempt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [sys.executable, "-c", KILLED, guarded.clients.host, f"{attempt}a", scratch_image.id]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == b"running\n"
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    time.sleep(3)
+    before = guarded.turns.board.seconds_since_loopback()
+    assert before is not None and before > 1
+    with guarded.session(f"{attempt}b"):
+        after = guarded.turns.board.seconds_since_loopback()
+    assert after is not None and after < before

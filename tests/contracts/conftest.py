@@ -15,7 +15,14 @@ from runner.model.container import Exit, ImageRef, Resources
 from runner.model.limits import MIB, Limits
 
 LIMITS = Limits(
-    memory=192 * MIB, pids=64, wall_clock=30, output=4 * MIB, tmp=16 * MIB, shm=8 * MIB, log=64 * 1024
+    loopback=True,
+    memory=192 * MIB,
+    pids=64,
+    wall_clock=30,
+    output=4 * MIB,
+    tmp=16 * MIB,
+    shm=8 * MIB,
+    log=64 * 1024,
 )
 
 

@@ -25,7 +25,14 @@ from runner.model.limits import MIB, Exceptions, Limits
 pytestmark = pytest.mark.engine
 
 LIMITS = Limits(
-    memory=192 * MIB, pids=48, wall_clock=40, output=4 * MIB, tmp=8 * MIB, shm=4 * MIB, log=64 * 1024
+    loopback=True,
+    memory=192 * MIB,
+    pids=48,
+    wall_clock=40,
+    output=4 * MIB,
+    tmp=8 * MIB,
+    shm=4 * MIB,
+    log=64 * 1024,
 )
 PROBES = Path(__file__).with_name("probes.py").read_text(encoding="utf-8")
 

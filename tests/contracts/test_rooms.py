@@ -33,7 +33,15 @@ from runner.model.limits import MIB, Limits
 pytestmark = pytest.mark.engine
 
 LIMITS = Limits(
-    memory=128 * MIB, cpus=2, pids=128, wall_clock=120, output=MIB, tmp=4 * MIB, shm=MIB, log=256 * 1024
+    loopback=True,
+    memory=128 * MIB,
+    cpus=2,
+    pids=128,
+    wall_clock=120,
+    output=MIB,
+    tmp=4 * MIB,
+    shm=MIB,
+    log=256 * 1024,
 )
 PROBE = Path(__file__).with_name("room_probe.py").read_text(encoding="utf-8")
 CHILDREN = 8

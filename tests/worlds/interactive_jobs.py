@@ -41,7 +41,7 @@ def make_job(
     rows = [{"id": f"c{n}", "claim": f"Claim number {n} is right"} for n in range(1, claims + 1)]
     text = debates if debates is not None else "".join(json.dumps(row) + "\n" for row in rows)
     (inputs / interaction.input).write_text(text)
-    limits = limits or Limits(memory=256 * MIB, wall_clock=60, output=8 * MIB)
+    limits = limits or Limits(loopback=True, memory=256 * MIB, wall_clock=60, output=8 * MIB)
     dataset = Dataset("dev", "public", inputs, folder / "truths")
     if services is None:
         services = {"search": search(folder / "arguments"), "user": user(folder / "arguments")}
@@ -105,13 +105,13 @@ def arguments(folder: Path, count: int = 12) -> Path:
 def search(folder: Path, **changes: Any) -> Service:
     """The argument index over a small folder."""
     options = {"index": "claimrev", "prefix": "/arguments", "port": 9200, **changes.pop("options", {})}
-    limits = Limits(memory=512 * MIB)
+    limits = Limits(loopback=True, memory=512 * MIB)
     return Service("search", **{"data": arguments(folder), "options": options, "limits": limits, **changes})
 
 
 def user(folder: Path, **changes: Any) -> Service:
     """The simulated user over the same folder."""
-    limits = Limits(memory=512 * MIB)
+    limits = Limits(loopback=True, memory=512 * MIB)
     return Service(
         "user", **{"data": arguments(folder), "options": {"model": "base-user"}, "limits": limits, **changes}
     )

@@ -154,7 +154,7 @@ def test_a_server_that_dies_at_turn_three(held: Execute, tmp_path: Path) -> None
 
 
 def test_a_server_that_runs_out_of_memory(held: Execute, tmp_path: Path) -> None:
-    limits = Limits(memory=128 * MIB, wall_clock=60, output=8 * MIB)
+    limits = Limits(loopback=True, memory=128 * MIB, wall_clock=60, output=8 * MIB)
     done = held("eats-memory", claims=1, limits=limits)
     assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "eats-memory"))
     assert classes(tmp_path, "eats-memory") == [None, "server-ended", "server-ended"]
@@ -182,7 +182,7 @@ def test_a_software_that_thinks_keeps_its_connection_to_the_index(held: Execute,
 
 
 def test_the_end_of_the_runs_time(held: Execute, tmp_path: Path) -> None:
-    limits = Limits(memory=256 * MIB, wall_clock=3, output=8 * MIB)
+    limits = Limits(loopback=True, memory=256 * MIB, wall_clock=3, output=8 * MIB)
     done = held("hangs", claims=2, limits=limits, answer_time=30.0)
     assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "hangs"))
     assert classes(tmp_path, "hangs") == ["run-limit"] * 6
@@ -350,7 +350,7 @@ def asks_a_model(server: OpenAIServer, network: str, data: Path) -> dict[str, Se
         "base_url": server.base_url, "models": ["test-model"], "calls": 100, "tokens": 1_000_000,
         "network": network, "timeout": 5,
     }  # fmt: skip
-    gateway = Service("gateway", options=options, limits=Limits(memory=512 * MIB))
+    gateway = Service("gateway", options=options, limits=Limits(loopback=True, memory=512 * MIB))
     user = jobs.user(data, options={"model": "base-user", "llm": {"model": "test-model"}})
     return {"search": jobs.search(data), "user": user, "gateway": gateway}
 

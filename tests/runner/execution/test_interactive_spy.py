@@ -44,7 +44,7 @@ def found(
         services = {
             "search": jobs.search(tmp_path / "data"),
             "user": user,
-            "gateway": Service("gateway", options=options, limits=Limits(memory=512 * MIB)),
+            "gateway": Service("gateway", options=options, limits=Limits(loopback=True, memory=512 * MIB)),
         }
         command = ("python3", "-c", PROGRAM, address, str(port))
         job = jobs.make_job(

@@ -410,7 +410,7 @@ def asks_a_model(tmp_path: Path) -> dict[str, Any]:
     return {
         "search": jobs.search(tmp_path / "data"),
         "user": user,
-        "gateway": Service("gateway", options=gateway, limits=Limits(memory=512 * MIB)),
+        "gateway": Service("gateway", options=gateway, limits=Limits(loopback=True, memory=512 * MIB)),
     }
 
 

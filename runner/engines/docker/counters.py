@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 PROGRAM = r"""
-import _thread, mmap, os, random, socket, time
+import _thread, os, random, socket, time
 
 SPANS = {'inodes': 1 << 19, 'memory_inodes': 1 << 19, 'threads': 1 << 14, 'sessions': 1 << 10, 'packets': 1 << 18}
 BATCH = 1024  # inode numbers that the kernel reserves for a processor at once (get_next_ino, shmem)
@@ -97,7 +97,7 @@ def move_counters():
         for name, (make, read) in kinds.items():
             make(BATCH + draw(BATCH))
             moved[name] += read() != before[processor][name]
-        move(send_packets, max(SPANS['packets'] // len(processors), BATCH))
+        move(send_packets, max(SPANS['packets'] // len(processors), 1 << 13))
     os.sched_setaffinity(0, processors)
     return moved
 """

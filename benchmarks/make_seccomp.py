@@ -93,7 +93,11 @@ UNWANTED_PROTOCOLS = ((DATAGRAM, 1), (DATAGRAM, 58), (DATAGRAM, 136), (STREAM, 2
 # Options of sockets that are denied, and what is answered: programs attached to a socket (filters), kernel TLS,
 # keys, IPsec, and groups of receivers: each takes kernel memory that is nobody's. level: (options, denied, answer)
 SOCKET_OPTIONS = {
-    1: (range(1, 86), (26, 27, 44, 50, 51, 52, 76), ENOPROTOOPT),  # SOL_SOCKET: SO_ATTACH_FILTER … BPF, PASSPIDFD
+    1: (
+        range(1, 86),
+        (26, 27, 44, 50, 51, 52, 76),
+        ENOPROTOOPT,
+    ),  # SOL_SOCKET: SO_ATTACH_FILTER … BPF, PASSPIDFD
     6: (range(1, 51), (14, 19, 31, 32, 38, 39, 40), ENOPROTOOPT),  # TCP: MD5SIG, REPAIR, ULP, AO
     17: ((1, 101, 102, 103, 104), (100,), ENOPROTOOPT),  # UDP: ENCAP
     0: (range(1, 53), (16, 17, *range(35, 49)), ENODEV),  # IP: multicast, IPsec
@@ -104,7 +108,10 @@ SOCKET_OPTIONS = {
 SOL_SOCKET = 1
 READABLE_OPTIONS, COUNTING_OPTIONS = range(1, 86), (57, 71, 77)  # SO_COOKIE, SO_NETNS_COOKIE, SO_PEERPIDFD
 CLONE_PIDFD = 0x1000
-IN_MOVED_FROM, IN_MOVED_TO = 0x40, 0x80  # such an event holds the number of renames (programs poll after ENOSPC)
+IN_MOVED_FROM, IN_MOVED_TO = (
+    0x40,
+    0x80,
+)  # such an event holds the number of renames (programs poll after ENOSPC)
 STATX_MNT_ID_UNIQUE = 0x4000
 IOCTL_TYPE, NAMESPACES = 0xFF00, 0xB700  # NS_GET_MNTNS_ID, NS_GET_ID
 

@@ -54,7 +54,7 @@ def start_sessions(count):
 
 
 def send_packets(count):
-    """Send half as many: the kernel answers each, since nobody listens there."""
+    """Send half as many packets, because the kernel answers each: the port is closed."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for _ in range(count // 2):
             sender.sendto(b"x", ("127.0.0.1", 9))
@@ -147,13 +147,13 @@ def main():
             with contextlib.suppress(OSError):
                 move(values[name] * step)
         return
-    seen = {}
+    readings = {}
     for name, (_, _, read) in COUNTERS.items():
         try:
-            seen[name] = read()
+            readings[name] = read()
         except OSError:
-            seen[name] = None
-    print(json.dumps(seen))
+            readings[name] = None
+    print(json.dumps(readings))
 
 
 if __name__ == "__main__":

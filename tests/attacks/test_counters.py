@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,12 +75,10 @@ class Round:
 def run(engine: DockerEngine, visibility: Visibility, image: ImageRef, word: str, hidden: Any = None) -> Any:
     """Run the hostile system; return the JSON that it prints."""
     with engine.session(f"test-{secrets.token_hex(6)}-1", visibility=visibility) as session:
-        given = session.output_volume("hidden", bytes=MIB, inodes=8)
-        session.copy_in(given, {"values": json.dumps(hidden).encode()})
+        inputs = session.output_volume("hidden", bytes=MIB, inodes=8)
+        session.copy_in(inputs, {"values": json.dumps(hidden).encode()})
         command = ("python3", "-c", PROGRAM, word)
-        handle = session.start(
-            ContainerSpec("software", image, command, LIMITS, (Mount(given, "/hidden"),))
-        )
+        handle = session.start(ContainerSpec("software", image, command, LIMITS, (Mount(inputs, "/hidden"),)))
         ended = handle.wait(LIMITS.wall_clock)
         assert ended.code == 0, handle.logs("stderr", 2000).decode()
         text = handle.logs("stdout", 10_000)
@@ -112,10 +111,9 @@ def profile_without_remedy(loopback: bool = True, disk: bool = False) -> str:
 @pytest.fixture(scope="module")
 def guarded(engine: DockerEngine) -> Iterator[DockerEngine]:
     """An engine that keeps public and blinded runs apart, while no other test empties caches."""
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
-        made = DockerEngine(engine.clients.host)
-        yield made
-        made.close()
+    lock = FileLock(private_folder(default_locks()) / "test-caches.lock")
+    with lock, closing(DockerEngine(engine.clients.host)) as guarded_engine:
+        yield guarded_engine
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +138,10 @@ def on(guarded: DockerEngine, scratch_image: ImageRef, off: object) -> list[Roun
 
 def check_attack(rounds: list[Round], name: str) -> None:
     """Assert that the attack works without the remedy, if this kernel has the counter at all."""
-    print(f"{name}: {[(one.received(name), one.sent(name)) for one in rounds]}")
-    if {one.moved(name) for one in rounds} <= {None, 0}:
+    print(f"{name}: {[(round_.received(name), round_.sent(name)) for round_ in rounds]}")
+    if {round_.moved(name) for round_ in rounds} <= {None, 0}:
         return  # pidfds have inodes of their own since Linux 6.9, sessions only with CONFIG_SCHED_AUTOGROUP
-    right = sum(one.is_right(name) for one in rounds)
+    right = sum(round_.is_right(name) for round_ in rounds)
     assert right >= (ROUNDS // 2 if name in NOISY else ROUNDS), "the attack itself does not work any more"
 
 
@@ -152,11 +150,11 @@ def test_amounts_come_out_without_the_remedy_and_not_with_it(
     name: str, off: list[Round], on: list[Round]
 ) -> None:
     check_attack(off, name)
-    print(f"with the remedy: {[(one.received(name), one.sent(name)) for one in on]}")
-    assert not all(one.is_right(name) for one in on)
+    print(f"with the remedy: {[(round_.received(name), round_.sent(name)) for round_ in on]}")
+    assert not all(round_.is_right(name) for round_ in on)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_counters_that_nobody_needs_cannot_be_read(name: str, off: list[Round], on: list[Round]) -> None:
     check_attack(off, name)
-    assert {one.after[name] for one in on} == {None}
+    assert {round_.after[name] for round_ in on} == {None}

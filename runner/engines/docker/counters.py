@@ -4,7 +4,7 @@ The kernel counts inodes, processes and packets for the whole machine, and every
 A blinded run can move such a counter by an amount that depends on hidden data; a later public run can read the difference.
 Counters that software does not need are refused (``seccomp.json``, :mod:`runner.engines.masks`). The others are moved here.
 
-If a run can move a counter by up to M and the program adds a uniform amount below N, at most log2(1 + M / N) bits remain.
+At most log2(1 + M / N) bits remain if a run can move a counter by up to M and the program adds a uniform amount below N.
 ``docs/explanation/threat-model.md`` has the numbers.
 """
 

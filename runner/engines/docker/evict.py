@@ -27,7 +27,7 @@ from runner.model.errors import PlatformError
 PAGES = 64
 SECONDS = 600  # a machine with much memory has much to give up
 
-PROGRAM = counters.PROGRAM + r"""
+_EVICTION = r"""
 import json, mmap, os, resource, sys, time
 PAGE = mmap.PAGESIZE
 def faults(path):
@@ -76,6 +76,7 @@ except OSError as error:
     said['error'] = str(error)
 print(json.dumps(said))
 """
+PROGRAM = counters.PROGRAM + _EVICTION
 
 
 def evict(engine: DockerVolumes) -> float:

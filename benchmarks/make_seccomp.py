@@ -106,7 +106,7 @@ SOCKET_OPTIONS = {
 
 # Counters of the whole kernel that only grow: a later run would read how far an earlier one has moved them.
 SOL_SOCKET = 1
-READABLE_OPTIONS, COUNTING_OPTIONS = range(1, 86), (57, 71, 77)  # SO_COOKIE, SO_NETNS_COOKIE, SO_PEERPIDFD
+COUNTING_OPTIONS = (57, 71, 77)  # SO_COOKIE, SO_NETNS_COOKIE, SO_PEERPIDFD
 CLONE_PIDFD = 0x1000
 IN_MOVED_FROM, IN_MOVED_TO = (
     0x40,
@@ -145,30 +145,40 @@ def rule(names: str, *checks: Check, answer: int | None = None) -> dict[str, obj
     return made | ({"args": args} if args else {})
 
 
-def unlike(index: int, mask: int, value: int) -> list[Check]:
-    """Return checks of which exactly one holds if the argument is not ``value`` within ``mask``, else none."""
-    checks, lower = [], 0
-    for bit in (1 << place for place in range(mask.bit_length()) if mask >> place & 1):
-        checks.append((index, lower | bit, (value & lower) | (~value & bit)))
-        lower |= bit
+def unlike(index: int, mask: int, varying: int, values: tuple[int, ...]) -> list[Check]:
+    """Return checks of which exactly one holds if the argument has none of ``values`` within ``mask``, else none.
+
+    Bits of ``mask`` that are not ``varying`` have to be 0.
+    """
+    checks: list[Check] = []
+
+    def divide(bits: int, value: int, rest: list[int]) -> None:
+        if all(excluded & bits != value for excluded in values):
+            checks.append((index, bits, value))
+        elif rest:
+            for choice in (0, rest[0]):
+                divide(bits | rest[0], value | choice, rest[1:])
+
+    divide(mask & ~varying, 0, [1 << place for place in range(31, -1, -1) if varying >> place & 1])
     return checks
 
 
 def counters() -> list[dict[str, object]]:
     """Return the rules for calls that can read counters of the kernel, except ``clone`` and ``setsockopt``."""
-    options = [((1, LOW_32, SOL_SOCKET), (2, LOW_32, option)) for option in READABLE_OPTIONS]
+    of_sockets = (1, LOW_32, SOL_SOCKET)
     return [
-        *[rule("getsockopt", check) for check in unlike(1, LOW_32, SOL_SOCKET)],
+        *[rule("getsockopt", (1, LOW_32, level)) for level in SOCKET_OPTIONS if level != SOL_SOCKET],
+        *[rule("getsockopt", of_sockets, check) for check in unlike(2, LOW_32, 0x7F, COUNTING_OPTIONS)],
         *[
-            rule("getsockopt", *checks, answer=ENOPROTOOPT if checks[1][2] in COUNTING_OPTIONS else None)
-            for checks in options
+            rule("getsockopt", of_sockets, (2, LOW_32, option), answer=ENOPROTOOPT)
+            for option in COUNTING_OPTIONS
         ],
         rule("inotify_add_watch", (2, IN_MOVED_FROM | IN_MOVED_TO, 0)),
         rule("inotify_add_watch", (2, IN_MOVED_FROM, IN_MOVED_FROM), answer=ENOSPC),
         rule("inotify_add_watch", (2, IN_MOVED_FROM | IN_MOVED_TO, IN_MOVED_TO), answer=ENOSPC),
         rule("statx", (3, STATX_MNT_ID_UNIQUE, 0)),
         rule("statx", (3, STATX_MNT_ID_UNIQUE, STATX_MNT_ID_UNIQUE), answer=EINVAL),
-        *[rule("ioctl", check) for check in unlike(1, IOCTL_TYPE, NAMESPACES)],
+        *[rule("ioctl", check) for check in unlike(1, IOCTL_TYPE, IOCTL_TYPE, (NAMESPACES,))],
         rule("ioctl", (1, IOCTL_TYPE, NAMESPACES), answer=ENOTTY),
     ]
 

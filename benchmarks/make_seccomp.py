@@ -38,6 +38,7 @@ DENIED = {
     "contexts of asynchronous I/O, of which the machine has a fixed number": "io_setup io_destroy io_submit "
     "io_cancel io_getevents io_pgetevents",
     "orders to write to the disk": "sync syncfs fsync fdatasync sync_file_range",
+    "inode numbers of processes, which only grow": "pidfd_open",
     "never implemented": "afs_syscall getpmsg putpmsg security tuxcall vserver epoll_ctl_old epoll_wait_old",
 }
 # Allowed only with certain arguments, see conditional().
@@ -45,6 +46,9 @@ CONDITIONAL: tuple[str, ...] = (
     "clone",
     "clone3",
     "fcntl",
+    "getsockopt",
+    "inotify_add_watch",
+    "ioctl",
     "madvise",
     "mknod",
     "mknodat",
@@ -52,15 +56,16 @@ CONDITIONAL: tuple[str, ...] = (
     "personality",
     "preadv2",
 )
-CONDITIONAL += ("prlimit64", "pwritev2", "setrlimit", "setsockopt", "socket", "socketpair")
+CONDITIONAL += ("prlimit64", "pwritev2", "setrlimit", "setsockopt", "socket", "socketpair", "statx")
 
-ENODEV, EINVAL, ENOSYS, ENOPROTOOPT, EPROTONOSUPPORT, EOPNOTSUPP = 19, 22, 38, 92, 93, 95
+ENODEV, EINVAL, ENOTTY, ENOSPC, ENOSYS = 19, 22, 25, 28, 38
+ENOPROTOOPT, EPROTONOSUPPORT, EOPNOTSUPP = 92, 93, 95
 ANSWERED = 0  # the call returns 0 and nothing has happened
 
 # What denied calls answer instead of EPERM.
 ANSWERS = {
     # Absent from the kernel, as far as anybody can see: software falls back.
-    ENOSYS: "clone3 cachestat io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents",
+    ENOSYS: "clone3 pidfd_open cachestat io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents",
     # Advice may be ignored. Java throws when mincore fails, so it succeeds and tells nothing. And all that a sandbox can write lies in memory, so there is nothing to bring to
     # the disk: an order to do so would only be a load on the machine, or on the clock of others.
     ANSWERED: "mincore fadvise64 readahead sync syncfs fsync fdatasync sync_file_range",
@@ -88,12 +93,27 @@ UNWANTED_PROTOCOLS = ((DATAGRAM, 1), (DATAGRAM, 58), (DATAGRAM, 136), (STREAM, 2
 # Options of sockets that are denied, and what is answered: programs attached to a socket (filters), kernel TLS,
 # keys, IPsec, and groups of receivers: each takes kernel memory that is nobody's. level: (options, denied, answer)
 SOCKET_OPTIONS = {
-    1: (range(1, 86), (26, 27, 44, 50, 51, 52), ENOPROTOOPT),  # SOL_SOCKET: SO_ATTACH_FILTER … BPF
+    1: (
+        range(1, 86),
+        (26, 27, 44, 50, 51, 52, 76),
+        ENOPROTOOPT,
+    ),  # SOL_SOCKET: SO_ATTACH_FILTER … BPF, PASSPIDFD
     6: (range(1, 51), (14, 19, 31, 32, 38, 39, 40), ENOPROTOOPT),  # TCP: MD5SIG, REPAIR, ULP, AO
     17: ((1, 101, 102, 103, 104), (100,), ENOPROTOOPT),  # UDP: ENCAP
     0: (range(1, 53), (16, 17, *range(35, 49)), ENODEV),  # IP: multicast, IPsec
     41: (range(1, 81), (20, 21, 27, 28, 32, 34, 35, *range(42, 49)), ENODEV),  # IPv6: the same, flow labels
 }
+
+# Counters of the whole kernel that only grow: a later run would read how far an earlier one has moved them.
+SOL_SOCKET = 1
+COUNTING_OPTIONS = (57, 71, 77)  # SO_COOKIE, SO_NETNS_COOKIE, SO_PEERPIDFD
+CLONE_PIDFD = 0x1000
+IN_MOVED_FROM, IN_MOVED_TO = (
+    0x40,
+    0x80,
+)  # such an event holds the number of renames (programs poll after ENOSPC)
+STATX_MNT_ID_UNIQUE = 0x4000
+IOCTL_TYPE, NAMESPACES = 0xFF00, 0xB700  # NS_GET_MNTNS_ID, NS_GET_ID
 
 
 def known() -> list[str]:
@@ -125,11 +145,49 @@ def rule(names: str, *checks: Check, answer: int | None = None) -> dict[str, obj
     return made | ({"args": args} if args else {})
 
 
+def unlike(index: int, mask: int, varying: int, values: tuple[int, ...]) -> list[Check]:
+    """Return checks of which exactly one holds if the argument has none of ``values`` within ``mask``, else none.
+
+    Bits of ``mask`` that are not ``varying`` have to be 0.
+    """
+    checks: list[Check] = []
+
+    def divide(bits: int, value: int, rest: list[int]) -> None:
+        if all(excluded & bits != value for excluded in values):
+            checks.append((index, bits, value))
+        elif rest:
+            for choice in (0, rest[0]):
+                divide(bits | rest[0], value | choice, rest[1:])
+
+    divide(mask & ~varying, 0, [1 << place for place in range(31, -1, -1) if varying >> place & 1])
+    return checks
+
+
+def counters() -> list[dict[str, object]]:
+    """Return the rules for calls that can read counters of the kernel, except ``clone`` and ``setsockopt``."""
+    of_sockets = (1, LOW_32, SOL_SOCKET)
+    return [
+        *[rule("getsockopt", (1, LOW_32, level)) for level in SOCKET_OPTIONS if level != SOL_SOCKET],
+        *[rule("getsockopt", of_sockets, check) for check in unlike(2, LOW_32, 0x7F, COUNTING_OPTIONS)],
+        *[
+            rule("getsockopt", of_sockets, (2, LOW_32, option), answer=ENOPROTOOPT)
+            for option in COUNTING_OPTIONS
+        ],
+        rule("inotify_add_watch", (2, IN_MOVED_FROM | IN_MOVED_TO, 0)),
+        rule("inotify_add_watch", (2, IN_MOVED_FROM, IN_MOVED_FROM), answer=ENOSPC),
+        rule("inotify_add_watch", (2, IN_MOVED_FROM | IN_MOVED_TO, IN_MOVED_TO), answer=ENOSPC),
+        rule("statx", (3, STATX_MNT_ID_UNIQUE, 0)),
+        rule("statx", (3, STATX_MNT_ID_UNIQUE, STATX_MNT_ID_UNIQUE), answer=EINVAL),
+        *[rule("ioctl", check) for check in unlike(1, IOCTL_TYPE, IOCTL_TYPE, (NAMESPACES,))],
+        rule("ioctl", (1, IOCTL_TYPE, NAMESPACES), answer=ENOTTY),
+    ]
+
+
 def conditional() -> list[dict[str, object]]:
     """The rules that look at arguments. No two of one call fit the same arguments."""
     return [
-        # no new namespaces: none of the CLONE_NEW* bits; clone3's flags lie behind a pointer, hence ENOSYS
-        rule("clone", (0, 0x7E020080, 0)),
+        # no new namespaces and no pidfd: none of the CLONE_NEW* bits; clone3's flags lie behind a pointer, hence ENOSYS
+        rule("clone", (0, 0x7E020080 | CLONE_PIDFD, 0)),
         # named pipes, never devices: the type of file in the mode (S_IFMT, S_IFIFO)
         rule("mknod", (1, 0o170000, 0o010000)),
         rule("mknodat", (2, 0o170000, 0o010000)),
@@ -149,6 +207,7 @@ def conditional() -> list[dict[str, object]]:
         rule("preadv2 pwritev2", (5, NOWAIT, NOWAIT), answer=EOPNOTSUPP),
         rule("preadv2 pwritev2", (5, NOWAIT | DONTCACHE, DONTCACHE), answer=EOPNOTSUPP),
         *sockets(),
+        *counters(),
         *[rule(names, answer=answer) for answer, names in ANSWERS.items()],
     ]
 

@@ -19,7 +19,7 @@ COUNTERS = (
     "/proc/pagetypeinfo /proc/partitions /proc/pressure /proc/schedstat /proc/slabinfo /proc/softirqs /proc/swaps "
     "/proc/vmallocinfo /proc/vmstat /proc/zoneinfo /proc/sys/fs/aio-nr /proc/sys/fs/dentry-negative "
     "/proc/sys/fs/dentry-state /proc/sys/fs/file-nr /proc/sys/fs/inode-nr /proc/sys/fs/inode-state "
-    "/proc/sys/kernel/pty /sys/devices/virtual/bdi /sys/kernel"
+    "/proc/fs /proc/irq /proc/sys/fs/quota /proc/sys/kernel/pty /sys/devices/virtual/bdi /sys/kernel"
 )
 THE_MACHINE = (
     "/proc/cmdline /proc/config.gz /proc/consoles /proc/driver /proc/fb /proc/iomem /proc/ioports /proc/kallsyms "
@@ -37,6 +37,16 @@ DEVICES = "/sys/bus /sys/devices/pci0000:00 /sys/devices/platform /sys/module"
 NODES = " ".join(
     f"/sys/devices/system/node/node{n}/{name}" for n in range(8) for name in ("numastat", "vmstat")
 )
+# Counters of each processor; on machines with more processors the others stay visible.
+PROCESSORS = " ".join(
+    path
+    for n in range(64)
+    for path in (
+        f"/sys/devices/system/cpu/cpu{n}/cpuidle",
+        f"/sys/devices/system/cpu/cpu{n}/thermal_throttle",
+        f"/sys/devices/system/cpu/cpufreq/policy{n}/stats",
+    )
+)
 GPU_DRIVER = "/proc/driver"
 
 READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
@@ -44,7 +54,7 @@ READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 def masked(gpus: int = 0) -> list[str]:
     """The paths to hide, sorted; with GPUs, what their driver needs is left."""
-    groups = [ENGINES_OWN, COUNTERS, THE_MACHINE, DISKS, NODES]
+    groups = [ENGINES_OWN, COUNTERS, THE_MACHINE, DISKS, NODES, PROCESSORS]
     if not gpus:
         groups.append(DEVICES)
     return sorted(path for group in groups for path in group.split() if not (gpus and path == GPU_DRIVER))

@@ -201,7 +201,8 @@ def evict_options(
     that may write below ``/proc/sys``, in the one folder that has the switch. It has no capability, no network, none
     of a participant's files, and runs nothing but ``command``, from an image of ours.
     """
-    limits = Limits(memory=128 * MIB, pids=16, tmp=MIB, shm=MIB, log=64 * 1024)
+    # Counters of packets are moved on the container's own loopback, those of processes by threads and children.
+    limits = Limits(memory=128 * MIB, pids=256, tmp=MIB, shm=MIB, log=64 * 1024, loopback=True)
     host = _walls(limits, own_profile, "", disk=True)  # a page that is not on the disk yet cannot be given up
     host |= {
         "ReadonlyRootfs": True,

@@ -257,7 +257,52 @@ found["absent"] = {
     "io_submit": call(209, 0, 0, buffer),
     "io_getevents": call(208, 0, 0, 0, buffer, None),
     "cachestat": call(451, 0, buffer, buffer, 0),
+    "pidfd_open": call(434, os.getpid(), 0),
 }
+
+
+def read_option(level, name):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        return call(55, s.fileno(), level, name, buffer, ctypes.byref(ctypes.c_int(64)))
+
+
+def watch(mask):
+    descriptor = libc.inotify_init1(0)
+    try:
+        return call(254, descriptor, b"/tmp", mask)
+    finally:
+        os.close(descriptor)
+
+
+with open("/proc/self/ns/mnt") as namespace, socket.socket(socket.AF_UNIX) as s:
+    found["counters"] = {  # of the kernel, which only grow
+        "SO_COOKIE": read_option(1, 57),
+        "SO_NETNS_COOKIE": read_option(1, 71),
+        "SO_PEERPIDFD": read_option(1, 77),
+        "SO_COOKIE, level with a bit that is not read": read_option(ctypes.c_uint64(high | 1), 57),
+        "SO_COOKIE, name with a bit that is not read": read_option(1, ctypes.c_uint64(high | 57)),
+        "SO_PASSPIDFD": call(54, s.fileno(), 1, 76, buffer, 4),
+        "CLONE_PIDFD": call(56, 0x1000 | 17, 0, buffer, 0, 0),
+        "IN_MOVED_FROM": watch(0x40),
+        "IN_MOVED_TO": watch(0x80),
+        "IN_ALL_EVENTS": watch(0xFFF),
+        "IN_MOVED_TO, with a bit that is not read": watch(ctypes.c_uint64(high | 0x80)),
+        "STATX_MNT_ID_UNIQUE": call(332, -100, b"/tmp", 0, 0x4000, buffer),
+        "statmount": call(457, buffer, buffer, 256, 0),
+        "listmount": call(458, buffer, buffer, 1, 0),
+        "name_to_handle_at": call(303, -100, b"/tmp", buffer, buffer, 0),
+        "NS_GET_MNTNS_ID": call(16, namespace.fileno(), 0x8008B705, buffer),
+        "NS_GET_ID": call(16, namespace.fileno(), 0x8008B70D, buffer),
+    }
+    found["allowed"] = {
+        "SO_TYPE": read_option(1, 3),
+        "SO_RCVBUF": read_option(1, 8),
+        "IN_CLOSE_WRITE": watch(0x8),
+        "IN_CREATE | IN_DELETE": watch(0x300),
+        "statx": call(332, -100, b"/tmp", 0, 0x1FFF, buffer),
+        "FIOCLEX": call(16, namespace.fileno(), 0x5451, 0),
+        "terminal": call(16, namespace.fileno(), 0x5401, buffer),
+    }
 with open("/in/queries.txt", "rb") as f:
     vector = (ctypes.c_uint64 * 2)(ctypes.addressof(buffer), 16)
     found["preadv2"] = {
@@ -276,7 +321,7 @@ hidden = """
 /proc/zoneinfo /proc/buddyinfo /proc/sys/fs/aio-nr /proc/sys/fs/file-nr /proc/sys/fs/inode-nr
 /proc/sys/fs/dentry-state /proc/sys/kernel/random/boot_id /sys/block /sys/class/block /sys/dev/block
 /sys/kernel /sys/fs/ext4 /sys/module /sys/firmware /sys/devices/pci0000:00
-/sys/devices/virtual/block /proc/kcore /proc/timer_list /sys/devices/system/node/node0/vmstat
+/proc/fs /proc/irq /proc/sys/fs/quota /sys/devices/system/cpu/cpu0/cpuidle /sys/devices/virtual/block /proc/kcore /proc/timer_list /sys/devices/system/node/node0/vmstat
 """
 found["seen"] = {path: peek(path) for path in hidden.split()}
 found["rlimits"] = {

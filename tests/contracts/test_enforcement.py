@@ -147,6 +147,22 @@ def test_the_contexts_of_the_machine_for_asynchronous_io_are_out_of_reach(probe:
     assert {probe["absent"][name] for name in ("io_setup", "io_submit", "io_getevents")} == {errno.ENOSYS}
 
 
+def test_counters_of_the_kernel_cannot_be_asked_for(probe: dict[str, Any]) -> None:
+    """A later run would read there how far an earlier one moved them; see ``tests/attacks/test_counters.py``."""
+    assert probe["absent"]["pidfd_open"] == errno.ENOSYS
+    refused = probe["counters"]
+    options = [name for name in refused if name.startswith("SO_")]
+    assert {refused.pop(name) for name in options} == {errno.ENOPROTOOPT}
+    watches = [name for name in refused if name.startswith("IN_")]
+    # programs poll when there are too many watches already
+    assert {refused.pop(name) for name in watches} == {errno.ENOSPC}
+    assert {refused.pop(name) for name in ("NS_GET_MNTNS_ID", "NS_GET_ID")} == {errno.ENOTTY}
+    assert refused.pop("STATX_MNT_ID_UNIQUE") == errno.EINVAL
+    assert set(refused.values()) <= {errno.EPERM, errno.ENOSYS}, refused
+    assert probe["allowed"].pop("terminal") == errno.ENOTTY
+    assert set(probe["allowed"].values()) == {0}, probe["allowed"]
+
+
 def test_it_gets_no_news_of_files_that_others_use(probe: dict[str, Any]) -> None:
     """Locks stay: git, SQLite and pip do not work without."""
     found = dict(probe["fcntl"])

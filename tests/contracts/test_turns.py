@@ -199,12 +199,13 @@ def test_an_organiser_can_accept_it_and_the_mark_stays(attempt: str) -> None:
         assert "evict" not in engine.calls and engine.board.marked()
 
 
-GOOD = {
+GOOD: dict[str, Any] = {
     "memory": False,
     "volume": [64, 0],
     "image": [100, 0],
     "after": {"volume": 64, "image": 100},
     "seconds": 1,
+    "counters": {"processors": 2, "inodes": 2, "memory_inodes": 2},
 }
 
 
@@ -213,6 +214,7 @@ GOOD = {
     [({}, ""), ({"error": "[Errno 13] Permission denied"}, "Permission denied"),
      ({"after": {"volume": 63, "image": 100}}, "1 stayed in memory"), ({"after": {"volume": 64, "image": 0}}, "100 stayed"),
      ({"volume": [64, 64]}, "cannot be measured"), ({"image": [0, 0]}, "cannot be measured"),
+     ({"counters": {}}, "not moved"), ({"counters": GOOD["counters"] | {"inodes": 1}}, "1 of 2 processors"),
      ({"memory": True, "after": {"volume": 0, "image": 0}}, "")],
 )  # fmt: skip
 def test_what_counts_as_proof(change: dict[str, Any], expected: str) -> None:

@@ -5,6 +5,8 @@ besides (:func:`runner.engines.sandbox.evict_options`). It is proved on two file
 every page of both is read, is found in memory, and after the eviction every page has to come from the disk again.
 A page that comes from the disk is a major fault of the process that touches it: the kernel counts them, so nothing
 depends on how fast the disk is.
+
+The same container moves the kernel's counters (:mod:`runner.engines.docker.counters`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 from runner.engines import sandbox, tarstream
 from runner.engines.base import Mount, Volume
+from runner.engines.docker import counters
 from runner.engines.docker.owner import me
 from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.text import printable
@@ -24,7 +27,7 @@ from runner.model.errors import PlatformError
 PAGES = 64
 SECONDS = 600  # a machine with much memory has much to give up
 
-PROGRAM = r"""
+_EVICTION = r"""
 import json, mmap, os, resource, sys, time
 PAGE = mmap.PAGESIZE
 def faults(path):
@@ -68,10 +71,12 @@ try:
             break
     said['seconds'] = time.monotonic() - begun
     said['after'] = after
+    said['counters'] = move_counters()
 except OSError as error:
     said['error'] = str(error)
 print(json.dumps(said))
 """
+PROGRAM = counters.PROGRAM + _EVICTION
 
 
 def evict(engine: DockerVolumes) -> float:
@@ -91,6 +96,8 @@ def judge(said: dict[str, Any]) -> str:
     """What is wrong with an eviction, from what the program reports; empty when it is proved."""
     if "error" in said:
         return printable(str(said["error"]), 200)
+    if problem := counters.judge(said.get("counters")):
+        return problem
     if said["memory"]:
         return "" if said["volume"][1] == 0 else "its data lie in memory, but were not found there"
     for name in ("volume", "image"):

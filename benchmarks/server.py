@@ -18,15 +18,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from benchmarks.server_load import generator
 from benchmarks.server_world import BOARD, Site
+from runner.model.limits import MIB
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 GZIP = {"Accept-Encoding": "gzip"}
@@ -47,10 +50,30 @@ class Size:
     memory: float = 200.0  # MiB
     news: float = 10.0  # seconds
     published: float = 2.0  # seconds
+    mixed: float = 0.500  # seconds
+    log_streams: int = 100
+    uploads: int = 50
+    upload_bytes: int = 32 * 1024 * 1024
 
 
 FULL = Size(150, 50, 100, 500, 20, 3)
-QUICK = Size(12, 6, 20, 60, 3, 1, p95=3.0, each=10.0, memory=400.0, news=30.0, published=20.0)
+QUICK = Size(
+    12,
+    6,
+    20,
+    60,
+    3,
+    1,
+    p95=3.0,
+    each=10.0,
+    memory=400.0,
+    news=30.0,
+    published=20.0,
+    mixed=10.0,
+    log_streams=20,
+    uploads=6,
+    upload_bytes=1024 * 1024,
+)
 
 
 @dataclass(frozen=True)
@@ -221,6 +244,67 @@ def following(front: Front, site: Site, size: Size) -> Iterator[Line]:
     )
 
 
+def mixing(front: Front, site: Site, size: Size) -> Iterator[Line]:
+    """Readers alone, and in turn the same readers during log streams and uploads."""
+    tokens = {team: str(token) for team, token in site.tokens.items()}
+    pages = site.follow_logs()
+    order: dict[str, Any] = {
+        "path": BOARD,
+        "count": size.readers,
+        "seconds": size.seconds,
+        "headers": GZIP,
+    }
+    load = {
+        "tokens": {team: tokens[team] for team in pages},
+        "pages": pages,
+        "streams": size.log_streams,
+        "uploads": size.uploads,
+        "size": size.upload_bytes,
+    }
+    alone, mixed, loads = [], [], []
+    for _ in range(size.rounds):
+        site.alive()
+        alone.append(measured(front, "readers", **order))
+        with writing_logs(site):
+            loads.append(
+                measured(front, "mix", lambda: mixed.append(measured(front, "readers", **order)), **load)
+            )
+    before, p95 = (statistics.median(at(one["waits"], 0.95) for one in rounds) for rounds in (alone, mixed))
+    sent = statistics.median(one["sent"] for one in loads) / MIB
+    uploads = sum(one["uploads"] for one in loads)
+    good = all(set(one["statuses"]) == {"200"} for one in mixed)
+    good = good and all(one["streams"] == size.log_streams and one["events"] and one["sent"] for one in loads)
+    yield Line(
+        f"the same readers during {size.log_streams} log streams and {size.uploads} uploads: p95",
+        f"{p95 * 1000:.0f} ms",
+        f"≤ {size.mixed * 1000:.0f} ms",
+        good and p95 <= size.mixed,
+        f"{before * 1000:.0f} ms alone in turn, {p95 / before:.1f} times; {uploads} uploads, {sent:.0f} MiB a round, "
+        f"{loads[-1]['events']} events; load {os.getloadavg()[0]:.1f}; {shares(mixed[-1])}",
+    )
+
+
+@contextmanager
+def writing_logs(site: Site) -> Iterator[None]:
+    """Have the logs of all teams grow every second, until the block ends."""
+    stop = threading.Event()
+
+    def write() -> None:
+        for second in count(1):
+            if stop.wait(1.0):
+                return
+            site.write_logs(second)
+            site.alive()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 def publishing(site: Site, size: Size) -> Iterator[Line]:
     """What publishing takes when there is one run more; beside it everything anew, nothing new, and all plots at first."""
     drawn = site.draw()
@@ -244,7 +328,7 @@ def main() -> int:
     """Print one table, as Markdown; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.server")
     parser.add_argument("--quick", action="store_true", help="a small board and wide bounds, for tests")
-    parser.add_argument("--only", choices=("publishing",), help="measure this alone")
+    parser.add_argument("--only", choices=("publishing", "mixing"), help="measure this alone")
     for name in ("runs", "teams", "readers", "streams", "rounds"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--seconds", type=float)
@@ -254,10 +338,12 @@ def main() -> int:
     lines: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="bench-server-") as folder:
         site = Site.make(Path(folder, "project"), size.runs, size.teams)
-        lines += publishing(site, size)
-        if not only:
+        if only != "mixing":
+            lines += publishing(site, size)
+        if only != "publishing":
+            parts = (mixing,) if only == "mixing" else (reading, handing_in, following, mixing)
             with front(site.config.exchange, Path(folder, "state")) as one:
-                for part in (reading, handing_in, following):
+                for part in parts:
                     lines += part(one, site, size)
         site.open_again()
     print("| what | found | goal | reached | beside |\n|---|---|---|---|---|")

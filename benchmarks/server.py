@@ -1,11 +1,12 @@
-"""The front under load, against its goals: readers of a large board, cached pages, hand-ins at once, open streams.
+"""The front under load, against its goals: readers of a large board, cached pages, hand-ins at once, open streams, readers during uploads.
 
 ``python -m benchmarks.server [--runs 150] [--teams 50] [--seconds 20] [--rounds 3]`` makes a project of so many scored runs over 50 topics with 10
 measures by the project's own code (:mod:`benchmarks.server_world`), serves it with ``runner front``, and asks it from another
 process (:mod:`benchmarks.server_load`). Medians of the rounds are compared with the goals; it ends with 1 when one is missed. What
 the load generator and everything else took of the processors is stated beside: on a busy machine goals say little.
 
-``--only publishing`` measures the cost of publishing alone, without a front. ``--quick`` is for tests: a small board, a few seconds, and bounds that only something broken misses.
+``--only publishing`` measures the cost of publishing alone, without a front; ``--only mixing`` readers alone and during log streams and
+uploads, in turn. ``--quick`` is for tests: a small board, a few seconds, and bounds that only something broken misses.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Size:
     mixed: float = 0.500  # seconds
     log_streams: int = 100
     uploads: int = 50
-    upload_bytes: int = 32 * 1024 * 1024
+    upload_bytes: int = 4 * MIB
 
 
 FULL = Size(150, 50, 100, 500, 20, 3)
@@ -72,7 +73,7 @@ QUICK = Size(
     mixed=10.0,
     log_streams=20,
     uploads=6,
-    upload_bytes=1024 * 1024,
+    upload_bytes=MIB,
 )
 
 

@@ -194,18 +194,20 @@ async def mix(
         tokens: Token of each team. Streams and uploads are shared out evenly among the teams.
         pages: Page of each team whose log is followed.
         streams: Number of log streams.
-        uploads: Number of uploads at a time. A finished upload is submitted, and the next one begins.
+        uploads: Number of uploads at a time. A finished upload is submitted, and the next one
+            begins, at most one a second each: a team may send only so much.
         size: Bytes of one upload.
 
     Returns:
         Number of open ``streams``, of ``events`` with log text, of finished ``uploads`` and of bytes ``sent``.
     """
     seen: Counter[str] = Counter()
+    file = _File.make(size)
     teams = [list(tokens)[number % len(tokens)] for number in range(max(streams, uploads))]
     opened = await asyncio.gather(*(_log_stream(url, pages[team], tokens[team]) for team in teams[:streams]))
     seen["streams"] = sum(one is not None for one in opened)
     tasks = [asyncio.create_task(_count_log_events(one, seen)) for one in opened if one is not None]
-    tasks += [asyncio.create_task(_upload_again(url, tokens[team], size, seen)) for team in teams[:uploads]]
+    tasks += [asyncio.create_task(_upload_again(url, tokens[team], file, seen)) for team in teams[:uploads]]
     stop = asyncio.get_running_loop().run_in_executor(None, _told_to_stop)
     done, _ = await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -236,28 +238,46 @@ async def _count_log_events(stream: Connection, seen: Counter[str]) -> None:
         seen["events"] += 1
 
 
-async def _upload_again(url: str, token: str, size: int, seen: Counter[str]) -> None:
-    """Upload a file as ``runner submit`` does, submit it, and begin again."""
-    connection, part = await Connection(url).open(), bytes(min(size, CHUNK))
-    offsets, whole = range(0, size, len(part)), hashlib.sha256()
-    for _ in offsets:
-        whole.update(part)
-    sha256 = base64.b64encode(whole.hexdigest().encode()).decode()
-    checksum = base64.b64encode(hashlib.sha256(part).digest()).decode()
+@dataclass(frozen=True)
+class _File:
+    """A file to upload: a part that is sent several times, and the digests (base64) of the part and of the whole."""
+
+    part: bytes
+    offsets: range
+    checksum: str
+    sha256: str
+
+    @classmethod
+    def make(cls, size: int) -> _File:
+        """Return a file of ``size`` bytes, in parts as ``runner submit`` sends them."""
+        part = bytes(min(size, CHUNK))
+        offsets, whole = range(0, size, len(part)), hashlib.sha256()
+        for _ in offsets:
+            whole.update(part)
+        checksum = base64.b64encode(hashlib.sha256(part).digest()).decode()
+        return cls(part, offsets, checksum, base64.b64encode(whole.hexdigest().encode()).decode())
+
+
+async def _upload_again(url: str, token: str, file: _File, seen: Counter[str]) -> None:
+    """Upload a file as ``runner submit`` does, submit it, and begin again, at most once a second."""
+    connection = await Connection(url).open()
     tus = {"Authorization": f"Bearer {token}", "Tus-Resumable": "1.0.0"}
+    length = str(len(file.part) * len(file.offsets))
     for number in itertools.count():
-        start = {**tus, "Upload-Length": str(len(part) * len(offsets)), "Upload-Metadata": f"sha256 {sha256}"}
+        next_start = time.perf_counter() + 1.0
+        start = {**tus, "Upload-Length": length, "Upload-Metadata": f"sha256 {file.sha256}"}
         created = _expect(201, await connection.ask("/api/v1/uploads", start, b""))
-        for offset in offsets:
+        for offset in file.offsets:
             headers = {**tus, "Content-Type": "application/offset+octet-stream"}
-            headers |= {"Upload-Offset": str(offset), "Upload-Checksum": f"sha256 {checksum}"}
-            _expect(204, await connection.ask(created.location, headers, part, "PATCH"))
-            seen["sent"] += len(part)
+            headers |= {"Upload-Offset": str(offset), "Upload-Checksum": f"sha256 {file.checksum}"}
+            _expect(204, await connection.ask(created.location, headers, file.part, "PATCH"))
+            seen["sent"] += len(file.part)
         upload = created.location.rpartition("/")[2]
         form = {"software": f"upload-{number}", "dataset": "test", "upload": upload, "name": "run.txt"}
         headers = {**tus, "Content-Type": "application/x-www-form-urlencoded"}
         _expect(202, await connection.ask(RUN_FILES, headers, urlencode(form).encode()))
         seen["uploads"] += 1
+        await asyncio.sleep(max(0.0, next_start - time.perf_counter()))
 
 
 def _expect(status: int, answer: Answer) -> Answer:

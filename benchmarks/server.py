@@ -255,7 +255,7 @@ def mixing(front: Front, site: Site, size: Size) -> Iterator[Line]:
         "seconds": size.seconds,
         "headers": GZIP,
     }
-    load = {
+    mix = {
         "tokens": {team: tokens[team] for team in pages},
         "pages": pages,
         "streams": size.log_streams,
@@ -267,21 +267,21 @@ def mixing(front: Front, site: Site, size: Size) -> Iterator[Line]:
         site.alive()
         alone.append(measured(front, "readers", **order))
         with writing_logs(site):
-            loads.append(
-                measured(front, "mix", lambda: mixed.append(measured(front, "readers", **order)), **load)
-            )
-    before, p95 = (statistics.median(at(one["waits"], 0.95) for one in rounds) for rounds in (alone, mixed))
-    sent = statistics.median(one["sent"] for one in loads) / MIB
-    uploads = sum(one["uploads"] for one in loads)
-    good = all(set(one["statuses"]) == {"200"} for one in mixed)
-    good = good and all(one["streams"] == size.log_streams and one["events"] and one["sent"] for one in loads)
+            load = measured(front, "mix", lambda: mixed.append(measured(front, "readers", **order)), **mix)
+        loads.append(load)
+    p95_alone = statistics.median(at(reading["waits"], 0.95) for reading in alone)
+    p95 = statistics.median(at(reading["waits"], 0.95) for reading in mixed)
+    megabytes = statistics.median(load["sent"] for load in loads) / MIB
+    upload_count = sum(load["uploads"] for load in loads)
+    is_answered = all(set(reading["statuses"]) == {"200"} for reading in mixed)
+    is_loaded = all(load["streams"] == size.log_streams and load["events"] for load in loads)
     yield Line(
         f"the same readers during {size.log_streams} log streams and {size.uploads} uploads: p95",
         f"{p95 * 1000:.0f} ms",
         f"≤ {size.mixed * 1000:.0f} ms",
-        good and p95 <= size.mixed,
-        f"{before * 1000:.0f} ms alone in turn, {p95 / before:.1f} times; {uploads} uploads, {sent:.0f} MiB a round, "
-        f"{loads[-1]['events']} events; load {os.getloadavg()[0]:.1f}; {shares(mixed[-1])}",
+        is_answered and is_loaded and p95 <= size.mixed,
+        f"{p95_alone * 1000:.0f} ms alone in turn, {p95 / p95_alone:.1f} times; {upload_count} uploads, "
+        f"{megabytes:.0f} MiB a round, {loads[-1]['events']} events; load {os.getloadavg()[0]:.1f}; {shares(mixed[-1])}",
     )
 
 

@@ -201,20 +201,23 @@ async def mix(
     Returns:
         Number of open ``streams``, of ``events`` with log text, of finished ``uploads`` and of bytes ``sent``.
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     file = _File.make(size)
     teams = [list(tokens)[number % len(tokens)] for number in range(max(streams, uploads))]
-    opened = await asyncio.gather(*(_log_stream(url, pages[team], tokens[team]) for team in teams[:streams]))
-    seen["streams"] = sum(one is not None for one in opened)
-    tasks = [asyncio.create_task(_count_log_events(one, seen)) for one in opened if one is not None]
-    tasks += [asyncio.create_task(_upload_again(url, tokens[team], file, seen)) for team in teams[:uploads]]
+    answered = await asyncio.gather(
+        *(_log_stream(url, pages[team], tokens[team]) for team in teams[:streams])
+    )
+    log_streams = [stream for stream in answered if stream is not None]
+    counts["streams"] = len(log_streams)
+    tasks = [asyncio.create_task(_count_log_events(stream, counts)) for stream in log_streams]
+    tasks += [asyncio.create_task(_upload_again(url, tokens[team], file, counts)) for team in teams[:uploads]]
     stop = asyncio.get_running_loop().run_in_executor(None, _told_to_stop)
-    done, _ = await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    finished, _ = await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
-    for task in done:
-        await task  # an upload or stream that failed raises its error
-    return {name: seen[name] for name in ("streams", "events", "uploads", "sent")}
+    for future in finished:
+        await future  # an upload or stream that failed raises its error
+    return {name: counts[name] for name in ("streams", "events", "uploads", "sent")}
 
 
 def _told_to_stop() -> None:
@@ -232,10 +235,10 @@ async def _log_stream(url: str, page: str, token: str) -> Connection | None:
     return connection if status.startswith(b"HTTP/1.1 200") else None
 
 
-async def _count_log_events(stream: Connection, seen: Counter[str]) -> None:
+async def _count_log_events(stream: Connection, counts: Counter[str]) -> None:
     while True:
         await stream.reader.readuntil(b"event: log\ndata: ")
-        seen["events"] += 1
+        counts["events"] += 1
 
 
 @dataclass(frozen=True)
@@ -258,7 +261,7 @@ class _File:
         return cls(part, offsets, checksum, base64.b64encode(whole.hexdigest().encode()).decode())
 
 
-async def _upload_again(url: str, token: str, file: _File, seen: Counter[str]) -> None:
+async def _upload_again(url: str, token: str, file: _File, counts: Counter[str]) -> None:
     """Upload a file as ``runner submit`` does, submit it, and begin again, at most once a second."""
     connection = await Connection(url).open()
     tus = {"Authorization": f"Bearer {token}", "Tus-Resumable": "1.0.0"}
@@ -271,12 +274,12 @@ async def _upload_again(url: str, token: str, file: _File, seen: Counter[str]) -
             headers = {**tus, "Content-Type": "application/offset+octet-stream"}
             headers |= {"Upload-Offset": str(offset), "Upload-Checksum": f"sha256 {file.checksum}"}
             _expect(204, await connection.ask(created.location, headers, file.part, "PATCH"))
-            seen["sent"] += len(file.part)
+            counts["sent"] += len(file.part)
         upload = created.location.rpartition("/")[2]
         form = {"software": f"upload-{number}", "dataset": "test", "upload": upload, "name": "run.txt"}
         headers = {**tus, "Content-Type": "application/x-www-form-urlencoded"}
         _expect(202, await connection.ask(RUN_FILES, headers, urlencode(form).encode()))
-        seen["uploads"] += 1
+        counts["uploads"] += 1
         await asyncio.sleep(max(0.0, next_start - time.perf_counter()))
 
 

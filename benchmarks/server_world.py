@@ -148,7 +148,7 @@ class Site:
         audiences, pages = {}, {}
         for audience in seen.pointer():
             objects = seen.view(audience).below("")
-            run = next((one.path for one in objects if one.path.startswith("runs/")), None)
+            run = next((shown.path for shown in objects if shown.path.startswith("runs/")), None)
             team = audience.removeprefix("team:")
             if run is not None and team in self.tokens:
                 self.logs[team] = tails.new_name()

@@ -103,8 +103,8 @@ class Door:
     async def on_disk(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run disk work of an upload or a request in a thread, at most :data:`DISK_SLOTS` at a time.
 
-        The event loop never waits for the disk, which may take seconds for one ``fsync``. The rest waits in order, and
-        meanwhile nothing more is read from its connections.
+        One ``fsync`` may take seconds. It does not stop the event loop, and the remaining threads stay free for pages.
+        Further calls wait in order. Meanwhile the front reads nothing more from their connections.
         """
         from starlette.concurrency import run_in_threadpool
 

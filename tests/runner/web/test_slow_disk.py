@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,7 +16,7 @@ import pytest
 
 from runner.web.door import DISK_SLOTS, Door
 from runner.web.sessions import Sessions
-from runner.web.uploads import Uploads
+from runner.web.uploads import Bounds, Uploads
 from tests.runner.web.test_resumed_uploads import begin, patch
 from tests.runner.web.test_routes import Front, front
 
@@ -55,16 +56,16 @@ class Disk:
 
 
 @pytest.fixture
-def disk() -> Iterator[Disk]:
-    made = Disk()
-    yield made
-    made.released.set()
+def disk() -> Disk:
+    return Disk()
 
 
 @pytest.fixture
-def senders() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2 * UPLOADS_OF_A_TEAM) as made:
-        yield made
+def senders(disk: Disk) -> Iterator[ThreadPoolExecutor]:
+    """Threads that send requests; the disk is released before they are waited for."""
+    with ThreadPoolExecutor(2 * UPLOADS_OF_A_TEAM) as pool:
+        yield pool
+        disk.released.set()
 
 
 def prepare_create(team: httpx2.Client) -> Send:
@@ -160,3 +161,17 @@ def test_uploads_take_few_of_the_threads(
     disk.released.set()
     assert [one.result(60) for one in sent] == [204] * len(sent)
     assert disk.most_calls == DISK_SLOTS
+
+
+def test_uploads_that_begin_at_once_stay_within_the_bounds(
+    tmp_path: Path, disk: Disk, senders: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads = Uploads(tmp_path, Bounds(open=1))
+    disk.hold(monkeypatch, os, "fsync")
+    begun = [senders.submit(uploads.create, "alpha", 1, "0" * 64, "now") for _ in range(4)]
+    assert disk.waiting.acquire(timeout=60)
+    assert not disk.waiting.acquire(timeout=0.5), "the others wait for the first"
+    disk.released.set()
+    errors = [upload.exception(60) for upload in begun]
+    assert sorted(str(getattr(error, "status", None)) for error in errors) == ["429"] * 3 + ["None"]
+    assert len(uploads.of("alpha")) == 1

@@ -1,11 +1,12 @@
-"""The front under load, against its goals: readers of a large board, cached pages, hand-ins at once, open streams.
+"""The front under load, against its goals: readers of a large board, cached pages, hand-ins at once, open streams, readers during uploads.
 
 ``python -m benchmarks.server [--runs 150] [--teams 50] [--seconds 20] [--rounds 3]`` makes a project of so many scored runs over 50 topics with 10
 measures by the project's own code (:mod:`benchmarks.server_world`), serves it with ``runner front``, and asks it from another
 process (:mod:`benchmarks.server_load`). Medians of the rounds are compared with the goals; it ends with 1 when one is missed. What
 the load generator and everything else took of the processors is stated beside: on a busy machine goals say little.
 
-``--only publishing`` measures the cost of publishing alone, without a front. ``--quick`` is for tests: a small board, a few seconds, and bounds that only something broken misses.
+``--only publishing`` measures the cost of publishing alone, without a front; ``--only mixing`` readers alone and during log streams and
+uploads, in turn. ``--quick`` is for tests: a small board, a few seconds, and bounds that only something broken misses.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from benchmarks.server_load import generator
 from benchmarks.server_world import BOARD, Site
+from runner.model.limits import MIB
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 GZIP = {"Accept-Encoding": "gzip"}
@@ -47,10 +51,30 @@ class Size:
     memory: float = 200.0  # MiB
     news: float = 10.0  # seconds
     published: float = 2.0  # seconds
+    mixed: float = 0.500  # seconds
+    log_streams: int = 100
+    uploads: int = 50
+    upload_bytes: int = 4 * MIB
 
 
 FULL = Size(150, 50, 100, 500, 20, 3)
-QUICK = Size(12, 6, 20, 60, 3, 1, p95=3.0, each=10.0, memory=400.0, news=30.0, published=20.0)
+QUICK = Size(
+    12,
+    6,
+    20,
+    60,
+    3,
+    1,
+    p95=3.0,
+    each=10.0,
+    memory=400.0,
+    news=30.0,
+    published=20.0,
+    mixed=10.0,
+    log_streams=20,
+    uploads=6,
+    upload_bytes=MIB,
+)
 
 
 @dataclass(frozen=True)
@@ -221,6 +245,67 @@ def following(front: Front, site: Site, size: Size) -> Iterator[Line]:
     )
 
 
+def mixing(front: Front, site: Site, size: Size) -> Iterator[Line]:
+    """Readers alone, and in turn the same readers during log streams and uploads."""
+    tokens = {team: str(token) for team, token in site.tokens.items()}
+    pages = site.follow_logs()
+    order: dict[str, Any] = {
+        "path": BOARD,
+        "count": size.readers,
+        "seconds": size.seconds,
+        "headers": GZIP,
+    }
+    mix = {
+        "tokens": {team: tokens[team] for team in pages},
+        "pages": pages,
+        "streams": size.log_streams,
+        "uploads": size.uploads,
+        "size": size.upload_bytes,
+    }
+    alone, mixed, loads = [], [], []
+    for _ in range(size.rounds):
+        site.alive()
+        alone.append(measured(front, "readers", **order))
+        with writing_logs(site):
+            load = measured(front, "mix", lambda: mixed.append(measured(front, "readers", **order)), **mix)
+        loads.append(load)
+    p95_alone = statistics.median(at(reading["waits"], 0.95) for reading in alone)
+    p95 = statistics.median(at(reading["waits"], 0.95) for reading in mixed)
+    megabytes = statistics.median(load["sent"] for load in loads) / MIB
+    upload_count = sum(load["uploads"] for load in loads)
+    is_answered = all(set(reading["statuses"]) == {"200"} for reading in mixed)
+    is_loaded = all(load["streams"] == size.log_streams and load["events"] for load in loads)
+    yield Line(
+        f"the same readers during {size.log_streams} log streams and {size.uploads} uploads: p95",
+        f"{p95 * 1000:.0f} ms",
+        f"≤ {size.mixed * 1000:.0f} ms",
+        is_answered and is_loaded and p95 <= size.mixed,
+        f"{p95_alone * 1000:.0f} ms alone in turn, {p95 / p95_alone:.1f} times; {upload_count} uploads, "
+        f"{megabytes:.0f} MiB a round, {loads[-1]['events']} events; load {os.getloadavg()[0]:.1f}; {shares(mixed[-1])}",
+    )
+
+
+@contextmanager
+def writing_logs(site: Site) -> Iterator[None]:
+    """Have the logs of all teams grow every second, until the block ends."""
+    stop = threading.Event()
+
+    def write() -> None:
+        for second in count(1):
+            if stop.wait(1.0):
+                return
+            site.write_logs(second)
+            site.alive()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 def publishing(site: Site, size: Size) -> Iterator[Line]:
     """What publishing takes when there is one run more; beside it everything anew, nothing new, and all plots at first."""
     drawn = site.draw()
@@ -244,7 +329,7 @@ def main() -> int:
     """Print one table, as Markdown; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.server")
     parser.add_argument("--quick", action="store_true", help="a small board and wide bounds, for tests")
-    parser.add_argument("--only", choices=("publishing",), help="measure this alone")
+    parser.add_argument("--only", choices=("publishing", "mixing"), help="measure this alone")
     for name in ("runs", "teams", "readers", "streams", "rounds"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--seconds", type=float)
@@ -254,10 +339,12 @@ def main() -> int:
     lines: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="bench-server-") as folder:
         site = Site.make(Path(folder, "project"), size.runs, size.teams)
-        lines += publishing(site, size)
-        if not only:
+        if only != "mixing":
+            lines += publishing(site, size)
+        if only != "publishing":
+            parts = (mixing,) if only == "mixing" else (reading, handing_in, following, mixing)
             with front(site.config.exchange, Path(folder, "state")) as one:
-                for part in (reading, handing_in, following):
+                for part in parts:
                     lines += part(one, site, size)
         site.open_again()
     print("| what | found | goal | reached | beside |\n|---|---|---|---|---|")

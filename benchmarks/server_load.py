@@ -7,27 +7,34 @@ sockets, so that it takes as little of the processor as may be; what it took is 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import itertools
 import json
 import re
 import resource
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
+CHUNK = 8 * 1024 * 1024  # bytes of a part of an upload, as runner submit sends them
+RUN_FILES = "/api/v1/tasks/bench/run-files"
 WARM = 1.0  # seconds at the beginning that do not count
 
 
 @dataclass
 class Answer:
-    """Status, size of the body in bytes as it was sent, entity tag, and the body."""
+    """Status, size of the body in bytes as it was sent, entity tag, the body, and the header ``Location``."""
 
     status: int
     size: int
     etag: str
     body: bytes
+    location: str = ""
 
 
 class Connection:
@@ -43,10 +50,11 @@ class Connection:
         return self
 
     async def ask(
-        self, path: str, headers: dict[str, str] | None = None, body: bytes | None = None
+        self, path: str, headers: dict[str, str] | None = None, body: bytes | None = None, method: str = ""
     ) -> Answer:
         """Send a request and read its answer to the end."""
-        lines = [f"{'GET' if body is None else 'POST'} {path} HTTP/1.1", f"Host: {self.name}"]
+        method = method or ("GET" if body is None else "POST")
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {self.name}"]
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
@@ -57,7 +65,8 @@ class Connection:
         }
         size = int(fields.get("content-length", 0))
         found = await self.reader.readexactly(size) if size else b""
-        return Answer(int(head[0].split()[1]), size, fields.get("etag", ""), found)
+        where = fields.get("location", "")
+        return Answer(int(head[0].split()[1]), size, fields.get("etag", ""), found, where)
 
     def close(self) -> None:
         """Close it."""
@@ -175,7 +184,112 @@ async def _news(one: Connection) -> float | None:
     return time.perf_counter()
 
 
-DOES = {one.__name__: one for one in (readers, busy, hand_ins, streams)}
+async def mix(
+    url: str, tokens: dict[str, str], pages: dict[str, str], streams: int, uploads: int, size: int
+) -> dict[str, Any]:
+    """Open log streams and upload files, until a line comes on stdin; print ``open`` once all streams are open.
+
+    Args:
+        url: Address of the front.
+        tokens: Token of each team. Streams and uploads are shared out evenly among the teams.
+        pages: Page of each team whose log is followed.
+        streams: Number of log streams.
+        uploads: Number of uploads at a time. A finished upload is submitted, and the next one
+            begins, at most one a second each: a team may send only so much.
+        size: Bytes of one upload.
+
+    Returns:
+        Number of open ``streams``, of ``events`` with log text, of finished ``uploads`` and of bytes ``sent``.
+    """
+    counts: Counter[str] = Counter()
+    file = _File.make(size)
+    teams = [list(tokens)[number % len(tokens)] for number in range(max(streams, uploads))]
+    answered = await asyncio.gather(
+        *(_log_stream(url, pages[team], tokens[team]) for team in teams[:streams])
+    )
+    log_streams = [stream for stream in answered if stream is not None]
+    counts["streams"] = len(log_streams)
+    tasks = [asyncio.create_task(_count_log_events(stream, counts)) for stream in log_streams]
+    tasks += [asyncio.create_task(_upload_again(url, tokens[team], file, counts)) for team in teams[:uploads]]
+    stop = asyncio.get_running_loop().run_in_executor(None, _told_to_stop)
+    finished, _ = await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    for future in finished:
+        await future  # an upload or stream that failed raises its error
+    return {name: counts[name] for name in ("streams", "events", "uploads", "sent")}
+
+
+def _told_to_stop() -> None:
+    sys.stdout.write("open\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+
+
+async def _log_stream(url: str, page: str, token: str) -> Connection | None:
+    """Return a connection on which a log comes; None if the front refuses the stream."""
+    connection = await Connection(url).open()
+    head = f"GET /live?page={page}&log=0 HTTP/1.1\r\nHost: {connection.name}\r\nAuthorization: Bearer {token}\r\n\r\n"
+    connection.writer.write(head.encode())
+    status = await connection.reader.readuntil(b"\r\n\r\n")
+    return connection if status.startswith(b"HTTP/1.1 200") else None
+
+
+async def _count_log_events(stream: Connection, counts: Counter[str]) -> None:
+    while True:
+        await stream.reader.readuntil(b"event: log\ndata: ")
+        counts["events"] += 1
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file to upload: a part that is sent several times, and the digests (base64) of the part and of the whole."""
+
+    part: bytes
+    offsets: range
+    checksum: str
+    sha256: str
+
+    @classmethod
+    def make(cls, size: int) -> _File:
+        """Return a file of ``size`` bytes, in parts as ``runner submit`` sends them."""
+        part = bytes(min(size, CHUNK))
+        offsets, whole = range(0, size, len(part)), hashlib.sha256()
+        for _ in offsets:
+            whole.update(part)
+        checksum = base64.b64encode(hashlib.sha256(part).digest()).decode()
+        return cls(part, offsets, checksum, base64.b64encode(whole.hexdigest().encode()).decode())
+
+
+async def _upload_again(url: str, token: str, file: _File, counts: Counter[str]) -> None:
+    """Upload a file as ``runner submit`` does, submit it, and begin again, at most once a second."""
+    connection = await Connection(url).open()
+    tus = {"Authorization": f"Bearer {token}", "Tus-Resumable": "1.0.0"}
+    length = str(len(file.part) * len(file.offsets))
+    for number in itertools.count():
+        next_start = time.perf_counter() + 1.0
+        start = {**tus, "Upload-Length": length, "Upload-Metadata": f"sha256 {file.sha256}"}
+        created = _expect(201, await connection.ask("/api/v1/uploads", start, b""))
+        for offset in file.offsets:
+            headers = {**tus, "Content-Type": "application/offset+octet-stream"}
+            headers |= {"Upload-Offset": str(offset), "Upload-Checksum": f"sha256 {file.checksum}"}
+            _expect(204, await connection.ask(created.location, headers, file.part, "PATCH"))
+            counts["sent"] += len(file.part)
+        upload = created.location.rpartition("/")[2]
+        form = {"software": f"upload-{number}", "dataset": "test", "upload": upload, "name": "run.txt"}
+        headers = {**tus, "Content-Type": "application/x-www-form-urlencoded"}
+        _expect(202, await connection.ask(RUN_FILES, headers, urlencode(form).encode()))
+        counts["uploads"] += 1
+        await asyncio.sleep(max(0.0, next_start - time.perf_counter()))
+
+
+def _expect(status: int, answer: Answer) -> Answer:
+    if answer.status != status:
+        raise SystemExit(f"{answer.status} instead of {status}: {answer.body.decode()[:500]}")
+    return answer
+
+
+DOES = {one.__name__: one for one in (readers, busy, hand_ins, streams, mix)}
 
 
 def generator() -> subprocess.Popen[str]:

@@ -16,8 +16,10 @@ from typing import Any
 
 from benchmarks import planning
 from runner.engines.fake import Mounts
+from runner.exchange import tails
 from runner.exchange.access import Token
 from runner.exchange.published import Published, Publisher
+from runner.exchange.tails import Tail
 from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
 from runner.model.config import Config
 from runner.records.store.connect import open_store
@@ -46,7 +48,7 @@ TASK: dict[str, Any] = {
 
 @dataclass
 class Site:
-    """A project that is published, and the tokens of its teams. ``seconds``: how long its parts took to make."""
+    """A project that is published, and the tokens of its teams. ``seconds``: how long its parts took to make. ``logs``: the name of each team's log."""
 
     root: Path
     tokens: Mapping[str, Token] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class Site:
     kept: Kept = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
     drawings: Drawings | None = None
+    logs: dict[str, str] = field(default_factory=dict)
 
     @property
     def config(self) -> Config:
@@ -138,6 +141,33 @@ class Site:
             )
             audiences[audience] = list(objects.values())
         to.publish(audiences)
+
+    def follow_logs(self) -> dict[str, str]:
+        """Publish for each team that its first run is running and writes a log; return the page of that run by team."""
+        to, seen = Publisher(self.config.published), Published(self.config.published)
+        audiences, pages = {}, {}
+        for audience in seen.pointer():
+            objects = seen.view(audience).below("")
+            run = next((shown.path for shown in objects if shown.path.startswith("runs/")), None)
+            team = audience.removeprefix("team:")
+            if run is not None and team in self.tokens:
+                self.logs[team] = tails.new_name()
+                path = run.replace("runs/", "tails/", 1)
+                objects.append(to.object(path, "tail", "Log", {"file": self.logs[team]}))
+                pages[team] = f"/{run}"
+            audiences[audience] = objects
+        to.publish(audiences)
+        self.write_logs(0)
+        return pages
+
+    def write_logs(self, second: int) -> None:
+        """Replace the log of each team by what a run that prints 2,000 characters a second has written by then."""
+        written = 2000 * (second + 1)
+        text = "".join(
+            f"{number:099}\n" for number in range(max(0, written - tails.MOST) // 100, written // 100)
+        )
+        for name in self.logs.values():
+            tails.write(self.config.published, name, Tail(written - len(text), text))
 
     def decide(self) -> float:
         """Decide everything in the inbox as work does; the seconds that it took."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from runner.exchange.access import Access, Token
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -54,6 +57,7 @@ HEADERS = {
 }
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 WAIT = 5.0  # seconds that a page waits for work's answer
+DISK_SLOTS = 4  # of the 40 threads, so that a slow disk leaves the others to pages
 FORM = "form-token"  # the name of the field that every form has
 WORDS = {
     401: "Sign in first",
@@ -74,6 +78,7 @@ class Door:
 
     ``log`` is told what was refused; ``proxies`` are the addresses of ours whose word counts about where somebody comes from.
     ``work`` is the door for work that stands on another machine. ``kept``: answers become files, for everybody and without a server.
+    ``disk_slots`` bounds the disk work of uploads and requests, see :meth:`on_disk`.
     """
 
     published: Published
@@ -88,11 +93,23 @@ class Door:
     provider: Provider | None = None
     program: Program = field(default_factory=Program)
     kept: bool = False
+    disk_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DISK_SLOTS))
 
     @cached_property
     def readers(self) -> Readers:
         """Who reads which log that grows."""
         return Readers(self.published.root.with_name("inbox"))
+
+    async def on_disk(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run disk work of an upload or a request in a thread, at most :data:`DISK_SLOTS` at a time.
+
+        One ``fsync`` may take seconds. It does not stop the event loop, and the remaining threads stay free for pages.
+        Further calls wait in order. Meanwhile the front reads nothing more from their connections.
+        """
+        from starlette.concurrency import run_in_threadpool
+
+        async with self.disk_slots:
+            return await run_in_threadpool(function, *args, **kwargs)
 
     def now(self) -> str:
         """The time by the clock of this machine (UTC)."""

@@ -80,10 +80,14 @@ class Uploads:
         self.root, self.bounds, self._clock, self._steady = root, bounds, clock or SystemClock(), steady
         self._over: dict[str, float] = {}  # by id since when its time is seen to be over
         self._busy: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock, self._creating = threading.Lock(), threading.Lock()
 
     def create(self, team: str, size: int, sha256: str, began: str) -> Upload:
         """Begin an upload, now. Raises Full, OSError."""
+        with self._creating:  # several threads at once would exceed the bounds
+            return self._create(team, size, sha256, began)
+
+    def _create(self, team: str, size: int, sha256: str, began: str) -> Upload:
         self.sweep()
         bounds, there = self.bounds, self.of(team)
         if size > bounds.each:

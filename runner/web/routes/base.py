@@ -125,7 +125,6 @@ class Routes:
             data: As its kind asks for it.
             what: It is, in words.
         """
-        from starlette.concurrency import run_in_threadpool
         from starlette.responses import JSONResponse, RedirectResponse
 
         grant, arrival = call.visitor.grant, self.door.now()
@@ -133,7 +132,7 @@ class Routes:
             return self.nothing(call)
         asked = Request.new(kind, grant.account, grant.token, grant.team, arrival, data)
         try:
-            done = await run_in_threadpool(room.put, asked, call.visitor.key)
+            done = await self.door.on_disk(room.put, asked, call.visitor.key)
         except NoRoom as full:
             return self.no_room(call, full)
         except Refused:
@@ -141,14 +140,14 @@ class Routes:
         except OSError:
             why = "It could not be kept, and was not taken. Try again later."
             return self.door.refused(call.visitor, 507, why)
-        signed = self.noted(done, arrival, what)
+        signed = await self.noted(done, arrival, what)
         if call.visitor.session is None:
             where = f"/api/v1/requests/{done.id}"
             facts = {"request": done.id, "arrival": arrival, "at": where, "receipt": receipt(signed, None)}
             return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
         return RedirectResponse(f"/requests/{done.id}", 303)
 
-    def noted(self, request: Request, began: str, what: str) -> dict[str, Any]:
+    async def noted(self, request: Request, began: str, what: str) -> dict[str, Any]:
         """Sign that a request is in the inbox, and remember it.
 
         Args:
@@ -168,7 +167,7 @@ class Routes:
             "arrived": request.arrival,
         }
         signed = self.door.sessions.signer.sign("arrival", statement)
-        self.door.sessions.note(request, what, signed)
+        await self.door.on_disk(self.door.sessions.note, request, what, signed)
         return signed
 
     def no_room(self, call: Call, full: NoRoom) -> Response:

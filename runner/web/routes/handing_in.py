@@ -79,6 +79,7 @@ class HandingIn(Routes):
         except RunnerError as error:
             return self.door.refused(call.visitor, 404, error=error)
         left = self.object(call, f"standing/{call.at('task')}", "standing")
+        bounds = await self.door.on_disk(list, self.room.bounds(str(call.visitor.team)))
         return page(
             "hand_in",
             call.visitor,
@@ -87,13 +88,13 @@ class HandingIn(Routes):
             up=[(found.title, f"/tasks/{call.at('task')}")],
             task=call.view.data(found),
             team=call.view.data(left)["team"] if left else None,
-            bounds=[one for one in self.room.bounds(str(call.visitor.team)) if one.id in _OF_FORMS],
+            bounds=[one for one in bounds if one.id in _OF_FORMS],
             field=FORM,
         )
 
     async def hand_in(self, call: Call) -> Response:
         """Take a run file: it is in the inbox, on the disk, before this answers."""
-        if (no := self._not_now(call, "run files")) is not None:
+        if (no := await self._not_now(call, "run files")) is not None:
             return no
         began, team = self.door.now(), call.visitor.team
         if self.room.forms[team] >= self.waiting.forms:
@@ -115,7 +116,6 @@ class HandingIn(Routes):
 
     async def _formed(self, call: Call, began: str) -> Response:
         """Take the form of a run file."""
-        from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse
 
         async with call.request.form(max_files=1, max_fields=20, max_part_size=65536) as form:
@@ -133,7 +133,7 @@ class HandingIn(Routes):
             arrival = self.door.now()
             asked = Request.new("run-file", grant.account, grant.token, grant.team, arrival, data)
             try:
-                done = await run_in_threadpool(self.room.put, asked, call.visitor.key, sent)
+                done = await self.door.on_disk(self.room.put, asked, call.visitor.key, sent)
             except NoRoom as full:
                 return self.no_room(call, full)
             except Refused:
@@ -141,10 +141,10 @@ class HandingIn(Routes):
             except OSError:
                 return self.door.refused(call.visitor, 507, NOT_KEPT)
         if upload is not None:
-            self.uploads.forget(upload.id)
+            await self.door.on_disk(self.uploads.forget, upload.id)
             began = upload.began
         what = f"{data.get('software', '')} for {call.at('task')}: {name}"
-        signed = self.noted(done, began, what)
+        signed = await self.noted(done, began, what)
         where = f"{ROOT if call.visitor.session is None else ''}/requests/{done.id}"
         if call.visitor.session is None:
             return _taken(done, where, signed)
@@ -152,9 +152,7 @@ class HandingIn(Routes):
 
     async def software(self, call: Call) -> Response:
         """Take a software: its parcel is a complete upload of the team."""
-        from starlette.concurrency import run_in_threadpool
-
-        if (no := self._not_now(call, "software")) is not None:
+        if (no := await self._not_now(call, "software")) is not None:
             return no
         async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
             said = {name: text(form, name) or call.request.query_params.get(name, "") for name in _FIELDS}
@@ -165,33 +163,33 @@ class HandingIn(Routes):
         assert upload is not None and grant is not None
         asked = Request.new("software", grant.account, grant.token, grant.team, self.door.now(), data)
         try:
-            done = await run_in_threadpool(self.room.put, asked, call.visitor.key, self.uploads.ready(upload))
+            done = await self.door.on_disk(self.room.put, asked, call.visitor.key, self.uploads.ready(upload))
         except NoRoom as full:
             return self.no_room(call, full)
         except (Refused, OSError):
             return self.door.refused(call.visitor, 507, NOT_KEPT)
-        self.uploads.forget(upload.id)
-        signed = self.noted(done, upload.began, f"{data['software']} for {call.at('task')}: a software")
+        await self.door.on_disk(self.uploads.forget, upload.id)
+        signed = await self.noted(done, upload.began, f"{data['software']} for {call.at('task')}: a software")
         return _taken(done, f"{ROOT}/requests/{done.id}", signed)
 
     async def bounds(self, call: Call) -> Response:
         """How much of every bound the team has used: what waits, and what it is sending."""
-        found = [asdict(one) for one in self.room.bounds(str(call.visitor.team))]
-        return json_answer(call, {"bounds": found})
+        found = await self.door.on_disk(list, self.room.bounds(str(call.visitor.team)))
+        return json_answer(call, {"bounds": [asdict(one) for one in found]})
 
     def _takes(self, call: Call) -> Takes | None:
         """What the task takes, as far as it is published; None where it is not: work knows."""
         found = self.object(call, f"tasks/{call.at('task')}", "task")
         return None if found is None else Takes.published(call.view.data(found))
 
-    def _not_now(self, call: Call, given: Form) -> Response | None:
+    async def _not_now(self, call: Call, given: Form) -> Response | None:
         """The answer to a hand-in that is not taken whatever it holds: the task takes others, or too many wait. None otherwise."""
         try:
             if (takes := self._takes(call)) is not None:
                 takes.check(given)
         except RunnerError as error:
             return self.door.refused(call.visitor, 400, error=error)
-        return self._full(call)
+        return await self._full(call)
 
     def _wrong(
         self, kind: Literal["run-file", "software"], call: Call, data: dict[str, str], more: Iterable[Problem]
@@ -204,10 +202,10 @@ class HandingIn(Routes):
             return error
         return None
 
-    def _full(self, call: Call) -> Response | None:
+    async def _full(self, call: Call) -> Response | None:
         """The answer to a team of which so many hand-ins wait that others would lose their turn; None where there is room."""
         try:
-            self.room.check(call.visitor.team)
+            await self.door.on_disk(self.room.check, call.visitor.team)
         except NoRoom as full:
             return self.no_room(call, full)
         except OSError:

@@ -102,7 +102,7 @@ class ByProvider(Routes):
             statement = await run_in_threadpool(self._statement, given["code"], way)
             data = {"statement": statement, "key": way.token.key}
             asked = Request.new("identity", _NOBODY, way.token.id, None, self.door.now(), data)
-            await run_in_threadpool(self.room.put, asked, way.token.key)
+            await self.door.on_disk(self.room.put, asked, way.token.key)
         except NotBelieved as error:
             return self._no(call, str(error))
         except NoRoom as full:
@@ -114,7 +114,8 @@ class ByProvider(Routes):
             return self._no(call, "nobody works here now" if answer is None else str(answer.get("what", "")))
         self.door.note("signed in by provider", call.request, call.visitor, token=way.token.id)
         done = RedirectResponse("/", 303)
-        self.door.keep(done, self.door.cookie, self.door.sessions.begin(way.token.id, way.token.key), LASTS)
+        secret = await run_in_threadpool(self.door.sessions.begin, way.token.id, way.token.key)
+        self.door.keep(done, self.door.cookie, secret, LASTS)
         done.delete_cookie(self.cookie, path="/", secure=self.door.secure, httponly=True, samesite="lax")
         return done
 

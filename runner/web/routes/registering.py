@@ -111,8 +111,6 @@ class Registering(Routes):
         seed: bytes,
     ) -> Response | None:
         """Put a registration into the inbox; the form again where it was not taken."""
-        from starlette.concurrency import run_in_threadpool
-
         where = self.door.came_from(call.request)
         if wait := self.door.limits.take("register", where, REGISTERING):
             why = f"So many teams were registered from your address: try again in {wait} seconds."
@@ -124,14 +122,15 @@ class Registering(Routes):
         key = {"key": token.key}
         asked = Request(named("request", seed), "register", account, token.id, None, now, {**data, **key})
         try:
-            await run_in_threadpool(self.room.put, asked, token.key)
+            await self.door.on_disk(self.room.put, asked, token.key)
         except NoRoom as full:
             answer = self._form(call, found, 429, [str(full)], known)
             answer.headers["Retry-After"] = str(full.wait)
             return answer
         except (Refused, OSError):
             return self._form(call, found, 507, ["It could not be kept. Try again later."], known)
-        self.door.sessions.note(replace(asked, team=NOBODY), f"registration for {found['task']}", {})
+        what = f"registration for {found['task']}"
+        await self.door.on_disk(self.door.sessions.note, replace(asked, team=NOBODY), what, {})
         self.door.note("registration", call.request, call.visitor, task=found["task"], account=account)
         return None
 

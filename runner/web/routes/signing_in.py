@@ -32,6 +32,7 @@ class SigningIn(Routes):
 
     async def sign_in(self, call: Call) -> Response:
         """Begin a session with a token."""
+        from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse
 
         async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
@@ -46,10 +47,12 @@ class SigningIn(Routes):
                 return self.door.refused(call.visitor, 429, f"Try again in {wait} seconds.", wait=wait)
             return self._sign_in(call, 403, self.door.opens_nothing(token))
         if call.visitor.session is not None:
-            self.door.sessions.end(call.request.cookies.get(self.door.cookie, ""))
+            secret = call.request.cookies.get(self.door.cookie, "")
+            await run_in_threadpool(self.door.sessions.end, secret)
         self.door.note("signed in", call.request, Visitor(grant))
         answer = RedirectResponse("/", 303)
-        self.door.keep(answer, self.door.cookie, self.door.sessions.begin(token.id, token.key), LASTS)
+        secret = await run_in_threadpool(self.door.sessions.begin, token.id, token.key)
+        self.door.keep(answer, self.door.cookie, secret, LASTS)
         answer.delete_cookie(
             self.door.before, path="/", secure=self.door.secure, httponly=True, samesite="lax"
         )
@@ -57,6 +60,7 @@ class SigningIn(Routes):
 
     async def sign_out(self, call: Call) -> Response:
         """End the session."""
+        from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse
 
         async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
@@ -65,7 +69,7 @@ class SigningIn(Routes):
             return self.door.refused(
                 call.visitor, 403, "The form is not one of this session: load the page again."
             )
-        self.door.sessions.end(call.request.cookies.get(self.door.cookie, ""))
+        await run_in_threadpool(self.door.sessions.end, call.request.cookies.get(self.door.cookie, ""))
         self.door.note("signed out", call.request, call.visitor)
         answer = RedirectResponse("/", 303)
         answer.delete_cookie(

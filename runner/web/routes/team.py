@@ -50,6 +50,7 @@ class Team(Routes):
             for one in self.door.sessions.noted(call.visitor.team)
         ]
         title = f"Team {call.visitor.team}"
+        bounds = await self.door.on_disk(list, self.room.bounds(str(call.visitor.team)))
         return page(
             "team",
             call.visitor,
@@ -60,7 +61,7 @@ class Team(Routes):
             queue=call.view.data(queue) if (queue := call.view.get("queue")) else None,
             standing=standing,
             notices=call.view.data(told) if (told := call.view.get("notices")) else None,
-            bounds=[(one.says, one.words) for one in self.room.bounds(str(call.visitor.team))],
+            bounds=[(one.says, one.words) for one in bounds],
             field=FORM,
             asked=asked,
         )

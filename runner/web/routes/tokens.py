@@ -118,7 +118,6 @@ class Tokens(Routes):
         self, call: Call, grant: Grant, key: str, scopes: list[str], replaces: bool, seed: bytes, given: str
     ) -> Response:
         """Ask work for the token of a seed, with the key of the one that asks; the token, and what became of it."""
-        from starlette.concurrency import run_in_threadpool
         from starlette.responses import JSONResponse
 
         token, now = Token.drawn(seed), self.door.now()
@@ -127,13 +126,13 @@ class Tokens(Routes):
         asked = Request(id, "token", grant.account, grant.token, grant.team, now, data)
         try:
             async with self._one:  # work notes the same token once
-                await run_in_threadpool(self.room.put, asked, key)
+                await self.door.on_disk(self.room.put, asked, key)
         except NoRoom as full:
             return self.no_room(call, full)
         except (Refused, OSError):
             return self.door.refused(call.visitor, 507, "It could not be kept. Try again later.")
         if replaces:
-            self.door.sessions.replace(grant.token, id)
+            await self.door.on_disk(self.door.sessions.replace, grant.token, id)
         self.door.note("token asked for", call.request, call.visitor, by=grant.token, new=token.id)
         if call.visitor.grant is not None and call.visitor.session is None:
             facts = {"request": id, "token": str(token), "scopes": scopes}

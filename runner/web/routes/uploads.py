@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from runner.web.door import Door
 from runner.web.routes.api import ROOT, json_answer
@@ -20,6 +21,8 @@ from runner.web.rules import EVERYBODY, TEAM, Call, Operation, Rule
 from runner.web.uploads import SHA256, Full, Upload, Uploads, checksum
 
 if TYPE_CHECKING:
+    import hashlib
+
     from starlette.responses import Response
 
 VERSION = "1.0.0"
@@ -87,11 +90,7 @@ class Uploading(Routes):
 
     async def list(self, call: Call) -> Response:
         """The uploads of the team: what a program looks at to go on with one that another began."""
-        team = str(call.visitor.team)
-        found = [
-            {"id": one.id, "sha256": one.sha256, "size": one.size, "offset": self.uploads.offset(one)}
-            for one in self.uploads.of(team)
-        ]
+        found = await self.door.on_disk(_listed, self.uploads, str(call.visitor.team))
         return json_answer(call, {"items": found, "next": None})
 
     async def create(self, call: Call) -> Response:
@@ -104,13 +103,14 @@ class Uploading(Routes):
             why = "Upload-Length says how many bytes are to come, sha256 in Upload-Metadata their SHA-256 (hex, in base64)."
             return self.door.refused(call.visitor, 400, why)
         try:
-            made = self.uploads.create(str(call.visitor.team), int(length), sha256, self.door.now())
+            team, now = str(call.visitor.team), self.door.now()
+            made = await self.door.on_disk(self.uploads.create, team, int(length), sha256, now)
         except Full as full:
             return self.door.refused(call.visitor, full.status, str(full))
         except OSError:
             return self.door.refused(call.visitor, 507, "The disk of the server refused it. Try again later.")
         if made.size == 0:
-            self.uploads.finish(made, self.door.now())
+            await self.door.on_disk(self.uploads.finish, made, self.door.now())
         return _empty(201, Location=f"{ROOT}/uploads/{made.id}", **self._times(made))
 
     async def head(self, call: Call) -> Response:
@@ -157,53 +157,43 @@ class Uploading(Routes):
                 return self.door.refused(
                     call.visitor, 423, "Somebody is sending it: try again in a few seconds."
                 )
-            self.uploads.remove(found)
+            await self.door.on_disk(self.uploads.remove, found)
         return _empty(204)
 
     async def _taken(self, call: Call, upload: Upload) -> Response:
         """Add the body to an upload, and end it with its last byte. What came before a cut stays. Raises OSError."""
-        from starlette.concurrency import run_in_threadpool
-
         name, _, expected = call.request.headers.get("upload-checksum", "").partition(" ")
         digest, began = checksum(name), self.uploads.offset(upload)
         if name and digest is None:
             return self.door.refused(call.visitor, 400, "Checksums are sha256 or sha1.")
         if not await self._written(call, upload, digest, upload.size - began):
-            await run_in_threadpool(self.uploads.cut, upload, began)
+            await self.door.on_disk(self.uploads.cut, upload, began)
             return self.door.refused(call.visitor, 413, "That is more than Upload-Length said.")
         if digest is not None and base64.b64encode(digest.digest()).decode() != expected:
-            await run_in_threadpool(self.uploads.cut, upload, began)
+            await self.door.on_disk(self.uploads.cut, upload, began)
             return _empty(460)
         whole = self.uploads.offset(upload) == upload.size and upload.arrival is None
-        if whole and await run_in_threadpool(self.uploads.finish, upload, self.door.now()) is None:
+        if whole and await self.door.on_disk(self.uploads.finish, upload, self.door.now()) is None:
             return _empty(460)
         return _empty(204, **{"Upload-Offset": str(self.uploads.offset(upload))}, **self._times(upload))
 
-    async def _written(self, call: Call, upload: Upload, digest: object, left: int) -> bool:
+    async def _written(self, call: Call, upload: Upload, digest: hashlib._Hash | None, left: int) -> bool:
         """Write the body to the disk, block by block; False for more than is ``left``. Raises OSError, ClientDisconnect."""
-        import os
-
-        from starlette.concurrency import run_in_threadpool
-
         block = bytearray()
-        with self.uploads.open(upload) as file:
-            try:
-                async for part in call.request.stream():
-                    block += part
-                    left -= len(part)
-                    if left < 0:
-                        block.clear()
-                        return False
-                    if digest is not None:
-                        digest.update(part)  # type: ignore[attr-defined]
-                    if len(block) >= _BLOCK:
-                        self.uploads.keep_free(len(block))
-                        await run_in_threadpool(file.write, bytes(block))
-                        block.clear()
-            finally:  # a cut, too: what came is not sent again
-                file.write(block)
-                file.flush()
-                await run_in_threadpool(os.fsync, file.fileno())
+        file = await self.door.on_disk(self.uploads.open, upload)
+        try:
+            async for part in call.request.stream():
+                block += part
+                left -= len(part)
+                if left < 0:
+                    block.clear()
+                    return False
+                if len(block) >= _BLOCK:
+                    full, block = block, bytearray()
+                    self.uploads.keep_free(len(full))
+                    await self.door.on_disk(_add, file, full, digest)
+        finally:  # a cut, too: what came is not sent again
+            await self.door.on_disk(_end, file, block, digest)
         return True
 
     def _of(self, call: Call) -> Upload | None:
@@ -222,6 +212,29 @@ class Uploading(Routes):
             if call.request.headers.get("tus-resumable") == VERSION
             else _empty(412, **{"Tus-Version": VERSION})
         )
+
+
+def _listed(uploads: Uploads, team: str) -> list[dict[str, object]]:
+    """Return what a program may know of the uploads of a team."""
+    return [
+        {"id": one.id, "sha256": one.sha256, "size": one.size, "offset": uploads.offset(one)}
+        for one in uploads.of(team)
+    ]
+
+
+def _add(file: BinaryIO, block: bytearray, digest: hashlib._Hash | None) -> None:
+    """Write a block to the file of an upload, and count it in the checksum. Raises OSError."""
+    if digest is not None:
+        digest.update(block)
+    file.write(block)
+
+
+def _end(file: BinaryIO, block: bytearray, digest: hashlib._Hash | None) -> None:
+    """Write the last block and close the file, which is on the disk then. Raises OSError."""
+    with file:
+        _add(file, block, digest)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _metadata(text: str) -> dict[str, str]:

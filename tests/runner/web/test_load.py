@@ -24,7 +24,7 @@ def test_readers_hand_ins_and_streams_at_once() -> None:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     rows = [line.split(" | ") for line in ended.stdout.splitlines() if line.startswith("| ")][1:]
-    assert [row[3] for row in rows] == ["yes"] * 7
+    assert [row[3] for row in rows] == ["yes"] * 8
     assert any("12 requests, 6 submissions" in row[1] for row in rows)
     assert all("load " in row[4] for row in rows[1:]), "who had the processors is stated"
 

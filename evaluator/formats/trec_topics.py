@@ -139,8 +139,10 @@ class TopicReader:
         for i, doc in enumerate(docs):
             before = first.setdefault(doc, i)
             if before != i:
-                what = f"document {show(doc)} is listed twice for topic {show(topic)}"
-                self.log.add("F012", lines[i], f"{what} (first at line {lines[before]})", topic)
+                what = ""
+                if self.log.wants("F012"):  # a million of them should not cost a million messages
+                    what = f"document {show(doc)} is listed twice for topic {show(topic)} (first at line {lines[before]})"
+                self.log.add("F012", lines[i], what, topic)
         kept = list(first.values())
         return _picked(docs, kept), _picked(ranks, kept), _picked(scores, kept), _picked(lines, kept)
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, compress, groupby, pairwise
 from math import isfinite, nan
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from evaluator.findings import Log, show
 from evaluator.formats.blocks import BOM, MAX_LINE, SMALL_CHUNK, Block, Notes, WholeLines, parts
 from evaluator.formats.ranked import Examined, Rules, Scan
-from evaluator.formats.trec_topics import RANK, TopicReader, any_number
+from evaluator.formats.trec_topics import RANK, Group, TopicReader, any_number
 
-V = TypeVar("V")
 MAX_TAGS = 100  # different tags that are told apart
 MAX_BROKEN = 200_000  # lines that are broken before the rest is not read any more
 BROKEN_LINES = ("F005", "F007", "F009", "F010", "F013", "F014", "F025")
@@ -38,26 +36,6 @@ class Ahead(Protocol):
         """The blocks with what each says; None where there is anything unusual in it."""
 
 
-class _Group:
-    """The lines of one topic, as columns. Equal values of later parts are one object, so repeated lines need little memory."""
-
-    def __init__(
-        self, topic: bytes, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
-    ) -> None:
-        self.topic, self.docs, self.ranks, self.scores, self.lines = topic, docs, ranks, scores, lines
-
-    def extend(
-        self, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
-    ) -> None:
-        """Add lines behind those that are held."""
-        self.docs += _shared(docs)
-        self.ranks += _shared(ranks)
-        self.scores += _shared(scores)
-        if not isinstance(self.lines, array):
-            self.lines = array("q", self.lines)
-        self.lines.extend(lines)
-
-
 class RunReader(TopicReader):
     """Checks blocks of lines against the rules and collects the ranks of judged documents."""
 
@@ -69,7 +47,7 @@ class RunReader(TopicReader):
         self.grouped = False  # the blocks were grouped by topic already
         self.dropped: set[bytes] = set()  # topics with more lines than can be held
         self.left_out = 0  # lines, also empty ones
-        self._group: _Group | None = None  # lines of a topic whose last line has not been read
+        self._group: Group | None = None  # lines of a topic whose last line has not been read
         self._last_topic: bytes | None = None  # of the last line of the part before, in the same block
         self._ahead = ahead
 
@@ -148,7 +126,7 @@ class RunReader(TopicReader):
             self._group.extend(docs, ranks, scores, lines)
         else:
             self._take_group()
-            self._group = _Group(topic, docs, ranks, scores, lines)
+            self._group = Group(topic, docs, ranks, scores, lines)
 
     def _take_group(self) -> None:
         """Check the lines that are held, and let go of them."""
@@ -340,12 +318,6 @@ class RunReader(TopicReader):
             if value is None and log.severity["F014"] == "error":
                 self.unscored, value = True, nan  # what else is wrong with the line is said, too
         return None if value is None else (topic, doc, rank, value)
-
-
-def _shared(values: list[V]) -> list[V]:
-    """The values, with one object for all that are equal."""
-    first: dict[V, V] = {}
-    return [first.setdefault(value, value) for value in values]
 
 
 def _six_a_line(data: bytes, n: int) -> list[bytes]:

@@ -189,18 +189,18 @@ def cut(
 
 
 def parts(data: bytes, lines: Sequence[int], size: int) -> Iterator[Lines]:
-    """The whole lines of a block in parts of about ``size`` bytes, each of which but the last ends where the topic changes."""
+    """The whole lines of a block in parts of about ``size`` bytes, cut where the topic changes if it does, else at a line end."""
     begin = first = 0
     wanted = size
     while len(data) - begin > wanted:
         some = data[begin : data.rfind(b"\n", begin, begin + wanted) + 1]
-        end, _ = _last_change(some, len(some), 0, None) if some else (0, None)
-        if end:
+        if some:
+            end = _last_change(some, len(some), 0, None)[0] or len(some)
             count = some.count(b"\n", 0, end)
             yield some[:end], lines[first : first + count]
             begin, first, wanted = begin + end, first + count, size
         else:
-            wanted *= 2  # all of one topic, or of one line
+            wanted *= 2  # one long line
     yield data[begin:], lines[first:]
 
 

@@ -100,6 +100,10 @@ def read_debates(path: str | Path, log: Log, *, max_bytes: int | None = None) ->
             read = _debate(line, number, at, log) if line else None
             if read is not None:
                 reads.append(read)
+            if len(reads) > MAX_CLAIMS:
+                what = f"the file holds more than {MAX_CLAIMS:,} debates; the rest was not read"
+                log.add("F027", number, what)
+                break
     if not reads and not log.invalid and "F002" not in log.counts:
         log.add("F001", None, "the file holds no debate")
     return reads

@@ -30,7 +30,7 @@ class Ranked(NamedTuple):
     """
 
     retrieved: int
-    ranks: dict[bytes, int]
+    ranks: Mapping[bytes, int]
     first: tuple[bytes, ...] = ()
     untied: Mapping[bytes, int] = NOTHING
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from evaluator.findings import Log, show
 from evaluator.formats.blocks import BOM, MAX_LINE, SMALL_CHUNK, Block, Notes, WholeLines, parts
 from evaluator.formats.ranked import Examined, Rules, Scan
-from evaluator.formats.trec_topics import RANK, TopicReader, any_number
+from evaluator.formats.trec_topics import RANK, Group, TopicReader, any_number
 
 MAX_TAGS = 100  # different tags that are told apart
 MAX_BROKEN = 200_000  # lines that are broken before the rest is not read any more
@@ -47,6 +47,8 @@ class RunReader(TopicReader):
         self.grouped = False  # the blocks were grouped by topic already
         self.dropped: set[bytes] = set()  # topics with more lines than can be held
         self.left_out = 0  # lines, also empty ones
+        self._group: Group | None = None  # lines of a topic whose last line has not been read
+        self._last_topic: bytes | None = None  # of the last line of the part before, in the same block
         self._ahead = ahead
 
     def run(self, blocks: Iterator[Block], whole: WholeLines, notes: Notes) -> Scan:
@@ -110,9 +112,27 @@ class RunReader(TopicReader):
 
     def slow(self, data: bytes, lines: Sequence[int]) -> None:
         """Read one block without numpy, in parts whose fields fit into the processor's cache."""
+        self._last_topic = None
         for part, numbers in parts(data, lines, SMALL_CHUNK):
             if not self.take_columns(part, numbers):
                 self._by_line(part, numbers)
+        self._take_group()
+
+    def _collect(
+        self, topic: bytes, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
+    ) -> None:
+        """Hold the lines of a topic until the last of them has been read, which may be in a later part."""
+        if self._group is not None and self._group.topic == topic:
+            self._group.extend(docs, ranks, scores, lines)
+        else:
+            self._take_group()
+            self._group = Group(topic, docs, ranks, scores, lines)
+
+    def _take_group(self) -> None:
+        """Check the lines that are held, and let go of them."""
+        group, self._group = self._group, None
+        if group is not None:
+            self.take(group.topic, group.docs, group.ranks, group.scores, group.lines)
 
     def take_columns(self, data: bytes, lines: Sequence[int]) -> bool:
         """Read a block whose every line has six fields, and report what is wrong with them.
@@ -156,20 +176,23 @@ class RunReader(TopicReader):
             start += count
             some = kept[here]
             if all(some):
-                self.take(topic, docs[here], ranks[here], values[here], lines[here])
+                self._collect(topic, docs[here], ranks[here], values[here], lines[here])
             elif any(some):
                 docs_left, ranks_left = list(compress(docs[here], some)), list(compress(ranks[here], some))
                 scores_left, lines_left = (
                     list(compress(values[here], some)),
                     list(compress(lines[here], some)),
                 )
-                self.take(topic, docs_left, ranks_left, scores_left, lines_left)
+                self._collect(topic, docs_left, ranks_left, scores_left, lines_left)
         return True
 
     def check_groups(self, topics: list[bytes]) -> None:
-        """Raise :class:`Ungrouped` if one of a block's groups of lines belongs to a topic that came before."""
+        """Raise :class:`Ungrouped` if one of a part's groups of lines belongs to a topic that came before."""
         if self.grouped:
             return
+        last, self._last_topic = self._last_topic, topics[-1] if topics else self._last_topic
+        if topics and topics[0] == last:
+            topics = topics[1:]  # the group goes on from the part before
         known = self.rules.topics
         if known is not None:
             topics = [topic for topic in topics if topic in known]
@@ -221,7 +244,7 @@ class RunReader(TopicReader):
                     number for number, row in zip(lines[begin:end], kept[begin:end], strict=True) if row
                 ]
                 topics, docs, ranks, scores = zip(*some, strict=True)
-                self.take(topics[0], list(docs), list(ranks), list(map(float, scores)), numbers)
+                self._collect(topics[0], list(docs), list(ranks), list(map(float, scores)), numbers)
 
     def _odd_lines(self, data: bytes, raw: list[bytes], rows: list[list[bytes]]) -> list[int]:
         """Which lines of a block have to be looked at by themselves: all with anything wrong, and the first with a tag.

@@ -17,6 +17,29 @@ V = TypeVar("V")
 RANK = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
+class Group:
+    """The lines of one topic, as columns.
+
+    Equal values of later parts are one object, so repeated lines need little memory.
+    """
+
+    def __init__(
+        self, topic: bytes, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
+    ) -> None:
+        self.topic, self.docs, self.ranks, self.scores, self.lines = topic, docs, ranks, scores, lines
+
+    def extend(
+        self, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
+    ) -> None:
+        """Add lines behind those that are held."""
+        self.docs += _shared(docs)
+        self.ranks += _shared(ranks)
+        self.scores += _shared(scores)
+        if not isinstance(self.lines, array):
+            self.lines = array("q", self.lines)
+        self.lines.extend(lines)
+
+
 class TopicReader:
     """Checks the lines of each topic against the rules and keeps the ranks of its judged documents."""
 
@@ -68,7 +91,7 @@ class TopicReader:
             judged = (doc for doc in rules.judged.get(topic, ()) if doc in index)
             ranked = {doc: trec_rank(index[doc], docs, keys) for doc in judged}
             untied = {doc: index[doc] + 1 for doc, rank in ranked.items() if rank != index[doc] + 1}
-            self.keep(topic, Ranked(n, ranked, first, untied or NOTHING))
+            self.keep(topic, Ranked(n, ranked or NOTHING, first, untied or NOTHING))
 
     def _documents(self, topic: bytes, index: Mapping[bytes, int], lines: Sequence[int]) -> None:
         """Report documents of one topic that the corpus does not have, and too many of them."""
@@ -139,8 +162,10 @@ class TopicReader:
         for i, doc in enumerate(docs):
             before = first.setdefault(doc, i)
             if before != i:
-                what = f"document {show(doc)} is listed twice for topic {show(topic)}"
-                self.log.add("F012", lines[i], f"{what} (first at line {lines[before]})", topic)
+                what = ""
+                if self.log.wants("F012"):  # a million of them should not cost a million messages
+                    what = f"document {show(doc)} is listed twice for topic {show(topic)} (first at line {lines[before]})"
+                self.log.add("F012", lines[i], what, topic)
         kept = list(first.values())
         return _picked(docs, kept), _picked(ranks, kept), _picked(scores, kept), _picked(lines, kept)
 
@@ -190,6 +215,12 @@ class TopicReader:
         for code, (line, message) in self.ties.items():
             if self.log.severity[code] in ("error", "defect"):
                 self.log.add(code, line, message)
+
+
+def _shared(values: list[V]) -> list[V]:
+    """The values, with one object for all that are equal."""
+    first: dict[V, V] = {}
+    return [first.setdefault(value, value) for value in values]
 
 
 def _picked(values: Sequence[V], order: Sequence[int]) -> list[V]:

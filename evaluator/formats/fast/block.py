@@ -31,6 +31,7 @@ from evaluator.formats.ranked import NOTHING, Examined, Ranked, Rules, Tie, trec
 
 _ROW_BITS = 20
 MAX_ROWS = 1 << _ROW_BITS
+MAX_BYTES = 8 << 20  # the arrays of a block need about fourteen times as many
 _ROWS = np.uint64(MAX_ROWS - 1)
 
 
@@ -74,7 +75,7 @@ class _Rows(NamedTuple):
 def examine(data: bytes, lines: Sequence[int], rules: Rules, judged: Judged) -> Examined:
     """What the block ``data`` says, whose lines have these numbers. Raises :class:`Unusual`."""
     n = len(lines)
-    if not judged.usable or n == 0 or n >= MAX_ROWS or not _is_utf8(data):
+    if not judged.usable or n == 0 or n >= MAX_ROWS or len(data) > MAX_BYTES or not _is_utf8(data):
         raise Unusual
     text = padded(data)
     with np.errstate(over="ignore"):
@@ -201,7 +202,7 @@ def _ranked(rows: _Rows, rules: Rules, judged: Judged, pairs: Array, shifted: Ar
     out = {}
     for t, topic in enumerate(rows.topics):
         first = tuple(rows.doc.at(rows.text, i) for i in range(begin[t], min(begin[t] + k, end[t])))
-        out[topic] = Ranked(end[t] - begin[t], found[t], first, untied[t] or NOTHING)
+        out[topic] = Ranked(end[t] - begin[t], found[t] or NOTHING, first, untied[t] or NOTHING)
     return out
 
 

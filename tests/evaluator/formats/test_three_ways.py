@@ -140,6 +140,12 @@ def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, fi
         assert outcome(path, data, rules, fast=False, chunk=chunk) == python
         assert outcome(path, data, rules, fast=True) == python
         assert outcome(path, data, rules, fast=True, chunk=chunk) == python
+        with patch.context() as parted:  # a topic is read in several parts
+            parted.setattr(trec_lines, "SMALL_CHUNK", 40)
+            assert outcome(path, data, rules, fast=False) == python
+            assert outcome(path, data, rules, fast=True, chunk=chunk) == python
+            parted.setattr(trec_lines.RunReader, "take_columns", lambda *_: False)
+            assert outcome(path, data, rules, fast=False) == python
         patch.setattr(trec_lines.RunReader, "take_columns", lambda *_: False)
         assert outcome(path, data, rules, fast=False) == python
         assert outcome(path, data, rules, fast=False, chunk=chunk) == python

@@ -12,7 +12,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.archive import RunArchive
 from runner.records.store.verify import damage_found, verify_backed_up
-from schemas.files import atomic_path
+from schemas.files import atomic_path, make_private
 
 # The event log first: the archive may then hold more than the log speaks of, which is taken up on the next start.
 ACCOUNTS = "accounts.sqlite"
@@ -87,7 +87,7 @@ def restore(source: Path, home: Path) -> None:
             for member in file.getmembers():
                 if member.name.split("/")[0] not in PARTS or not (member.isreg() or member.isdir()):
                     raise tarfile.TarError("it holds something else")
-            home.mkdir(parents=True, exist_ok=True)
+            make_private(home)
             file.extractall(home, filter="tar")
     except (tarfile.TarError, EOFError, FileNotFoundError, IsADirectoryError) as error:
         fix = "name a file that runner store backup wrote"

@@ -21,7 +21,7 @@ import schemas
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config, Person
 from runner.model.errors import PlatformError, Problem, disk_error
-from schemas.files import sync_folder
+from schemas.files import make_private, sync_folder
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -180,7 +180,7 @@ class EventLog:
         from filelock import FileLock, Timeout
 
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.path.parent)
             with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
                 return self._append(said, actor, before)
         except Timeout as error:

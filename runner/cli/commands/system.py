@@ -11,7 +11,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app, group
-from runner.model.errors import PLATFORM, RunnerError
+from runner.model.errors import PLATFORM
 from runner.tasks.services import data_digest
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def doctor(as_json: options.JsonOption = False) -> None:
     """Check this machine: one line each, PASS, CAUTION or FAIL, with the command that corrects it."""
     from runner.doctor import diagnose, worst
 
-    checks = diagnose(context.config())
+    checks = diagnose(context.config(report_mode=False))
     if as_json:
         output.as_json([check.as_dict() for check in checks])
     else:

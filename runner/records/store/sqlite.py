@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError, disk_error
 from runner.records.store.backend import BUSY_SECONDS, Role
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -227,6 +228,6 @@ def _refusal(database: Path) -> int:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise disk_error("the store cannot be used", error) from error

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from runner.model.errors import RunnerError
-from runner.records.backup import backup, restore
-from runner.records.store import connect
+from runner.records.backup import backup
 from runner.records.store.verify import verify
 from runner.submissions.kept import home_of
 from tests.runner.execution.test_pool import World

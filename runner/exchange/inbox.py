@@ -300,6 +300,15 @@ def answer(published: Path, request_id: str, data: Mapping[str, Any]) -> None:
         file.write(schemas.canonical({"schema_version": 1, "id": request_id, **data}))
 
 
+def remove_answer(published: Path, request_id: str) -> bool:
+    """Remove the answer to a request; False if there was none. Raises OSError."""
+    try:
+        (published / "answers" / f"{_id(request_id)}.json").unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def answered(published: Path, request_id: str) -> dict[str, Any] | None:
     """What became of a request; None as long as nothing did."""
     path = published / "answers" / f"{_id(request_id)}.json"

@@ -32,6 +32,7 @@ TYPES: Mapping[str, str] = {
     "submission-withdrawn": "a submission was taken off the leaderboard; `uncharged` is true where its place in the quota was given back",
     "submission-chosen": "a team named the submission that counts where a table's `pick` is `chosen`",
     "display-name-set": "a team, or one of its softwares, was given another display name (empty: none)",
+    "texts-cleared": "descriptions, display names and other texts of a team were removed from what is shown",
     "quota-extended": "a team was given more submissions",
     "deadline-extended": "a team was given a later deadline",
     "limits-extended": "the softwares of a team were given other limits of time or memory than the task's",

@@ -16,7 +16,7 @@ from runner.exchange.inbox import answer, answered
 from runner.records.store.connect import open_store
 from runner.work.members.accounts import open_accounts
 from tests.runner.execution.test_pool import World, good
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, call, call_here
 from tests.worlds.records import TASK
 from tests.worlds.records import World as Records
 
@@ -29,7 +29,7 @@ ADDRESS = "https://anna.example.org/paper"
 @pytest.fixture
 def world(project: Project) -> Iterator[World]:
     """A scored submission of a team whose texts name a person, on open scores."""
-    project.write_task(uploads=True)
+    project.write_task(uploads=True, asks={"paper": "optional", "affiliation": "optional"})
     made = World(project)
     call(project, "team", "add", "beta", "--member", PERSON, "--contact", MAIL)
     made.hand_in(
@@ -49,32 +49,21 @@ def world(project: Project) -> Iterator[World]:
     made.close()
 
 
-def shown(project: Project) -> str:
+def shown(project: Project, capsys: pytest.CaptureFixture[str]) -> str:
     """All that the public and the team see of it."""
-    run = call(project, "runs", "--json").json[0]["run"]
-    said = [
-        call(project, "leaderboard", "mini", "--format", name, "--as", "public").out
-        for name in ("csv", "html", "json", "md")
+    run = call_here(project, ["runs", "--json"], capsys).json[0]["run"]
+    commands = [
+        ["leaderboard", "mini", "--format", name, "--as", "public"] for name in ("csv", "html", "json")
     ]
-    said += [
-        call(project, "show", run, "--json", "--as", who).out for who in ("public", "team:beta", "organiser")
-    ]
-    call(project, "site", "build", str(project.root / "site"))
-    return "".join(
-        [
-            *said,
-            *(
-                p.read_text()
-                for p in (project.root / "site").rglob("*")
-                if p.suffix in (".html", ".json", ".csv", ".xml")
-            ),
-        ]
-    )
+    commands += [["show", run, "--json", "--as", who] for who in ("team:beta", "organiser")]
+    return "".join(call_here(project, command, capsys).out for command in commands)
 
 
-def test_erasing_lists_what_is_shown_and_clearing_removes_it(world: World) -> None:
+def test_erasing_lists_what_is_shown_and_clearing_removes_it(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     project = world.project
-    before = shown(project)
+    before = shown(project, capsys)
     assert all(word in before for word in (*WORDS, ADDRESS, "annas"))
     said = call(project, "account", "erase", "beta")
     fields = {one["field"] for one in call(project, "team", "texts", "beta", "--json").json}
@@ -82,17 +71,20 @@ def test_erasing_lists_what_is_shown_and_clearing_removes_it(world: World) -> No
     assert all(
         name in said.all for name in (*fields, *WORDS, "--clear-texts", "events.jsonl", "submissions/")
     )
-    assert PERSON in shown(project), "nothing is cleared without a word"
+    assert PERSON in shown(project, capsys), "nothing is cleared without a word"
     log = project.config.events.read_bytes()
     call(project, "account", "erase", "beta", "--clear-texts")
     assert project.config.events.read_bytes().startswith(log)
-    after = shown(project)
+    after = shown(project, capsys)
     assert not [word for word in (*WORDS, ADDRESS, "annas") if word in after]
+    call(project, "site", "build", str(project.root / "site"))
+    pages = [path.read_bytes() for path in (project.root / "site").rglob("*") if path.is_file()]
+    assert pages and not [word for word in (*WORDS, ADDRESS) if any(word.encode() in page for page in pages)]
     assert call(project, "team", "texts", "beta", "--json").json == []
     assert "texts of beta were cleared" in call(project, "events").out
     call(project, "store", "verify")
     call(project, "store", "rebuild")
-    assert not [word for word in WORDS if word in shown(project)]
+    assert not [word for word in WORDS if word in shown(project, capsys)]
 
 
 def test_a_team_without_an_account_can_be_cleared_too(project: Project, tmp_path: Path) -> None:
@@ -103,16 +95,8 @@ def test_a_team_without_an_account_can_be_cleared_too(project: Project, tmp_path
         "team,run,file,dataset,team_display_name,description,display_name\n"
         f'beta,dense,b.txt,dev,"{PERSON}","written by {PERSON}, {MAIL}",dense\n'
     )
-    call(
-        project,
-        "register",
-        "--table",
-        str(tmp_path / "runs.csv"),
-        "--task",
-        "mini",
-        "--no-check",
-        expect=None,
-    )
+    (project.root / "submissions").mkdir(exist_ok=True)
+    call(project, "register", "--table", str(tmp_path / "runs.csv"), "--task", "mini")
     texts = call(project, "team", "texts", "beta", "--json").json
     assert {one["field"] for one in texts} == {"description", "display_name", "team_display_name"}
     assert call(project, "team", "texts", "beta", "--clear-texts", "--json").json == []

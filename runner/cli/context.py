@@ -42,7 +42,7 @@ def config(*, report_mode: bool = True) -> Config:
 
 
 def report_wide_mode(home: Path) -> None:
-    """Say how to close a data directory that other users may enter. Its mode is not changed: somebody may have set it on purpose."""
+    """Report a data directory that other users may enter, and how to close it. An existing mode is never changed."""
     from runner.model.config import wide_mode, wide_mode_text
 
     mode = wide_mode(home)

@@ -54,7 +54,7 @@ def _verify_bundle(folder: Path, place: str, event: Event) -> Iterator[Problem]:
     manifest = folder / MANIFEST
     try:
         listed = read_json(manifest, "manifest")["files"]
-        noted = _noted_manifest(event)
+        noted = noted_manifest(event)
         if noted is not None and file_sha256(manifest) != noted:
             yield Problem(f"{place}/{MANIFEST}", f"is not what event {event.seq} registered.", _BACKUP)
             return
@@ -66,7 +66,7 @@ def _verify_bundle(folder: Path, place: str, event: Event) -> Iterator[Problem]:
         yield Problem(f"{place}/bundle.json", f"is not what event {event.seq} registered.", _BACKUP)
 
 
-def _noted_manifest(event: Event) -> str | None:
+def noted_manifest(event: Event) -> str | None:
     """Return the SHA-256 of the bundle's manifest.json; None in events of versions that did not note it."""
     noted = event.data.get("manifest")
     return noted if isinstance(noted, str) else None

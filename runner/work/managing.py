@@ -167,7 +167,7 @@ class Managing:
         The name of a team that handed something in stays, since boards and archive have it: nobody else gets it.
 
         Returns:
-            The number of published answers to its requests that were removed; they name the team, and nobody can sign in to read them.
+            The number of published answers to its requests that were removed. They name the team, and the closed account cannot read them.
         """
         if member is None:
             handed_in = any(entry.team == account.team for entry in submissions(self.store))
@@ -181,9 +181,9 @@ class Managing:
 
     def _remove_answers(self, account: Account) -> int:
         requests = {
-            one.data["request"]
-            for one in self.store.log
-            if one.type == "request-decided" and one.data.get("account") == account.id
+            event.data["request"]
+            for event in self.store.log
+            if event.type == "request-decided" and event.data.get("account") == account.id
         }
         return sum(remove_answer(self.config.published, request) for request in requests)
 

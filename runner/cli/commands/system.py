@@ -94,14 +94,14 @@ def verify(
     from runner.records.store.verify import verify as look
 
     where = context.config()
-    found = look(where, head or ())
+    result = look(where, head or ())
     if as_json:
-        output.as_json(found.as_dict())
-    if found.problems:
-        raise damage_found(found.problems, f"{where.home} is damaged")
-    for note in found.notes:
+        output.as_json(result.as_dict())
+    if result.problems:
+        raise damage_found(result.problems, f"{where.home} is damaged")
+    for note in result.notes:
         output.say(note)
-    output.say(f"all hashes match: {found.events} events, head {found.head or 'none'}")
+    output.say(f"all hashes match: {result.events} events, head {result.head or 'none'}")
 
 
 @stores.command(epilog="Examples:  runner store backup /media/disk/proctor.tar.gz")

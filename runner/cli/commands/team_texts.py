@@ -1,4 +1,4 @@
-"""What a team or person leaves behind: accounts are erased, and texts of teams are listed and cleared."""
+"""Erase accounts, and list and clear the texts of teams."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STAYS = (
 def erase(
     account: options.AccountArgument, member: options.MemberIdOption = None, clear_texts: ClearOption = False
 ) -> None:
-    """Erase what is known of the people behind an account, and close it; or erase only one member.
+    """Erase what is known of the people behind an account, and close it. With --member, erase one member only.
 
     Lists the texts of the team that are still shown, such as descriptions, and offers to clear them. Event log, bundles and frozen
     rounds keep them, as do backups that were made before.
@@ -42,15 +42,13 @@ def erase(
     from runner.work.managing import managing
 
     with managing(context.config()) as office:
-        found = office.accounts.named(account)
-        answers = office.erase(found, member)
-        output.say(
-            f"erased: {member or 'everybody'} of {found.id}; the log, boards and runs are as they were"
-        )
+        owner = office.accounts.named(account)
+        answers = office.erase(owner, member)
+        output.say(f"erased: {member or 'everybody'} of {owner.id}")
         if answers:
             output.say(f"removed: {answers} published answers to its requests")
-        if found.team is not None:
-            _offer_to_clear(office.store, found.team, clear=clear_texts)
+        if owner.team is not None:
+            _offer_to_clear(office.store, owner.team, clear=clear_texts)
     show.spread()
 
 

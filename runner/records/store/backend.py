@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
     from runner.model.errors import PlatformError
-    from runner.records.store.schema import Objects
 
 # Who is alone at a database: whoever plans and records runs, and the work process, for as long as it decides requests.
 Role = Literal["coordinator", "runner work"]
+# The objects of a schema, by kind and name, each with its definition.
+Objects = Mapping[tuple[str, str], str]
 BUSY_SECONDS = 30  # how long somebody waits for whoever else writes
 
 

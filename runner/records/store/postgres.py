@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError
-from runner.records.store.backend import BUSY_SECONDS, Role
+from runner.records.store.backend import BUSY_SECONDS, Objects, Role
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
-    from runner.records.store.schema import Objects
 
 DRIVER = "postgresql+psycopg"
 _CONNECT_SECONDS = 10
@@ -97,15 +96,15 @@ class PostgreSQL:
         from runner.records.store.tables import metadata
 
         with engine.connect().execution_options(**self.supposing) as connection:
-            there = _objects(connection)
+            existing = _objects(connection)
             fresh = connection.exec_driver_sql("SELECT 'verify_' || pg_backend_pid()").scalar_one()
             connection.exec_driver_sql(f"CREATE SCHEMA {fresh}; SET LOCAL search_path TO {fresh}")
             metadata.create_all(connection, checkfirst=False)
-            if any(name == "coordinators" for _, name in there):
+            if any(name == "coordinators" for _, name in existing):
                 connection.exec_driver_sql(_COORDINATORS)
             wanted = _objects(connection)
             connection.rollback()
-        return wanted, there
+        return wanted, existing
 
     @contextmanager
     def anew(self, connection: Connection) -> Iterator[None]:

@@ -5,7 +5,7 @@ A trigger, rule or view can change rows that are written or read later, so equal
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import schemas
@@ -13,10 +13,9 @@ from runner.model.errors import PlatformError, Problem
 
 if TYPE_CHECKING:
     from runner.model.config import Config
+    from runner.records.store.backend import Objects
 
 _FIX = "runner store rebuild makes the database again; drop what PostgreSQL keeps besides by hand"
-# By kind and name: the definition as SQL, or in words.
-Objects = Mapping[tuple[str, str], str]
 
 
 def verify_schema(config: Config) -> list[Problem]:
@@ -30,23 +29,23 @@ def verify_schema(config: Config) -> list[Problem]:
         engine = make_engine(database_url(config))
         try:
             with errors(engine):
-                wanted, there = of(engine).objects(engine)
+                wanted, existing = of(engine).objects(engine)
         finally:
             engine.dispose()
     except PlatformError as error:
         return [Problem("the database", error.why or error.what, error.fix)]
-    return list(_differences(wanted, there))
+    return list(_differences(wanted, existing))
 
 
-def _differences(wanted: Objects, there: Objects) -> Iterator[Problem]:
-    for kind, name in sorted({*wanted, *there}):
+def _differences(wanted: Objects, existing: Objects) -> Iterator[Problem]:
+    for kind, name in sorted({*wanted, *existing}):
         place = f"database, {kind} {schemas.show(name, 200)}"
-        expected, found = wanted.get((kind, name)), there.get((kind, name))
+        expected, actual = wanted.get((kind, name)), existing.get((kind, name))
         if expected is None:
             yield Problem(place, "is not part of a store.", _FIX)
-        elif found is None:
+        elif actual is None:
             yield Problem(place, "is missing.", _FIX)
-        elif expected != found:
+        elif expected != actual:
             yield Problem(
-                place, f"is {schemas.show(found, 200)} instead of {schemas.show(expected, 200)}.", _FIX
+                place, f"is {schemas.show(actual, 200)} instead of {schemas.show(expected, 200)}.", _FIX
             )

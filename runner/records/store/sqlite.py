@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError, disk_error
-from runner.records.store.backend import BUSY_SECONDS, Role
+from runner.records.store.backend import BUSY_SECONDS, Objects, Role
 from schemas.files import make_private
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
-
-    from runner.records.store.schema import Objects
 
 
 class SQLite:
@@ -117,7 +115,7 @@ class SQLite:
 
 
 def _objects(connection: Connection) -> Objects:
-    """Return what a schema holds, with its SQL. Names that begin with ``sqlite_`` are SQLite's own; nobody else can use them."""
+    """Return what a schema holds, with its SQL. Names that begin with ``sqlite_`` are reserved by SQLite."""
     rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master")
     return {
         (kind, name): " ".join((text or "").split())

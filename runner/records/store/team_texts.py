@@ -10,15 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
-from runner.records.store import tables as t
 from runner.records.store.queries import submissions
-from runner.records.store.rows import contradiction
 
 if TYPE_CHECKING:
-    from runner.records.archive import RunArchive
-    from runner.records.events import Event
     from runner.records.store.connect import Store
 
 FIELDS = ("description", "paper", "affiliation", "tag", "withdrawn_reason", "source")
@@ -64,26 +58,6 @@ def clear_texts(store: Store, team: str) -> int:
     return len(entries)
 
 
-def apply_cleared(connection: Connection, event: Event, _: RunArchive) -> None:
-    """Apply a ``texts-cleared`` event: empty the fields of the submissions, and remove the display names of the team."""
-    c, d = t.submissions.c, event.data
-    change = t.submissions.update().where(c.team == d["team"], c.id.in_(list(d["submissions"])))
-    done = connection.execute(
-        change.values(
-            description="",
-            paper="",
-            affiliation="",
-            withdrawn_reason="",
-            source=None,
-            tag=c.software,
-            texts_cleared=True,
-        )
-    )
-    if done.rowcount != len(d["submissions"]):
-        raise contradiction(event, "it clears the texts of a submission that was never registered")
-    connection.execute(t.display_names.delete().where(t.display_names.c.team == d["team"]))
-
-
 def without_cleared_texts(store: Store, board: dict[str, Any]) -> dict[str, Any]:
     """Return the data of a frozen board without the texts that were cleared after the round was frozen."""
     cleared = [entry for entry in submissions(store, task=board["task"]) if entry.texts_cleared]
@@ -98,8 +72,8 @@ def without_cleared_texts(store: Store, board: dict[str, Any]) -> dict[str, Any]
 
 
 def _without_texts(row: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
-    kept = {key: value for key, value in row.items() if key not in ("description", "paper", "affiliation")}
-    return {**kept, "tag": tags[row["submission"]] if row["tag"] else ""}
+    other = {key: value for key, value in row.items() if key not in ("description", "paper", "affiliation")}
+    return {**other, "tag": tags[row["submission"]] if row["tag"] else ""}
 
 
 def _remove_names(names: dict[str, Any], keys: Iterable[str]) -> None:

@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "account people": ("account", "list"),
     "register a table": ("register", "--table", "{table}"),
     "pack run files": ("submit", "--team", "alpha", "--no-check"),
-    "cancel": ("cancel", "alpha.one.00000000.test"),
+    "cancel": ("cancel", "alpha.entry.00000000.test"),
     "evaluate": ("evaluate", "--all"),
     "import": ("data", "import", "mini", "test", "{qrels}", "--as", "truths/qrels.txt"),
     "new task": ("task", "new", "other"),
@@ -80,10 +80,10 @@ def test_every_command_makes_it_for_its_owner_alone(
         call(other, "team", "add", "alpha")
         call(other, "store", "backup", arguments[-1])
     with umask(0):
-        said = call_here(fresh, arguments, capsys)
-    assert FIX not in said.err
+        result = call_here(fresh, arguments, capsys)
+    assert FIX not in result.err
     for folder in (fresh.home.parent, fresh.home):
-        assert not folder.exists() or mode_of(folder) == 0o700, said
+        assert not folder.exists() or mode_of(folder) == 0o700, result
 
 
 @pytest.mark.parametrize("umasked", [0, 0o22, 0o77])
@@ -103,8 +103,8 @@ def test_work_front_and_serve_make_it_for_its_owner_alone(fresh: Project, umaske
         assert mode_of(fresh.home) == 0o700 and mode_of(fresh.home.parent) == 0o700
     finally:
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=60)[0]
-    assert FIX not in said, said
+        result = process.communicate(timeout=60)[0]
+    assert FIX not in result, result
 
 
 @pytest.mark.parametrize("name", ["leaderboard", "team add", "evaluate", "verify"])
@@ -114,9 +114,9 @@ def test_a_wider_one_is_reported_once_and_left_as_it_is(
 ) -> None:
     fresh.home.mkdir(parents=True)
     fresh.home.chmod(mode)
-    said = call_here(fresh, COMMANDS[name], capsys)
-    assert said.err.count(f"{FIX} {fresh.home}") == 1 and f"{mode:04o}" in said.err
-    assert FIX not in said.out and mode_of(fresh.home) == mode
+    result = call_here(fresh, COMMANDS[name], capsys)
+    assert result.err.count(f"{FIX} {fresh.home}") == 1 and f"{mode:04o}" in result.err
+    assert FIX not in result.out and mode_of(fresh.home) == mode
 
 
 def test_serve_reports_a_wider_one_once(fresh: Project) -> None:
@@ -133,18 +133,18 @@ def test_serve_reports_a_wider_one_once(fresh: Project) -> None:
         until(lambda: (fresh.home / "web" / "published" / "current.json").exists())
     finally:
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=60)[0]
-    assert said.count(f"{FIX} {fresh.home}") == 1, said
+        result = process.communicate(timeout=60)[0]
+    assert result.count(f"{FIX} {fresh.home}") == 1, result
 
 
 def test_the_doctor_reports_a_wider_one(fresh: Project) -> None:
     fresh.home.mkdir(parents=True)
     for mode, status in ((0o755, "CAUTION"), (0o700, "PASS")):
         fresh.home.chmod(mode)
-        said = call(fresh, "doctor", "--json", expect=None)
-        (check,) = [one for one in said.json if one["name"] == "mode of the data directory"]
+        result = call(fresh, "doctor", "--json", expect=None)
+        (check,) = [entry for entry in result.json if entry["name"] == "mode of the data directory"]
         fix = f"{FIX} {fresh.home}" if status == "CAUTION" else ""
-        assert (check["status"], check["fix"]) == (status, fix) and FIX not in said.err
+        assert (check["status"], check["fix"]) == (status, fix) and FIX not in result.err
 
 
 def test_another_user_reads_nothing_of_it(project: Project) -> None:

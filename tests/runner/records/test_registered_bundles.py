@@ -20,9 +20,9 @@ from tests.worlds.mini import Project, call
 
 @pytest.fixture
 def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
+    new_world = World(project)
+    yield new_world
+    new_world.close()
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_damaged_bundle_is_found_and_no_backup_is_made_of_it(
     before = target.read_bytes()
     DAMAGES[damage](bundle)
     problems = verify(config).problems
-    assert problems and all(one.where.startswith("submissions") for one in problems)
+    assert problems and all(entry.where.startswith("submissions") for entry in problems)
     with pytest.raises(RunnerError) as caught:
         backup(config, target, lambda _: False)
     assert caught.value.code == "E307" and set(caught.value.problems) == set(problems)
@@ -105,10 +105,10 @@ def test_bundles_registered_before_their_manifest_was_noted_are_compared_with_th
 ) -> None:
     from runner.records import registered_bundles
 
-    monkeypatch.setattr(registered_bundles, "_noted_manifest", lambda event: None)
+    monkeypatch.setattr(registered_bundles, "noted_manifest", lambda event: None)
     assert verify(world.project.config).problems == ()
     change_command_with_hashes_that_fit(bundle)
-    assert [one.where for one in verify(world.project.config).problems] == [
+    assert [entry.where for entry in verify(world.project.config).problems] == [
         f"submissions/{bundle.parent.name}/bundle/bundle.json"
     ]
 
@@ -122,6 +122,6 @@ def test_a_restored_backup_is_compared_too(
     assert not target.exists()
     call(project, "store", "backup", "--accept-damage", str(target))
     fresh = {"RUNNER_HOME": str(tmp_path / "fresh")}
-    said = call(project, "store", "restore", str(target), expect=3, env=fresh)
-    assert "E307" in said.err and "submission.yaml" in said.err
+    result = call(project, "store", "restore", str(target), expect=3, env=fresh)
+    assert "E307" in result.err and "submission.yaml" in result.err
     call(project, "store", "verify", expect=3, env=fresh)

@@ -284,7 +284,7 @@ def test_forged_rows_of_the_database(place: Place, name: str) -> None:
     assert place.problems() == []
 
 
-# What is planted, for both databases where one text does, and the place in which it is found.
+# The commands that change the schema, for both databases or by database, and the place that verify names.
 PLANTED = {
     "a trigger": (
         {

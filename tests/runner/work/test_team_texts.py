@@ -30,9 +30,9 @@ ADDRESS = "https://anna.example.org/paper"
 def world(project: Project) -> Iterator[World]:
     """A scored submission of a team whose texts name a person, on open scores."""
     project.write_task(uploads=True, asks={"paper": "optional", "affiliation": "optional"})
-    made = World(project)
+    new_world = World(project)
     call(project, "team", "add", "beta", "--member", PERSON, "--contact", MAIL)
-    made.hand_in(
+    new_world.hand_in(
         "beta",
         "dense",
         good,
@@ -43,10 +43,10 @@ def world(project: Project) -> Iterator[World]:
         paper=ADDRESS,
         affiliation=PERSON,
     )
-    made.work()
-    made.store.commit("dataset-published", {"task": "mini", "dataset": "test"}, actor="organiser")
-    yield made
-    made.close()
+    new_world.work()
+    new_world.store.commit("dataset-published", {"task": "mini", "dataset": "test"}, actor="organiser")
+    yield new_world
+    new_world.close()
 
 
 def shown(project: Project, capsys: pytest.CaptureFixture[str]) -> str:
@@ -65,11 +65,11 @@ def test_erasing_lists_what_is_shown_and_clearing_removes_it(
     project = world.project
     before = shown(project, capsys)
     assert all(word in before for word in (*WORDS, ADDRESS, "annas"))
-    said = call(project, "account", "erase", "beta")
-    fields = {one["field"] for one in call(project, "team", "texts", "beta", "--json").json}
+    result = call(project, "account", "erase", "beta")
+    fields = {entry["field"] for entry in call(project, "team", "texts", "beta", "--json").json}
     assert fields == {"description", "tag", "display_name", "team_display_name", "paper", "affiliation"}
     assert all(
-        name in said.all for name in (*fields, *WORDS, "--clear-texts", "events.jsonl", "submissions/")
+        name in result.all for name in (*fields, *WORDS, "--clear-texts", "events.jsonl", "submissions/")
     )
     assert PERSON in shown(project, capsys), "nothing is cleared without a word"
     log = project.config.events.read_bytes()
@@ -98,7 +98,7 @@ def test_a_team_without_an_account_can_be_cleared_too(project: Project, tmp_path
     (project.root / "submissions").mkdir(exist_ok=True)
     call(project, "register", "--table", str(tmp_path / "runs.csv"), "--task", "mini")
     texts = call(project, "team", "texts", "beta", "--json").json
-    assert {one["field"] for one in texts} == {"description", "display_name", "team_display_name"}
+    assert {entry["field"] for entry in texts} == {"description", "display_name", "team_display_name"}
     assert call(project, "team", "texts", "beta", "--clear-texts", "--json").json == []
     assert call(project, "team", "texts", "nobody", "--json").json == []
 
@@ -114,10 +114,10 @@ def test_at_a_terminal_clearing_is_asked_for(world: World, typed: bytes, left: b
         stderr=subprocess.STDOUT,
     )
     os.write(master, typed)
-    said = process.communicate(timeout=60)[0]
+    result = process.communicate(timeout=60)[0]
     os.close(master)
     os.close(slave)
-    assert process.returncode == 0 and b"Clear them?" in said, said
+    assert process.returncode == 0 and b"Clear them?" in result, result
     assert bool(call(world.project, "team", "texts", "beta", "--json").json) is left
 
 
@@ -159,7 +159,7 @@ def test_a_frozen_round_shows_cleared_texts_no_more(tmp_path: Path) -> None:
 
     def seen() -> str:
         boards = [board(world.store, task, "final", None, who) for who in (ORGANISER, PUBLIC)]
-        return "".join(export(one, name) for one in boards for name in ("csv", "html", "json"))
+        return "".join(export(entry, name) for entry in boards for name in ("csv", "html", "json"))
 
     assert all(word in seen() for word in (PERSON, MAIL, "annas"))
     assert clear_texts(world.store, "alpha") == 1
@@ -172,7 +172,7 @@ def test_answers_to_an_erased_team_are_no_longer_published(project: Project) -> 
     call(project, "team", "add", "beta")
     published = project.config.published
     with open_accounts(project.config) as accounts:
-        ids = {one.team: one.id for one in accounts.all()}
+        ids = {entry.team: entry.id for entry in accounts.all()}
     requests = {"alpha": "a" * 32, "beta": "b" * 32}
     with open_store(project.config) as store:
         for team, request in requests.items():
@@ -192,9 +192,9 @@ def test_answers_to_an_erased_team_are_no_longer_published(project: Project) -> 
             store.commit("request-decided", facts, actor=team)
             about = {key: facts[key] for key in ("team", "kind", "arrival", "sha256", "accepted")}
             answer(published, request, about)
-    said = call(project, "account", "erase", "alpha")
+    result = call(project, "account", "erase", "alpha")
     assert (
         answered(published, requests["alpha"]) is None and answered(published, requests["beta"]) is not None
     )
     assert not [path for path in published.rglob("*") if path.is_file() and b"alpha" in path.read_bytes()]
-    assert "alpha" in json.dumps(said.err)
+    assert "alpha" in json.dumps(result.err)

@@ -32,6 +32,24 @@ def file_sha256(source: Path | BinaryIO) -> str:
     return hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]  # typeshed asks for readinto
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder and its missing parents, each for its owner alone, whatever the umask. Existing folders keep their mode.
+
+    :meth:`pathlib.Path.mkdir` gives missing parents the mode of the umask, so that a data directory could be read by everybody.
+
+    Raises:
+        OSError: A folder cannot be made, or a file has its name.
+    """
+    try:
+        folder.mkdir(mode=0o700)
+    except FileNotFoundError:
+        make_private(folder.parent)
+        make_private(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
 def settled(facts: os.stat_result) -> bool:
     """Whether whoever changes that file or folder from now on gives it another time than it has in ``facts``.
 

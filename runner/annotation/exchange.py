@@ -13,6 +13,7 @@ from runner.model.kinds import kind_spec
 from runner.model.names import check_name
 from runner.records.files import write_json
 from runner.tasks.transcripts import OWN, Transcripts, json_lines
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -50,7 +51,7 @@ def write_forms(
     key = assign.make_key(task, dataset, transcripts, lists)
     form = key["form"]
     path = assign.key_folder(config, task, dataset) / f"{form}.json"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(path.parent)
     write_json(path, key)
     path.chmod(0o600)
     out.mkdir(parents=True, exist_ok=True)

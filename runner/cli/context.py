@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -23,11 +25,30 @@ if TYPE_CHECKING:
     from runner.views.audience import Audience
 
 
-def config() -> Config:
-    """The configuration of this invocation."""
+_reported_homes: set[Path] = set()
+
+
+def config(*, report_mode: bool = True) -> Config:
+    """The configuration of this invocation.
+
+    With ``report_mode``, a data directory that other users may enter is reported on stderr, once in a process.
+    """
     from runner.model.config import load
 
-    return load(actor=output.options.actor)
+    where = load(actor=output.options.actor)
+    if report_mode:
+        report_wide_mode(where.home)
+    return where
+
+
+def report_wide_mode(home: Path) -> None:
+    """Report a data directory that other users may enter, and how to close it. An existing mode is never changed."""
+    from runner.model.config import wide_mode, wide_mode_text
+
+    mode = wide_mode(home)
+    if mode is not None and home not in _reported_homes:
+        _reported_homes.add(home)
+        output.say(f"CAUTION: {wide_mode_text(mode)}. Fix: chmod 700 {shlex.quote(str(home))}")
 
 
 def receiving() -> Config:

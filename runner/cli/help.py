@@ -57,6 +57,7 @@ READERS = {
             "team rotate",
             "team close",
             "team reopen",
+            "team texts",
         ),
         *("account", "account add", "account list", "account people", "account link"),
         *("account rotate", "account tie", "account untie", "account close", "account erase"),

@@ -32,6 +32,7 @@ COMMANDS = {
     "task": ("task",),
     "task_check": ("task",),
     "team": ("team", "account"),
+    "team_texts": ("team", "account"),
     "verify": ("verify", "receipt"),
     "demo": ("demo",),
 }

@@ -38,10 +38,10 @@ def register_table(
     from runner.submissions.pack import run_entries, write
     from runner.submissions.register import refusals, register_all
     from runner.submissions.table import read_table
-    from schemas.files import scratch_folder
+    from schemas.files import make_private, scratch_folder
 
     bundles = where.home / "bundles"
-    bundles.mkdir(parents=True, exist_ok=True)
+    make_private(bundles)
     with scratch_folder(bundles, "table") as scratch, context.store(where) as store:
         table = read_table(path, task, scratch / "files")
         if check:

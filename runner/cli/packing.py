@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from runner.cli import context, output
 from runner.model.errors import RunnerError
 from runner.model.names import id_part
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +94,8 @@ def pack_one(
                 render.hint(str(seen.get("hint", "")))
             return None
     name = f"{id_part(submission.team)}.{id_part(submission.software)}"
+    if target is None:
+        make_private(where.home)
     to = target or where.home / "bundles" / name
     return packing.write(submission, image, to, engine=engine, check=summary, with_archive=target is not None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.doctor.checks import DRIFT, GIB, Check, caution, failed, passed
-from runner.model.config import without_secrets
+from runner.model.config import wide_mode, wide_mode_text, without_secrets
 from runner.model.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ def disk_check(name: str, folder: Path, fix: str) -> Check:
     if free >= ENOUGH:
         return passed(name, said)
     return failed(name, said, fix) if free < LEAST else caution(name, said, fix)
+
+
+def mode_check(config: Config) -> Check:
+    """Check that only the owner of the data directory may enter it."""
+    name, mode = "mode of the data directory", wide_mode(config.home)
+    if mode is None:
+        return passed(name, "only its owner may enter it, or it is not made yet")
+    return caution(name, wide_mode_text(mode), f"chmod 700 {shlex.quote(str(config.home))}")
 
 
 def settings_checks(config: Config) -> list[Check]:

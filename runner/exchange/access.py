@@ -30,7 +30,7 @@ from typing import Any, Literal, get_args
 import schemas
 from runner.exchange.replaced import read_replaced
 from runner.model.clock import SystemClock, stamp
-from schemas.files import atomic_file
+from schemas.files import atomic_file, make_private
 
 LINK = "link"  # the scope of a one-time link
 Role = Literal["organiser", "assistant", "team", "assessor"]
@@ -136,7 +136,8 @@ class Access:
             {**asdict(g), "scopes": list(g.scopes)}
             for g in sorted(self.grants.values(), key=lambda g: g.token)
         ]
-        published.mkdir(parents=True, exist_ok=True)
+        make_private(published.parent)
+        published.mkdir(exist_ok=True)
         with atomic_file(published / FILE, mode=0o644, sync=True) as file:
             file.write(schemas.canonical({"schema_version": 1, "grants": grants}))
 

@@ -20,6 +20,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
+from schemas.files import make_private
+
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, the same on every architecture
 _NO_NEW_PRIVILEGES = 38
 _READ = 1 << 2 | 1 << 3  # files, folders
@@ -76,7 +78,8 @@ def confine(readable: Iterable[Path], writable: Iterable[Path]) -> bool:
     shown, own = list(readable), list(writable)
     for folder in (*shown, *own):  # a rule is of what there is
         if not folder.is_file():
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder.parent)
+            folder.mkdir(exist_ok=True)
     rules = _Rules(_ALL, 0, _SCOPED if version >= 6 else 0)
     size = ctypes.sizeof(rules) if version >= 6 else ctypes.sizeof(ctypes.c_uint64)
     made = _call(_CREATE, ctypes.byref(rules), size, 0)

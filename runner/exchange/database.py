@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+from schemas.files import make_private
+
 PATIENCE = 30  # seconds that somebody waits for whoever else writes
 # A server that vanished is noticed within a minute: seconds, and of the last milliseconds.
 _ALIVE: dict[str, Any] = {
@@ -165,7 +167,7 @@ class _File:
 
     def connect(self) -> sqlite3.Connection:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self._path.parent)
             self._path.touch(0o600)
             self._opened = self._path.stat()
         except OSError as error:

@@ -39,7 +39,7 @@ from typing import Any, BinaryIO
 
 import schemas
 from runner.exchange.access import prove, proven
-from schemas.files import atomic_file, sync_folder
+from schemas.files import atomic_file, make_private, sync_folder
 
 MAX_REQUEST = 64 * 1024  # bytes of request.json
 MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most
@@ -144,7 +144,8 @@ class Inbox:
             OSError: The disk refused it; nothing is left behind, and what was ready is where it was. What work has taken already was
                 put there, whatever the disk says afterwards.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
+        make_private(self.root.parent)
+        self.root.mkdir(exist_ok=True)
         part, there = self.root / f".{request.id}", None
         part.mkdir(0o770)
         try:
@@ -297,6 +298,15 @@ def answer(published: Path, request_id: str, data: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_file(folder / f"{_id(request_id)}.json", mode=0o644, sync=True) as file:
         file.write(schemas.canonical({"schema_version": 1, "id": request_id, **data}))
+
+
+def remove_answer(published: Path, request_id: str) -> bool:
+    """Remove the answer to a request; False if there was none. Raises OSError."""
+    try:
+        (published / "answers" / f"{_id(request_id)}.json").unlink()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def answered(published: Path, request_id: str) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import schemas
 from runner.exchange import tails
 from runner.exchange.published import POINTER, Published, View, keep_young, leads_to, sweep
-from schemas.files import atomic_path, file_sha256, once, sync_folder
+from schemas.files import atomic_path, file_sha256, make_private, once, sync_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -52,7 +52,7 @@ class Key:
         """The key in a file that only its owner can read; made when there is none. Raises OSError, ValueError for another file."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         seed = once(path, lambda: Ed25519PrivateKey.generate().private_bytes_raw())
         return cls(Ed25519PrivateKey.from_private_bytes(seed))
 

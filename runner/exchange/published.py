@@ -71,7 +71,7 @@ import schemas
 from runner.exchange import tails
 from runner.exchange.replaced import read_replaced
 from runner.model.clock import Clock, SystemClock
-from schemas.files import atomic_file, atomic_path, file_sha256
+from schemas.files import atomic_file, atomic_path, file_sha256, make_private
 
 VERSION = 1
 KEPT_SECONDS = 600.0
@@ -232,7 +232,7 @@ class Publisher:
     def __init__(self, root: Path) -> None:
         self.root = root
         for folder in (root, root / "audiences", root / "files", root / "answers"):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
             folder.chmod(0o755)
         for folder in (root / "files").glob("[0-9a-f][0-9a-f]"):  # older versions made them as the umask says
             folder.chmod(0o755)

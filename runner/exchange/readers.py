@@ -13,7 +13,7 @@ from pathlib import Path
 
 from runner.exchange.address import noted
 from runner.exchange.tails import is_name
-from schemas.files import atomic_file
+from schemas.files import atomic_file, make_private
 
 FILE = "readers"
 MOST = 1000  # names
@@ -38,7 +38,8 @@ class Readers:
         self._read = dict([one for one in self._read.items() if now < one[1] + RENEW][-MOST:])
         self._noted = now
         with suppress(OSError):
-            self._inbox.mkdir(parents=True, exist_ok=True)
+            make_private(self._inbox.parent)
+            self._inbox.mkdir(exist_ok=True)
             with atomic_file(self._inbox / FILE, mode=0o644) as file:
                 file.write("".join(f"{one}\n" for one in self._read).encode())
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import schemas
 from runner.exchange.replaced import read_replaced
-from schemas.files import atomic_file, once
+from schemas.files import atomic_file, make_private, once
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -42,7 +42,7 @@ class Signer:
         """The signer whose key is in a file; it is made where there is none. Raises OSError, also when others may read it."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         seed = once(path, lambda: f"{secrets.token_hex(32)}\n".encode())
         if path.stat().st_mode & 0o077:
             raise PermissionError(

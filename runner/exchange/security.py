@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from runner.model.clock import Clock, SystemClock, stamp
+from schemas.files import make_private
 
 FILE = "security.jsonl"
 MOST = 4 * 1024 * 1024  # bytes of a file
@@ -37,7 +38,7 @@ class SecurityLog:
     def _write(self, line: bytes) -> None:
         from filelock import FileLock
 
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self.path.parent)
         with FileLock(f"{self.path}.lock", timeout=1):
             with suppress(FileNotFoundError):
                 if self.path.stat().st_size + len(line) > self._most:

@@ -41,6 +41,7 @@ from runner.records.commit import commit, commit_orphans
 from runner.records.store.connect import Refused
 from runner.records.store.queries import pauses
 from runner.records.store.runs_at_once import find_runs, may_be_called_off
+from schemas.files import make_private
 from schemas.interrupts import Interrupts
 
 
@@ -76,7 +77,7 @@ class Control:
 
     def request(self, run_id: str) -> None:
         """Ask whoever runs ``run_id`` to stop it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private(self.folder)
         (self.folder / run_id).touch()
 
     def forget(self, run_id: str) -> None:

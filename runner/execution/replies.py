@@ -23,6 +23,7 @@ from runner.model import names
 from runner.model.errors import PlatformError, disk_error
 from runner.model.limits import MIB
 from schemas import jsonl
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -50,7 +51,7 @@ def learn(book: Path, found: Path) -> int:
     if not found.is_file() or found.stat().st_size == 0:
         return 0
     try:
-        book.parent.mkdir(parents=True, exist_ok=True)
+        make_private(book.parent)
         with locked(book):
             answered, refused = set[str](), set[str]()
             for key, line in _lines(book):

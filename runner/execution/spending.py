@@ -18,7 +18,7 @@ from runner.execution.replies import gateway_files, locked
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from schemas import jsonl
-from schemas.files import atomic_file
+from schemas.files import atomic_file, make_private
 
 CALLS = "calls.jsonl"
 MAX_LINE = 64 * 1024
@@ -78,7 +78,7 @@ def spent(book: Path, price: Mapping[str, float] | None = None) -> Spent:
 
 def charge(book: Path, used: Spent, price: Mapping[str, float] | None = None) -> Spent:
     """Add what one gateway has used; returns the sum. Raises E306."""
-    book.parent.mkdir(parents=True, exist_ok=True)
+    make_private(book.parent)
     with locked(book):
         total = spent(book, price) + used
         with atomic_file(account(book)) as file:

@@ -29,7 +29,7 @@ from runner.tasks.data_files import files_digest, folder_files
 from runner.tasks.folders import current_version, stage_folder
 from schemas import jsonl
 from schemas.debates import Debate, parse, transcript_digest
-from schemas.files import atomic_file, scratch_folder
+from schemas.files import atomic_file, make_private, scratch_folder
 
 MAX_LINE = 64 * MIB
 # Of a debate as judges are given it: a judge is asked many times about each, with all of it in every question, so that one
@@ -143,7 +143,7 @@ class Stages:
         _stays_hidden(dataset, self.tasks[stage.task], stage)
         home = stage_folder(self.config, task.folder.name, dataset.id)
         try:
-            home.mkdir(parents=True, exist_ok=True)
+            make_private(home)
             with scratch_folder(home) as staging:
                 return _write(home, staging, stage, gathered)
         except OSError as error:

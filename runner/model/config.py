@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -204,6 +205,20 @@ def load(
         store_credentials=found.path("store_credentials", "RUNNER_STORE_CREDENTIALS"),
         origins=tuple(found.origins.items()),
     )
+
+
+def wide_mode(folder: Path) -> int | None:
+    """Return the mode of a folder that other users of this machine may enter; None if they may not, or if it is missing."""
+    try:
+        mode = stat.S_IMODE(folder.stat().st_mode)
+    except OSError:
+        return None
+    return mode if mode & 0o077 else None
+
+
+def wide_mode_text(mode: int) -> str:
+    """Return the sentence about a data directory of that mode."""
+    return f"other users of this machine may enter the data directory (mode {mode:04o}), which holds hidden scores"
 
 
 def user_folder(environ: Mapping[str, str] | None = None) -> Path:

@@ -45,6 +45,7 @@ class Submission:
     limits: Mapping[str, float] = field(default_factory=dict)  # what it asks for in the task's frame
     paper: str = ""  # its address
     affiliation: str = ""
+    texts_cleared: bool = False  # what the team wrote is not shown any more
 
     @property
     def how(self) -> str:

@@ -8,6 +8,7 @@ container engine · ``base`` all but our images; the base image's name is printe
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ WORDS = ("all", "everything", "packages", "tools", "engine", "base", "host", "ve
 
 def main(arguments: list[str]) -> int:
     """Do one of :data:`WORDS`; results go to stdout, everything else to stderr. Returns the exit code."""
-    from runner.model.config import load
+    from runner.model.config import load, wide_mode, wide_mode_text
     from runner.model.errors import INTERRUPTED, USAGE, RunnerError
     from schemas.interrupts import heard
 
@@ -29,7 +30,11 @@ def main(arguments: list[str]) -> int:
         _say(f"usage: python -m runner.provision [{'|'.join(WORDS)}]")
         return USAGE
     try:
-        _do(word, load())
+        config = load()
+        mode = wide_mode(config.home)
+        if mode is not None:
+            _say(f"CAUTION: {wide_mode_text(mode)}. Fix: chmod 700 {shlex.quote(str(config.home))}")
+        _do(word, config)
     except RunnerError as error:
         _say(f"{error.code}: {error.what}")
         for line in (error.why, error.fix and f"Fix: {error.fix}"):

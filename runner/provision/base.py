@@ -22,7 +22,7 @@ from runner.engines.base import find_image
 from runner.model.errors import PlatformError, RunnerError
 from runner.provision.engine import can_install, install, run_tool, uses_own
 from runner.provision.steps import Steps
-from schemas.files import atomic_file
+from schemas.files import atomic_file, make_private
 
 if TYPE_CHECKING:
     from runner.engines.base import Images, Probe
@@ -166,7 +166,7 @@ def _remember(config: Config, mode: str) -> None:
     if _remembered(config) == mode:
         return
     path = _state(config)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     with atomic_file(path) as file:
         file.write(json.dumps({"mode": mode}).encode() + b"\n")
 
@@ -175,7 +175,7 @@ def _ensure_local(config: Config, engine: Images, say: Callable[[str], None]) ->
     from filelock import FileLock
 
     if not _usable(engine):
-        config.home.joinpath("engine").mkdir(parents=True, exist_ok=True)
+        make_private(config.home / "engine")
         with FileLock(config.home / "engine" / "base.lock", timeout=900):
             if not _usable(engine):
                 _make_local(engine, say)
@@ -246,6 +246,7 @@ def _cached(
     key = hashlib.sha256(asked).hexdigest()[:24]
     cached = config.home / "data" / "wheels" / key
     if not cached.is_dir():
+        make_private(cached.parent)
         name = f"packages for {requirements.parent.name}"
         with steps.step(name, total=requirements.read_text("utf-8").count("==")) as step:
             _download(requirements, cached, architecture, require_hashes, step.heard)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from runner.engines.registry import answers
 from runner.model.errors import PlatformError
-from schemas.files import atomic_file
+from schemas.files import atomic_file, make_private
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
@@ -59,7 +59,7 @@ def start(own: OwnEngine) -> None:
     if _running(own) is None:
         _clear_remains(own)
         own.runtime.mkdir(mode=0o711, parents=True, exist_ok=True)
-        own.data.mkdir(parents=True, exist_ok=True)
+        make_private(own.data)
         dockerd = which("dockerd")
         if dockerd is None:
             raise PlatformError(
@@ -120,7 +120,7 @@ def locked(own: OwnEngine) -> Iterator[None]:
 
     folder = own.folder
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         with FileLock(folder / "lock", timeout=900):
             yield
     except Timeout as error:

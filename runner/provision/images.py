@@ -25,6 +25,7 @@ from runner.model.errors import PlatformError
 from runner.provision.base import REGISTRY_IMAGE, base_image, wheels
 from runner.provision.kinds import kind_files, tag_suffix
 from runner.provision.steps import Steps
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from runner.engines.base import Engine, Images
@@ -127,7 +128,7 @@ def ensure_images(
     from filelock import FileLock
 
     if any(state.problem for state in states(engine, wanted)):
-        config.home.joinpath("engine").mkdir(parents=True, exist_ok=True)
+        make_private(config.home / "engine")
         with FileLock(config.home / "engine" / "images.lock", timeout=1800):
             looked = zip(wanted, states(engine, wanted), strict=True)
             _build_all(engine, config, [image for image, state in looked if state.problem], say)

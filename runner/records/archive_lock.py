@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.records.files import on_disk
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -84,7 +85,7 @@ def locked(tmp: Path) -> Iterator[None]:
             try:
                 held = hold(tmp / ".lock")
             except FileNotFoundError:
-                tmp.mkdir(parents=True, exist_ok=True)
+                make_private(tmp)
                 held = hold(tmp / ".lock")
         if held is None:
             with waiting:

@@ -8,22 +8,39 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.archive import RunArchive
-from schemas.files import atomic_path
+from runner.records.store.verify import damage_found, verify_backed_up
+from schemas.files import atomic_path, make_private
 
 # The event log first: the archive may then hold more than the log speaks of, which is taken up on the next start.
 ACCOUNTS = "accounts.sqlite"
 PARTS = ("events.jsonl", "snapshots", "submissions", "archive", ACCOUNTS, "receipts.key")
 
 
-def backup(home: Path, target: Path, copy_accounts: Callable[[Path], bool]) -> int:
-    """Write the backup of the data directory ``home`` to the file ``target``; returns its bytes.
+def backup(
+    config: Config, target: Path, copy_accounts: Callable[[Path], bool], *, accept_damage: bool = False
+) -> int:
+    """Write the backup of a data directory to the file ``target``; return its bytes.
 
-    It may be made while the runner works. ``copy_accounts`` writes the accounts to a file and says whether there are any. Raises E102 when there is nothing to back up, OSError when it cannot be written.
+    The runner may work meanwhile.
+
+    Args:
+        config: The data directory.
+        target: The file; an older one is replaced once the new one is complete.
+        copy_accounts: Writes the accounts to a file and returns False if there are none.
+        accept_damage: Write the backup even if records are lost or changed.
+
+    Raises:
+        RunnerError: E102 if there is nothing to back up; E307 if records are not as they were written.
+        OSError: The file cannot be written.
     """
+    home = config.home
     if not (home / "events.jsonl").is_file():
         raise RunnerError("E102", f"{home} holds no event log", fix="set RUNNER_HOME to the data directory")
+    if not accept_damage and (problems := verify_backed_up(config)):
+        raise damage_found(problems, "damaged records: no backup was written")
     with atomic_path(target, mode=0o600) as part:
         with tarfile.open(part, "w:gz", compresslevel=1) as file:
             for name in PARTS:
@@ -70,7 +87,7 @@ def restore(source: Path, home: Path) -> None:
             for member in file.getmembers():
                 if member.name.split("/")[0] not in PARTS or not (member.isreg() or member.isdir()):
                     raise tarfile.TarError("it holds something else")
-            home.mkdir(parents=True, exist_ok=True)
+            make_private(home)
             file.extractall(home, filter="tar")
     except (tarfile.TarError, EOFError, FileNotFoundError, IsADirectoryError) as error:
         fix = "name a file that runner store backup wrote"

@@ -16,6 +16,7 @@ from runner.records.events import COORDINATOR
 from runner.records.integrity import uncommitted
 from runner.records.store.connect import Refused, Store
 from runner.records.store.results import counting
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from runner.model.task import Task
@@ -143,7 +144,7 @@ def registering(config: Config) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    config.locks.mkdir(parents=True, exist_ok=True)
+    make_private(config.locks)
     lock = FileLock(config.locks / "register.lock", timeout=REGISTERING)
     try:
         lock.acquire()
@@ -176,7 +177,7 @@ def coordinator(config: Config, store: Store, *, is_work: bool = False) -> Itera
     """
     from filelock import FileLock, Timeout
 
-    config.locks.mkdir(parents=True, exist_ok=True)
+    make_private(config.locks)
     lock = FileLock(config.locks / "coordinator.lock", timeout=0)
     try:
         lock.acquire()

@@ -21,7 +21,7 @@ import schemas
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config, Person
 from runner.model.errors import PlatformError, Problem, disk_error
-from schemas.files import sync_folder
+from schemas.files import make_private, sync_folder
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -32,6 +32,7 @@ TYPES: Mapping[str, str] = {
     "submission-withdrawn": "a submission was taken off the leaderboard; `uncharged` is true where its place in the quota was given back",
     "submission-chosen": "a team named the submission that counts where a table's `pick` is `chosen`",
     "display-name-set": "a team, or one of its softwares, was given another display name (empty: none)",
+    "texts-cleared": "descriptions, display names and other texts of a team were removed from what is shown",
     "quota-extended": "a team was given more submissions",
     "deadline-extended": "a team was given a later deadline",
     "limits-extended": "the softwares of a team were given other limits of time or memory than the task's",
@@ -180,7 +181,7 @@ class EventLog:
         from filelock import FileLock, Timeout
 
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.path.parent)
             with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
                 return self._append(said, actor, before)
         except Timeout as error:

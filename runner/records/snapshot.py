@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import PlatformError, Problem
-from schemas.files import atomic_file
+from schemas.files import atomic_file, make_private
 
 if TYPE_CHECKING:
     from runner.records.events import Event
@@ -26,7 +26,7 @@ def snapshot_path(home: Path, task_id: str, round_id: str) -> Path:
 
 def write_snapshot(path: Path, text: bytes) -> None:
     """Write a snapshot as a whole. One without an event was never acknowledged and is replaced."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     with atomic_file(path, mode=0o444, sync=True) as file:
         file.write(text)
 

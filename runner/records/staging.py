@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from runner.records.archive_lock import Held, hold, locked
 from runner.records.files import on_disk
+from schemas.files import make_private
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class StagingFolders:
         try:
             return hold(self.tmp / name)
         except FileNotFoundError:
-            self.tmp.mkdir(parents=True, exist_ok=True)
+            make_private(self.tmp)
             return hold(self.tmp / name)
 
     def all(self) -> list[Staged]:

@@ -17,7 +17,7 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import submissions
 from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, store_runs
 from runner.submissions.origins import check_platform, check_size, kept_as, origins, resolve_expected
-from schemas.files import scratch_folder
+from schemas.files import make_private, scratch_folder
 
 
 def home_of(config: Config, submission_id: str) -> Path:
@@ -96,7 +96,7 @@ def _image(config: Config, engine: Engine, bundle: Bundle, here: bool) -> ImageR
 @contextmanager
 def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
     """A copy of a bundle in the data directory, hashes checked: the sender's folder may change at any time."""
-    config.registered.mkdir(parents=True, exist_ok=True)
+    make_private(config.registered)
     with scratch_folder(config.registered) as staging:
         shutil.copytree(bundle.folder, staging / "bundle", symlinks=True)
         staging.chmod(0o755)

@@ -27,7 +27,7 @@ from runner.engines.base import Engine, find_image
 from runner.model.errors import Problem, RunnerError
 from runner.model.limits import in_units
 from runner.submissions.bundle import IMAGE, MANIFEST, MAX_BUNDLE_JSON, MAX_IMAGE, Bundle, write_bundle
-from schemas.files import atomic_file, file_sha256
+from schemas.files import atomic_file, file_sha256, make_private
 
 MAX_HEAD = 4 * 1024 * 1024  # bytes of the line of JSON
 SMALLEST = 64 * 1024  # bytes of a part that is worth being asked for
@@ -329,7 +329,7 @@ def note_bases(home: Path, engine: Engine, names: Iterable[str]) -> None:
         one = folder / image.id.removeprefix("sha256:")
         kept.add(one.name)
         if not (one / PARTS).exists():
-            (one / "bundle").mkdir(parents=True, exist_ok=True)
+            make_private(one / "bundle")
             engine.save(image, one / "bundle" / IMAGE)
             note_parts(one)
     for path in folder.iterdir() if folder.is_dir() else ():

@@ -32,13 +32,14 @@ from runner.model.task import Cell, Task
 from runner.records.commit import registering
 from runner.records.deadlines import check_open
 from runner.records.events import Position
+from runner.records.files import file_sha256
 from runner.records.policy import note_policies
 from runner.records.store.charges import quotas
 from runner.records.store.connect import Store
 from runner.records.store.queries import submission, submissions
 from runner.submissions.admission import cells_on, datasets_of, datasets_taken
-from runner.submissions.bundle import Bundle, read_bundle, registration
-from runner.submissions.kept import packed_here, put_back, take_in_all
+from runner.submissions.bundle import MANIFEST, Bundle, read_bundle, registration
+from runner.submissions.kept import home_of, packed_here, put_back, take_in_all
 from runner.tasks.files import how_to_get, missing_sources
 
 
@@ -140,6 +141,7 @@ def register_all(
             task = tasks[bundle.data["task"]]
             taken = datasets_taken(bundle, task, received, store)
             event = {**registration(bundle), "received": stamp(received)}
+            event["manifest"] = file_sha256(home_of(config, bundle.submission_id) / MANIFEST)
             if taken != datasets_of(bundle, task):
                 event["cells"] = cells_on(bundle, task, taken)
             store.commit("submission-registered", event, actor=actor)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from runner.model.config import Config
 from runner.model.mapping import rows
-from runner.model.task import Side
+from runner.model.task import Dataset, Side
 from runner.tasks.data_files import inside, within
 from schemas import show
+from schemas.files import make_private
 
 Raw = Mapping[str, Any]
 SIDES: tuple[Side, ...] = ("inputs", "truths")
@@ -41,6 +42,13 @@ def tree(config: Config) -> Path:
 def private_root(config: Config) -> Path:
     """The folder of what is hidden, whether it is there or not."""
     return config.private or config.home / "private"
+
+
+def make_private_root(config: Config, datasets: Iterable[Dataset]) -> None:
+    """Make the private root for its owner alone, if hidden files of one of the datasets belong below it. Raises OSError."""
+    root = private_root(config)
+    if any(within(folder, root) for dataset in datasets for folder in (dataset.inputs, dataset.truths)):
+        make_private(root)
 
 
 def where_hidden(task: str, dataset: str, side: Side = "truths") -> str:

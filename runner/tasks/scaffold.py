@@ -39,7 +39,7 @@ from runner.tasks.folders import (
     truths_folder,
 )
 from runner.tasks.load import load_task_file, read_definition, task_folder
-from schemas.files import atomic_file, atomic_folder, put_in_place, scratch_folder
+from schemas.files import atomic_file, atomic_folder, make_private, put_in_place, scratch_folder
 
 
 def new_task(config: Config, task_id: str, kind: str = "adhoc", like: str | None = None) -> Path:
@@ -113,7 +113,7 @@ def new_task_from(
             raise RunnerError(
                 "E101", f"hidden data of a task {task_id} exist already", why=f"In {hidden}.", fix=fix
             )
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(root)
         with scratch_folder(root) as scratch:
             folder.mkdir()
             refuse(
@@ -211,8 +211,7 @@ def hide(config: Config, task_id: str) -> list[Moved]:
         raise RunnerError(
             "E411", "the private folder lies in the tree that participants clone", why=why, fix=fix
         )
-    if not root.exists():
-        root.mkdir(parents=True, mode=0o700)
+    make_private(root)
     for move in moves:
         if not holds_files(move.target):
             with atomic_folder(move.target) as copy:

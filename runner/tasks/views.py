@@ -25,7 +25,7 @@ from runner.model.errors import RunnerError, disk_error
 from runner.model.task import Rule
 from runner.tasks.data_files import file_digest
 from schemas import jsonl
-from schemas.files import scratch_folder
+from schemas.files import make_private, scratch_folder
 
 Files = Sequence[tuple[PurePosixPath, Path]]  # names in a folder, and where each lies
 MAX_LINE = 64 * 1024 * 1024  # bytes
@@ -104,7 +104,7 @@ def _file(shown: Shown, home: Path) -> Path:
     if target.is_file():
         return target
     with _writing(home):
-        (home / ".locks").mkdir(parents=True, exist_ok=True)
+        make_private(home / ".locks")
         with FileLock(home / ".locks" / f"{folder.name}.lock"):  # only saves work
             if target.is_file():
                 return target

@@ -22,6 +22,7 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "submission-withdrawn": ("{submission} was withdrawn", ", free of charge{uncharged}"),
     "submission-chosen": ("{submission} was chosen to count",),
     "display-name-set": ("{team}", "/{software}", " is shown as {display_name}"),
+    "texts-cleared": ("texts of {team} were cleared",),
     "quota-extended": ("{team} may hand in {submissions} more for {task}",),
     "deadline-extended": ("{team} may hand in until {until} for {task}", "/{dataset}"),
     "limits-extended": ("{team} has other limits for {task}", ", {wall_clock} s", ", {memory} bytes"),

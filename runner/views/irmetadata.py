@@ -58,6 +58,8 @@ class Given:
 
 def given(found: RunDetail) -> Given | None:
     """What the team says of this run: in its output, before the lines of its run file, or beside its submission; None: nothing."""
+    if found.run.submission.texts_cleared:
+        return None
     if found.attempt is not None:
         output = found.record.get("output") or {}
         file = found.attempt.file(f"output/{NAME}")

@@ -17,6 +17,7 @@ from runner.exchange.database import Database, DatabaseError
 from runner.exchange.inbox import Request
 from runner.exchange.receipts import KEY, Signer
 from runner.model.clock import Clock, SystemClock
+from schemas.files import make_private
 
 FILE = "front.sqlite"
 LASTS = 12 * 3600.0  # seconds
@@ -53,7 +54,7 @@ class Sessions:
     def __init__(self, folder: Path, clock: Clock | None = None, server: str | None = None) -> None:
         """Open them in a file of ``folder``, or in a database of their own at the address of a ``server``. Raises DatabaseError."""
         self._clock = clock or SystemClock()
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         self._lock = threading.Lock()
         self._taken = 0
         try:

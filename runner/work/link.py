@@ -37,7 +37,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
 from runner.model.limits import in_units
 from runner.work.front import Front, LinkDown
-from schemas.files import atomic_file, file_sha256, settled, sync_folder
+from schemas.files import atomic_file, file_sha256, make_private, settled, sync_folder
 
 SENDING = 10.0  # seconds of a round in which what is published is sent, apart from the file that it is at
 PACE = 1.0  # seconds between two rounds
@@ -241,7 +241,8 @@ class Link:
     def _bring(self) -> bool:
         """Bring requests, and have those forgotten that were decided; whether one is here in part."""
         more, held = False, []
-        self.config.inbox.mkdir(parents=True, exist_ok=True)
+        make_private(self.config.exchange)
+        self.config.inbox.mkdir(exist_ok=True)
         said = self.front.ask("GET", "inbox")
         listed = dict(_listed(said))
         self._note_readers(said.get("read"))

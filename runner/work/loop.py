@@ -47,7 +47,7 @@ from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from runner.work.run_pages import Kept
 from runner.work.shelf import NAME, Shelf, started_as
-from schemas.files import settled
+from schemas.files import make_private, settled
 from schemas.interrupts import Interrupts
 
 TICK = 0.5  # seconds between two looks into the inbox
@@ -170,7 +170,7 @@ class Work:
     def _at_the_desk(self) -> None:
         """Decide and publish until the end. Raises RunnerError and OSError for what is worth another try."""
         config, to = self.config, Publisher(self.config.published)
-        config.inbox.mkdir(parents=True, exist_ok=True)
+        config.inbox.mkdir(exist_ok=True)
         with (
             open_store(config) as store,
             store.coordinating("runner work"),
@@ -338,7 +338,7 @@ def _only(config: Config) -> Iterator[None]:
     """Be the only work process of a data directory. Raises E306 when there is another."""
     from filelock import FileLock, Timeout
 
-    config.locks.mkdir(parents=True, exist_ok=True)
+    make_private(config.locks)
     lock = FileLock(config.locks / WORK_LOCK, timeout=0)
     try:
         lock.acquire()

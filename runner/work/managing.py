@@ -14,7 +14,7 @@ from typing import Any
 
 import schemas
 from runner.exchange.access import Role, Token
-from runner.exchange.inbox import answer
+from runner.exchange.inbox import answer, remove_answer
 from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock
 from runner.model.config import Config
@@ -161,10 +161,13 @@ class Managing:
         if self.accounts.identities.untie(account.id):
             self._done("account-untied", account)
 
-    def erase(self, account: Account, member: str | None = None) -> None:
+    def erase(self, account: Account, member: str | None = None) -> int:
         """Erase what is known of the people of an account and close it; or erase only one ``member``. Raises E102.
 
         The name of a team that handed something in stays, since boards and archive have it: nobody else gets it.
+
+        Returns:
+            The number of published answers to its requests that were removed. They name the team, and the closed account cannot read them.
         """
         if member is None:
             handed_in = any(entry.team == account.team for entry in submissions(self.store))
@@ -174,6 +177,15 @@ class Managing:
         else:
             self.accounts.people.erase_member(account.id, member)
         self._done("account-erased", account, **({} if member is None else {"member": member}))
+        return 0 if member is not None else self._remove_answers(account)
+
+    def _remove_answers(self, account: Account) -> int:
+        requests = {
+            event.data["request"]
+            for event in self.store.log
+            if event.type == "request-decided" and event.data.get("account") == account.id
+        }
+        return sum(remove_answer(self.config.published, request) for request in requests)
 
     def _once(self, event: str, account: Account, *, new: bool, **facts: str) -> None:
         """Note an event that the log has not: killed between accounts and event, work does the same again."""

@@ -13,6 +13,7 @@ import typer
 from runner.cli import context, options, output
 from runner.cli.app import app, group
 from runner.model.errors import PLATFORM, RunnerError
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from runner.execution.cluster.host import Station
@@ -113,9 +114,10 @@ def _station(name: str, stores: Sequence[Store], state: Path, keep: int) -> Stat
     from runner.provision.images import images, states
 
     try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(state)
     except OSError as error:
         raise disk_error(f"{state} cannot be made", error) from error
+    context.report_wide_mode(state)
     config = Config(root=state, home=state, truths=None, engine=os.environ.get("DOCKER_HOST") or None)
     engine = open_engine(config, output.say)
     engine.require()

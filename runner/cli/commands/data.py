@@ -27,10 +27,13 @@ def pull(
 ) -> None:
     """Fetch a task's remote files and check their hashes. Start it again after any interruption: it goes on."""
     from runner.tasks.files import missing_sources
+    from runner.tasks.folders import make_private_root
     from runner.tasks.transfer.fetch import pull as fetch
 
-    loaded = context.load_task(context.config(), task)
+    where = context.config()
+    loaded = context.load_task(where, task)
     chosen = [context.get_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
+    make_private_root(where, chosen)
     results: list[dict[str, Any]] = []
     worst = 0
     with transfers() as bars:
@@ -102,9 +105,11 @@ def import_(
 ) -> None:
     """Make a dataset from an official release, or bring a single file whose hash task.yaml names."""
     from runner.kinds import import_release
+    from runner.tasks.folders import make_private_root
     from runner.tasks.transfer.fetch import add_local_file
 
-    _, loaded, chosen = context.dataset(task, dataset)
+    where, loaded, chosen = context.dataset(task, dataset)
+    make_private_root(where, [chosen])
     if name is not None:
         result = _fetched(chosen.id, add_local_file(chosen, name, path))
     else:

@@ -13,6 +13,7 @@ import typer
 from runner.cli import context, options, output
 from runner.cli.app import app, group
 from runner.model.errors import RunnerError
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from runner.work.members.registrations import Registration
@@ -123,7 +124,9 @@ def front(
     """Serve the pages and take hand-ins. It needs neither the project nor the data directory: only the exchange folder."""
     from runner.cli.serving import serve_front
 
-    folder = exchange or context.config().exchange
+    if exchange is None:
+        exchange = context.config().exchange
+    folder = exchange
     serve_front(folder, state or folder / "front", bind, url, proxy or (), work_key, oidc, database or None)
 
 
@@ -147,7 +150,8 @@ def serve(
     check_installed()
     check_address(bind, url)
     proxies = [part for one in check_proxies(proxy or ()) for part in ("--proxy", one)]
-    where = context.config()
+    where = context.config(report_mode=False)  # runner work does
+    make_private(where.home)  # before the front makes folders below it
     said = "front and work are one user here"
     if offered():
         output.say(f"{said}; this kernel keeps the front to its own folders. On a server they are two:")

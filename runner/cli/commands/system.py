@@ -11,7 +11,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app, group
-from runner.model.errors import PLATFORM, RunnerError
+from runner.model.errors import PLATFORM
 from runner.tasks.services import data_digest
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def doctor(as_json: options.JsonOption = False) -> None:
     """Check this machine: one line each, PASS, CAUTION or FAIL, with the command that corrects it."""
     from runner.doctor import diagnose, worst
 
-    checks = diagnose(context.config())
+    checks = diagnose(context.config(report_mode=False))
     if as_json:
         output.as_json([check.as_dict() for check in checks])
     else:
@@ -89,42 +89,52 @@ def verify(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Compare event log, archive, frozen rounds and database with each other and with the last known head."""
+    """Compare event log, archive, registered bundles, frozen rounds and database with each other and with the last known head."""
+    from runner.records.store.verify import damage_found
     from runner.records.store.verify import verify as look
 
-    found = look(context.config(), head or ())
+    where = context.config()
+    result = look(where, head or ())
     if as_json:
-        output.as_json(found.as_dict())
-    if found.problems:
-        what = (
-            f"event log, archive and database are not as they were recorded: {len(found.problems)} problems"
-        )
-        why = "They are compared with each other, and with the last head of the log that is known."
-        fix = "restore from a backup what is named; runner store rebuild makes the database again from the other two"
-        raise RunnerError("E307", what, why=why, fix=fix, problems=found.problems)
-    for note in found.notes:
+        output.as_json(result.as_dict())
+    if result.problems:
+        raise damage_found(result.problems, f"{where.home} is damaged")
+    for note in result.notes:
         output.say(note)
-    output.say(f"all hashes match: {found.events} events, head {found.head or 'none'}")
+    output.say(f"all hashes match: {result.events} events, head {result.head or 'none'}")
 
 
 @stores.command(epilog="Examples:  runner store backup /media/disk/proctor.tar.gz")
-def backup(file: Annotated[Path, typer.Argument(help="The file to write.")]) -> None:
-    """Write all that cannot be made again into one file: event log, rounds, submissions, archive."""
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write.")],
+    accept_damage: Annotated[
+        bool,
+        typer.Option("--accept-damage", help="Write the backup even if records are lost or changed."),
+    ] = False,
+) -> None:
+    """Write all that cannot be made again into one file: event log, rounds, submissions, archive.
+
+    Everything that is copied is compared with the event log before.
+    """
     from runner.records.backup import backup as write
     from runner.work.members.accounts import copy_accounts
 
     where = context.config()
-    size = write(where.home, file, partial(copy_accounts, where))
+    size = write(where, file, partial(copy_accounts, where), accept_damage=accept_damage)
     output.say(f"{file} holds the backup, {size:,} bytes; tasks/, truths and images are not in it")
 
 
 @stores.command(epilog="Examples:  RUNNER_HOME=.runner-new runner store restore /media/disk/proctor.tar.gz")
 def restore(file: Annotated[Path, typer.Argument(help="A file of runner store backup.")]) -> None:
-    """Put a backup into an empty data directory, and make the database again."""
+    """Put a backup into an empty data directory, make the database again, and compare both with the event log."""
     from runner.records.backup import restore as put_back
+    from runner.records.store.verify import damage_found, verify_backed_up
 
-    put_back(file, context.config().home)
+    where = context.config()
+    put_back(file, where.home)
     rebuild(accept_loss=False)
+    if problems := verify_backed_up(where):
+        raise damage_found(problems, f"{file} was restored, and its records are damaged")
 
 
 @app.command(epilog="Examples:  runner gc --dry-run  |  runner gc")

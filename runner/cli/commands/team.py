@@ -164,24 +164,6 @@ def close_account(account: options.AccountArgument) -> None:
     _closed(lambda known: known.named(account))
 
 
-@accounts.command(
-    "erase",
-    epilog="Examples:  runner account erase a-0123456789abcdef  |  runner account erase alpha --member m-0123456789abcdef",
-)
-def erase(account: options.AccountArgument, member: options.MemberIdOption = None) -> None:
-    """Erase what is known of the people behind an account, and close it; or erase only one member. Boards and events stay as they are.
-
-    Backups that were made before still have it.
-    """
-    from runner.work.managing import managing
-
-    with managing(context.config()) as office:
-        found = office.accounts.named(account)
-        office.erase(found, member)
-    output.say(f"erased: {member or 'everybody'} of {found.id}; the log, boards and runs are as they were")
-    show.spread()
-
-
 @teams.command("waiting", epilog="Examples:  runner team waiting  |  runner team waiting --json")
 def waiting(as_json: options.JsonOption = False) -> None:
     """List the registrations that wait for the organiser, with what was said in them."""

@@ -13,6 +13,7 @@ from runner.cli.remote.servers import server
 from runner.cli.remote.uploading import CHUNK, upload
 from runner.cli.terminal import transfers
 from runner.model.errors import FAILED, FINE, RunnerError
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -113,7 +114,7 @@ def _software(
 
     name = f"{submission.team}/{submission.software}"
     no = f"{name} was not handed in: correct it and submit again"
-    where.home.mkdir(parents=True, exist_ok=True)
+    make_private(where.home)
     with tempfile.TemporaryDirectory(prefix="sending-", dir=where.home) as scratch:
         bundle = pack_one(where, submission, Path(scratch) / "bundle", check, no)
         if bundle is None:

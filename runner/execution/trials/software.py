@@ -31,6 +31,7 @@ from runner.tasks.files import view_files
 from runner.views.audience import Audience, escape
 from runner.views.redact import RunView, redact_run
 from schemas.details import read as read_detail
+from schemas.files import make_private
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def check(
     config = machine.config
     machine.engine()
     machine.evaluator()  # missing: known before anything is made
-    config.home.mkdir(parents=True, exist_ok=True)
+    make_private(config.home)
     scratch = replace(config, home=Path(tempfile.mkdtemp(prefix="check-", dir=config.home)))
     url = f"sqlite:///{scratch.database}"
     # The real data directory's: what was paid for once is not paid for again by a check.
@@ -213,7 +214,7 @@ def _bundle(
         return
     from runner.submissions.pack import write
 
-    config.home.mkdir(parents=True, exist_ok=True)
+    make_private(config.home)
     with tempfile.TemporaryDirectory(prefix="check-", dir=config.home) as scratch:
         yield write(submission, None, Path(scratch) / "bundle", engine=engine, check=None, with_archive=False)
 

@@ -8,6 +8,7 @@ submission-registered    submission, task, team, software, scenarios, tag, descr
                          the software and the team have one; source (remote, commit, dirty) where git knew its folder; limits that
                          it asks for in the task's frame
 display-name-set         team, software (empty: the team itself), display_name (empty: none any more)
+texts-cleared            team, submissions (ids): their texts are not shown from now on
 submission-withdrawn     submission, reason, and uncharged (true) where its place in the quota was given back
 submission-chosen        submission: its team names it as the one that counts
 quota-extended           task, team, submissions (how many more)
@@ -74,6 +75,7 @@ from runner.records.store.evaluated import (
     rows_of,
 )
 from runner.records.store.rows import (
+    clear_texts,
     contradiction,
     ensure_runs,
     insert,
@@ -359,6 +361,7 @@ def _loss(_: Connection, event: Event, __: RunArchive) -> None:
 _NO_ROWS = ("request-", "proposal-", "account-", "token-", "link-")
 _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "submission-registered": _registered,
+    "texts-cleared": clear_texts,
     "submission-withdrawn": _withdrawn,
     "submission-chosen": _chosen,
     "display-name-set": _named,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Who is alone at a database: whoever plans and records runs, and the work process, for as long as it decides requests.
 Role = Literal["coordinator", "runner work"]
+# The objects of a schema, by kind and name, each with its definition.
+Objects = Mapping[tuple[str, str], str]
 BUSY_SECONDS = 30  # how long somebody waits for whoever else writes
 
 
@@ -35,6 +37,9 @@ class Backend(Protocol):
 
     def schema(self, connection: Connection) -> str:
         """The schema in which the tables of the store are, as a name for SQL."""
+
+    def objects(self, engine: Engine) -> tuple[Objects, Objects]:
+        """Return what the schema of a new store holds, and what that of the store holds; nothing is changed."""
 
     def anew(self, connection: Connection) -> AbstractContextManager[None]:
         """Within, the tables are new and empty; after it they are the store's, and the old ones are gone with the transaction's end."""

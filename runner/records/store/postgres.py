@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError
-from runner.records.store.backend import BUSY_SECONDS, Role
+from runner.records.store.backend import BUSY_SECONDS, Objects, Role
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
+
 
 DRIVER = "postgresql+psycopg"
 _CONNECT_SECONDS = 10
@@ -30,6 +31,7 @@ _READ = f"{_PATIENCE}; LOCK TABLE meta IN ACCESS SHARE MODE"
 _ALONE = "SELECT pg_try_advisory_lock(hashtextextended(%s || current_schema(), 0))"
 # Whoever waits longer for its turn between readers lets those pass first that wait behind it.
 _SWAP = "SAVEPOINT gate; SET LOCAL lock_timeout = '1s'; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE"
+_COORDINATORS = "CREATE TABLE IF NOT EXISTS coordinators (role text PRIMARY KEY, number bigint NOT NULL)"
 _NO_TABLE, _NO_LOCK, _IN_USE = "42P01", "55P03", "2BP01"  # SQLSTATE
 _TOO_LARGE, _WRONG_SHAPE = "54", ("427", "42P", "42804", "XX")  # beginnings of it
 
@@ -88,6 +90,21 @@ class PostgreSQL:
     def schema(self, connection: Connection) -> str:
         """The schema that comes first in the search path, quoted."""
         return str(connection.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one())
+
+    def objects(self, engine: Engine) -> tuple[Objects, Objects]:
+        """Return the objects of a new store, made in a schema that is rolled back, and those of the schema of the store."""
+        from runner.records.store.tables import metadata
+
+        with engine.connect().execution_options(**self.supposing) as connection:
+            existing = _objects(connection)
+            fresh = connection.exec_driver_sql("SELECT 'verify_' || pg_backend_pid()").scalar_one()
+            connection.exec_driver_sql(f"CREATE SCHEMA {fresh}; SET LOCAL search_path TO {fresh}")
+            metadata.create_all(connection, checkfirst=False)
+            if any(name == "coordinators" for _, name in existing):
+                connection.exec_driver_sql(_COORDINATORS)
+            wanted = _objects(connection)
+            connection.rollback()
+        return wanted, existing
 
     @contextmanager
     def anew(self, connection: Connection) -> Iterator[None]:
@@ -162,9 +179,7 @@ class PostgreSQL:
                     "Another machine, or a command with another data directory, holds its lock.",
                 )
             with engine.connect().execution_options(**self.writing) as connection, connection.begin():
-                connection.exec_driver_sql(
-                    "CREATE TABLE IF NOT EXISTS coordinators (role text PRIMARY KEY, number bigint NOT NULL)"
-                )
+                connection.exec_driver_sql(_COORDINATORS)
                 number = connection.exec_driver_sql(
                     "INSERT INTO coordinators VALUES (%s, 1) "
                     "ON CONFLICT (role) DO UPDATE SET number = coordinators.number + 1 RETURNING number",
@@ -181,6 +196,45 @@ class PostgreSQL:
                 f"another {role} has taken over",
                 f"The connection of this one (number {number}) was lost, and number {found} began after it.",
             )
+
+
+_OURS = "n.oid = current_schema()::regnamespace"
+_EXTENSION = (
+    "SELECT FROM pg_depend e WHERE e.deptype = 'e' AND e.classid = '{}'::regclass AND e.objid = {}.oid"
+)
+_RELATIONS = f"""pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND {_OURS}
+  AND NOT EXISTS ({_EXTENSION.format("pg_class", "c")})"""
+# Kind, name, and definition without the name of the schema, of all that changes what is written or read.
+_OBJECTS = f"""
+SELECT CASE c.relkind WHEN 'r' THEN 'table' WHEN 'i' THEN 'index' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
+    WHEN 'S' THEN 'sequence' ELSE 'relation of kind ' || c.relkind::text END, c.relname,
+  CASE c.relkind WHEN 'i' THEN pg_get_indexdef(c.oid, 0, true) ELSE c.relpersistence::text || c.relrowsecurity || c.relispartition END
+  FROM {_RELATIONS}
+UNION ALL SELECT 'column', c.relname || '.' || a.attname, concat_ws(' ', format_type(a.atttypid, a.atttypmod), a.attnotnull,
+    a.attgenerated, a.attidentity, (SELECT collname FROM pg_collation l WHERE l.oid = a.attcollation),
+    (SELECT pg_get_expr(d.adbin, d.adrelid, true) FROM pg_attrdef d WHERE d.adrelid = c.oid AND d.adnum = a.attnum))
+  FROM {_RELATIONS} JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped WHERE c.relkind = 'r'
+UNION ALL SELECT 'constraint', c.relname || '.' || o.conname, pg_get_constraintdef(o.oid, true)
+  FROM {_RELATIONS} JOIN pg_constraint o ON o.conrelid = c.oid
+UNION ALL SELECT 'trigger', c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid, true)
+  FROM {_RELATIONS} JOIN pg_trigger t ON t.tgrelid = c.oid WHERE NOT t.tgisinternal
+UNION ALL SELECT 'constraint without effect', c.relname || '.' || (SELECT conname FROM pg_constraint o WHERE o.oid = t.tgconstraint), ''
+  FROM {_RELATIONS} JOIN pg_trigger t ON t.tgrelid = c.oid WHERE t.tgisinternal AND t.tgenabled <> 'O'
+UNION ALL SELECT 'rule', c.relname || '.' || r.rulename, pg_get_ruledef(r.oid, true)
+  FROM {_RELATIONS} JOIN pg_rewrite r ON r.ev_class = c.oid WHERE r.rulename <> '_RETURN'
+UNION ALL SELECT 'policy', c.relname || '.' || p.polname, ''
+  FROM {_RELATIONS} JOIN pg_policy p ON p.polrelid = c.oid
+UNION ALL SELECT 'function', p.oid::regprocedure::text, ''
+  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace AND {_OURS}
+  AND NOT EXISTS ({_EXTENSION.format("pg_proc", "p")})
+"""  # noqa: S608  (made of constants alone)
+
+
+def _objects(connection: Connection) -> Objects:
+    """Return what the first schema of the search path holds, without the objects of extensions."""
+    return {
+        (kind, name): text for kind, name, text in connection.exec_driver_sql(_OBJECTS.replace("%", "%%"))
+    }
 
 
 def examine(connection: Connection) -> tuple[str, tuple[str, ...]]:

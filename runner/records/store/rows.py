@@ -111,6 +111,22 @@ def ensure_runs(connection: Connection, rows: Mapping[str, dict[str, Any]]) -> N
 _RUNS = select(t.runs.c.id).where(t.runs.c.id.in_(bindparam("ids", expanding=True)))
 
 
+def clear_texts(connection: Connection, event: Event, _: RunArchive) -> None:
+    """Apply a ``texts-cleared`` event: empty the fields of the submissions, and remove the display names of the team."""
+    c, d = t.submissions.c, event.data
+    cleared = connection.execute(
+        t.submissions.update()
+        .where(c.team == d["team"], c.id.in_(list(d["submissions"])))
+        .values(**dict.fromkeys(_CLEARED, ""), source=None, tag=c.software, texts_cleared=True)
+    )
+    if cleared.rowcount != len(d["submissions"]):
+        raise contradiction(event, "it clears the texts of a submission that was never registered")
+    connection.execute(t.display_names.delete().where(t.display_names.c.team == d["team"]))
+
+
+_CLEARED = ("description", "paper", "affiliation", "withdrawn_reason")
+
+
 def as_number(value: Any) -> float:
     """A finite number as it was given. Raises ValueError for anything else, OverflowError for what is too large."""
     if type(value) is float and value - value == 0.0:  # as nearly all are

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError, disk_error
-from runner.records.store.backend import BUSY_SECONDS, Role
+from runner.records.store.backend import BUSY_SECONDS, Objects, Role
+from schemas.files import make_private
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -64,6 +65,20 @@ class SQLite:
         """SQLite's own name for what is not temporary."""
         return "main"
 
+    def objects(self, engine: Engine) -> tuple[Objects, Objects]:
+        """Return the objects of a new store, made in memory, and those of the file."""
+        from sqlalchemy import create_engine
+
+        from runner.records.store.tables import metadata
+
+        fresh = create_engine("sqlite://")
+        try:
+            metadata.create_all(fresh)
+            with fresh.connect() as new, engine.connect() as connection:
+                return _objects(new), _objects(connection)
+        finally:
+            fresh.dispose()
+
     @contextmanager
     def anew(self, connection: Connection) -> Iterator[None]:
         """New tables in the place of the old ones, which readers see until the transaction has ended."""
@@ -97,6 +112,16 @@ class SQLite:
 
     def check(self, connection: Connection, role: Role, number: int) -> None:
         """Nothing: a lock file is not lost."""
+
+
+def _objects(connection: Connection) -> Objects:
+    """Return what a schema holds, with its SQL. Names that begin with ``sqlite_`` are reserved by SQLite."""
+    rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master")
+    return {
+        (kind, name): " ".join((text or "").split())
+        for kind, name, text in rows
+        if not name.startswith("sqlite_")
+    }
 
 
 def _unusable(error: BaseException, file: str | None) -> PlatformError:
@@ -201,6 +226,6 @@ def _refusal(database: Path) -> int:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise disk_error("the store cannot be used", error) from error

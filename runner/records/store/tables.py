@@ -77,6 +77,7 @@ submissions = sa.Table(
     sa.Column("source", TEXT),  # JSON object: remote, commit and dirty; none: git did not know its folder
     sa.Column("cells", TEXT),  # JSON list of [dataset, scenario]; none: all of the task
     *_numbers("seq"),
+    sa.Column("texts_cleared", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("withdrawn", TEXT),
     *_texts("withdrawn_reason", server_default=""),
     # Withdrawn, and its place in the quota given back.

@@ -15,14 +15,16 @@ from typing import Any
 
 import schemas
 from runner.model.config import Config
-from runner.model.errors import Problem, RunnerError
+from runner.model.errors import PlatformError, Problem, RunnerError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog, Position
 from runner.records.integrity import verify as verify_archive
+from runner.records.registered_bundles import verify_bundles
 from runner.records.snapshot import verify as verify_rounds
 from runner.records.store.compare import compare, names_its_files, try_events
 from runner.records.store.database import Recorded, read_recorded
 from runner.records.store.history import known_heads, missing
+from runner.records.store.schema import verify_schema
 
 _HEAD = re.compile(r"[0-9a-f]{12,64}")
 
@@ -68,7 +70,10 @@ def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
     problems += [_unknown(head) for head in heads if not any(e.hash.startswith(head) for e in events)]
     of_archive = verify_archive(archive, _usable(events), complete=True, registered=config.registered)
     problems += of_archive + verify_rounds(config.home, _whole_rounds(events))
+    problems += verify_bundles(config.registered, events)
     problems += _of_rounds(config, events)
+    if recorded.state == "usable":
+        problems += verify_schema(config)
     more, notes = _database(config, recorded, events, archive, broken or bool(of_archive))
     return Verified(
         len(events), events[-1].hash if events else "", tuple(dict.fromkeys([*problems, *more])), tuple(notes)
@@ -176,4 +181,29 @@ def _database(
     with tempfile.TemporaryDirectory(prefix="verify-") as folder:
         known = [e for e in events if e.seq <= last.seq]
         later = [e for e in events if e.seq > last.seq]
-        return compare(config, Path(folder), known, archive, later), []
+        try:
+            return compare(config, Path(folder), known, archive, later), []
+        except PlatformError as error:  # such as a missing table
+            return [Problem("the database", error.why or error.what, error.fix)], []
+
+
+def verify_backed_up(config: Config) -> list[Problem]:
+    """Compare what a backup holds, and the schema of the database, with the event log.
+
+    Rows of the database are not compared: no backup holds them. A run without an event is not a problem, because a run may be sealed
+    while the archive is read.
+    """
+    events, problems = EventLog(config.events).survey()
+    problems += verify_archive(RunArchive(config.archive), _usable(events), registered=config.registered)
+    problems += verify_rounds(config.home, _whole_rounds(events))
+    problems += verify_bundles(config.registered, events)
+    if read_recorded(config).state == "usable":
+        problems += verify_schema(config)
+    return list(dict.fromkeys(problems))
+
+
+def damage_found(problems: Sequence[Problem], what: str) -> RunnerError:
+    """Return the error (E307) for records that are not as they were written."""
+    why = f"Event log, archive, bundles, rounds and database are not as they were recorded: {len(problems)} problems."
+    fix = "restore from a backup what is named; runner store rebuild makes the database again"
+    return RunnerError("E307", what, why=why, fix=fix, problems=problems)

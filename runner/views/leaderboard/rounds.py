@@ -272,6 +272,7 @@ def _frozen_board(
 ) -> LeaderboardTable:
     """A table (None: the first) of a snapshot, as ``audience`` may see it."""
     from runner.records.store.queries import submissions
+    from runner.records.store.team_texts import without_cleared_texts
     from runner.views.leaderboard import table as tables
     from runner.views.leaderboard.anonymous import names_for
     from runner.views.leaderboard.export import from_dict
@@ -294,7 +295,7 @@ def _frozen_board(
         raise snapshot_changed(
             snapshot_path(_home(store), task.id, round_id), "holds a table that this program cannot read"
         )
-    made = from_dict(data, str(audience))
+    made = from_dict(without_cleared_texts(store, data), str(audience))
     if audience.kind != "organiser":  # rounds that were frozen by older versions hold exact figures
         made = tables.closed(made, task)
     assert made.round is not None

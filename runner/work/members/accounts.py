@@ -33,6 +33,7 @@ from runner.work.members.tokens import EXPIRING, SCOPES, Account, Tokens
 from runner.work.members.tokens import TABLES as TOKENS
 from runner.work.members.uses import TABLES as USES
 from runner.work.members.uses import Uses
+from schemas.files import make_private
 
 _TABLES = (
     f"CREATE TABLE accounts (id TEXT PRIMARY KEY, role TEXT NOT NULL, team TEXT, created TEXT NOT NULL, closed TEXT);{TOKENS}",
@@ -228,7 +229,7 @@ def _opened(config: Config) -> Database:
                     why = f"The database that RUNNER_DATABASE names has none, and {elsewhere} says that they were in one."
                     fix = "name that one; or remove that file to begin with no accounts"
                     raise PlatformError("the accounts are not there", why=why, fix=fix, code="E306")
-        elsewhere.parent.mkdir(parents=True, exist_ok=True)
+        make_private(elsewhere.parent)
         elsewhere.touch(0o600)
         return _current(database)
     except BaseException:

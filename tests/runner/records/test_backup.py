@@ -31,7 +31,7 @@ def test_it_comes_back_whole(world: World, tmp_path: Path) -> None:
     world.hand_in("alpha", "one", good)
     world.work()
     config, copy = world.project.config, tmp_path / "copy.tar.gz"
-    backup(config.home, copy, lambda _: False)
+    backup(config, copy, lambda _: False)
     fresh = replace(config, home=tmp_path / "fresh")
     restore(copy, fresh.home)
     rebuild(fresh)

@@ -13,8 +13,10 @@ import pytest
 
 import schemas
 from runner.model.errors import RunnerError
-from runner.records.commit import commit_orphans
+from runner.records.backup import backup
+from runner.records.commit import commit_orphans, coordinator
 from runner.records.store import connect
+from runner.records.store.database import database_url, make_engine
 from runner.records.store.verify import verify
 from tests.runner.records.test_store import busy
 from tests.worlds import records
@@ -280,6 +282,104 @@ def test_forged_rows_of_the_database(place: Place, name: str) -> None:
     assert any(expected in p for p in problems), problems
     connect.rebuild(place.world.config)
     assert place.problems() == []
+
+
+# The commands that change the schema, for both databases or by database, and the place that verify names.
+PLANTED = {
+    "a trigger": (
+        {
+            "sqlite": ["CREATE TRIGGER planted AFTER INSERT ON measures BEGIN UPDATE measures SET value = 1 WHERE run LIKE 'mallory.%'; END"],
+            "postgresql": [
+                "CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.value := 1; RETURN NEW; END $$",
+                "CREATE TRIGGER planted BEFORE INSERT ON measures FOR EACH ROW EXECUTE FUNCTION act()",
+            ],
+        },
+        "database, trigger ",
+    ),
+    "a view": (["CREATE VIEW planted AS SELECT * FROM measures"], "database, view planted"),
+    "a table": (["CREATE TABLE planted (x INTEGER)"], "database, table planted"),
+    "an index": (["CREATE UNIQUE INDEX planted ON runs (task, dataset, scenario, submission)"], "database, index planted"),
+    "no index": (["DROP INDEX runs_by_submission"], "database, index runs_by_submission"),
+    "a column": (["ALTER TABLE runs ADD COLUMN planted TEXT"], "database, "),
+    "no table": (["DROP TABLE pauses"], "database, table pauses"),
+}  # fmt: skip
+PLANTED_IN_POSTGRESQL = {
+    "a rule": ("CREATE RULE planted AS ON UPDATE TO measures DO INSTEAD NOTHING", "database, rule measures.planted"),
+    "a policy": ("CREATE POLICY planted ON measures USING (false)", "database, policy measures.planted"),
+    "a default": ("ALTER TABLE measures ALTER COLUMN value SET DEFAULT 1", "database, column measures.value"),
+    "no key": ("ALTER TABLE releases DROP CONSTRAINT releases_run_attempt_fkey", "database, constraint releases.releases_run_attempt_fkey"),
+    "a null": ("ALTER TABLE measures ALTER COLUMN value DROP NOT NULL", "database, column measures.value"),
+    "an unlogged table": ("ALTER TABLE pauses SET UNLOGGED", "database, table pauses"),
+}  # fmt: skip
+
+
+def change_schema(place: Place, *commands: str) -> None:
+    engine = make_engine(database_url(place.world.config))
+    with engine.begin() as connection:
+        for command in commands:
+            connection.exec_driver_sql(command)
+    engine.dispose()
+
+
+def refuse_backup(place: Place, target: Path) -> list[str]:
+    with pytest.raises(RunnerError) as caught:
+        backup(place.world.config, target, lambda _: False)
+    assert caught.value.code == "E307" and not target.exists()
+    return [one.where for one in caught.value.problems]
+
+
+@both
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_changed_schema_is_found_and_no_backup_is_made(
+    place: Place, either: str, name: str, tmp_path: Path
+) -> None:
+    assert place.problems() == []
+    commands, expected = PLANTED[name]
+    change_schema(place, *(commands[either] if isinstance(commands, dict) else commands))
+    assert any(p.startswith(expected) for p in place.problems()), place.problems()
+    assert any(p.startswith(expected) for p in refuse_backup(place, tmp_path / "backup"))
+    if either == "sqlite":
+        connect.rebuild(place.world.config)
+        assert place.problems() == []
+        backup(place.world.config, tmp_path / "backup", lambda _: False)
+
+
+@pytest.mark.parametrize("either", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("name", PLANTED_IN_POSTGRESQL)
+def test_a_changed_schema_of_postgresql_is_found(
+    either: str, place: Place, name: str, tmp_path: Path
+) -> None:
+    command, expected = PLANTED_IN_POSTGRESQL[name]
+    change_schema(place, command)
+    assert any(p.startswith(expected) for p in place.problems()), place.problems()
+    assert expected in refuse_backup(place, tmp_path / "backup")
+    connect.rebuild(place.world.config)
+    assert place.problems() == []
+
+
+@pytest.mark.parametrize("either", ["postgresql"], indirect=True)
+def test_coordinators_are_a_part_of_a_store_in_postgresql(either: str, place: Place) -> None:
+    with connect.open_store(place.world.config) as store, coordinator(place.world.config, store):
+        assert place.problems() == []
+    change_schema(place, "ALTER TABLE coordinators DROP CONSTRAINT coordinators_pkey")
+    assert place.problems() != []
+
+
+def test_no_backup_is_made_of_a_damaged_log_archive_or_round(place: Place, tmp_path: Path) -> None:
+    backup(place.world.config, tmp_path / "whole", lambda _: False)
+    scores = place.attempt / "evaluations" / "1" / "scores.jsonl"
+    whole = scores.read_bytes()
+    scores.chmod(0o644)
+    scores.write_bytes(flip(whole, 30))
+    assert any("scores.jsonl" in one for one in refuse_backup(place, tmp_path / "backup"))
+    scores.write_bytes(whole)
+    (frozen,) = (place.world.config.home / "snapshots").rglob("*.json")
+    text = frozen.read_bytes()
+    frozen.unlink()
+    assert any(frozen.name in one for one in refuse_backup(place, tmp_path / "backup"))
+    frozen.write_bytes(text)
+    place.keep([*place.lines()[:2], *place.lines()[3:]])
+    assert any(one.startswith("events.jsonl:") for one in refuse_backup(place, tmp_path / "backup"))
 
 
 def test_everything_at_once(place: Place) -> None:

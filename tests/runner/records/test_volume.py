@@ -94,7 +94,7 @@ def test_bytes_are_there_once_from_registration_to_export_and_restore(
     # Evaluated and described again from what is kept alone.
     shutil.rmtree(config.submissions)
     config.submissions.mkdir()
-    backup(config.home, tmp_path / "backup.tar.gz", lambda _: False)
+    backup(config, tmp_path / "backup.tar.gz", lambda _: False)
     fresh = replace(config, home=tmp_path / "fresh")
     restore(tmp_path / "backup.tar.gz", fresh.home)
     rebuild(fresh)
@@ -109,7 +109,7 @@ def test_a_backup_takes_nothing_that_is_only_being_written(config: Config, tmp_p
         store.archive.tmp.mkdir(parents=True, exist_ok=True)
     (config.archive / ".tmp" / "vanishing").symlink_to("/nowhere")
     (config.registered / ".new-vanishing").mkdir(parents=True)
-    backup(config.home, tmp_path / "backup.tar.gz", lambda _: False)
+    backup(config, tmp_path / "backup.tar.gz", lambda _: False)
     fresh = tmp_path / "fresh"
     restore(tmp_path / "backup.tar.gz", fresh)
     assert not (fresh / "archive" / ".tmp").exists() and not list((fresh / "submissions").iterdir())

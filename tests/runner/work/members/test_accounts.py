@@ -81,7 +81,7 @@ def test_a_backup_brings_the_accounts_back_and_they_are_the_owners_alone(
     call(project, "team", "add", "alpha")
     (project.home / "events.jsonl").touch()
     key = Signer.load(project.home / KEY).public
-    backup(project.home, tmp_path / "backup", partial(copy_accounts, project.config))
+    backup(project.config, tmp_path / "backup", partial(copy_accounts, project.config))
     back = Project(project.root, tmp_path / "back", project.truths)
     restore(tmp_path / "backup", back.home)
     assert (back.home / "accounts.sqlite").stat().st_mode & 0o077 == 0

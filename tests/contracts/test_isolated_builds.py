@@ -11,7 +11,7 @@ import pytest
 
 from runner.engines import build_sandbox
 from runner.engines.base import BuildSpec
-from runner.engines.docker import build_step
+from runner.engines.docker.building import step as build_step
 from runner.engines.docker.client import ignoring
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.masks import masked

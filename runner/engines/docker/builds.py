@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runner.engines.base import BuildSpec
-from runner.engines.docker.builder import BuildLog, builder_limits, run_builder
+from runner.engines.docker.building.builder import BuildLog, builder_limits, run_builder
 from runner.engines.docker.client import TookTooLong, explanation
 from runner.engines.docker.images import DockerImages
 from runner.engines.turns import Turns
@@ -30,7 +30,7 @@ class DockerBuilds(DockerImages):
         import docker.errors
 
         from runner.engines.docker.build_context import pack
-        from runner.engines.docker.isolated_build import IsolatedBuild
+        from runner.engines.docker.building.isolated import IsolatedBuild
 
         log = BuildLog(spec.tag or spec.context.name, on_line)
         attempt = f"build-{secrets.token_hex(6)}"

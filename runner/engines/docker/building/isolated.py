@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from runner.engines.base import BuildSpec
-from runner.engines.docker.build_step import BuildStep, remove_triggers
-from runner.engines.docker.builder import BuildLog, builder_limits, run_builder
+from runner.engines.docker.building.builder import BuildLog, builder_limits, run_builder
+from runner.engines.docker.building.step import BuildStep, remove_triggers
 from runner.engines.docker.client import TookTooLong, ignoring
 from runner.engines.docker.images import DockerImages
 from runner.engines.dockerfile_syntax import (

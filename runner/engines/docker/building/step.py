@@ -13,7 +13,7 @@ from typing import Any
 
 from runner.engines.base import BuildSpec
 from runner.engines.build_sandbox import image_config, step_options
-from runner.engines.docker.builder import BuildLog
+from runner.engines.docker.building.builder import BuildLog
 from runner.engines.docker.client import ignoring
 from runner.engines.docker.facts import DockerFacts
 from runner.engines.docker.owner import me

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple, Protocol
 
+from runner.engines.build_spec import BuildSpec as BuildSpec
 from runner.model.config import EngineFor
 from runner.model.container import Collected, Exit, ImageRef
 from runner.model.errors import RunnerError
-from runner.model.limits import GIB, Exceptions, Limits
+from runner.model.limits import Exceptions, Limits
 from runner.model.task import Visibility
 
 Role = Literal["software", "evaluator", "sidecar", "gateway"]
@@ -225,25 +226,6 @@ class Session(Protocol):
 
         They are read-only and belong to the volume's owner.
         """
-
-
-@dataclass(frozen=True)
-class BuildSpec:
-    """One image to build from the folder ``context``, which holds ``dockerfile``.
-
-    ``tag`` names the image, ``target`` a stage of the Dockerfile to stop at. The build has no network unless
-    ``network``; ``memory`` (bytes) bounds each of its steps, ``timeout`` (seconds) the whole.
-    """
-
-    context: Path
-    dockerfile: str = "Dockerfile"
-    tag: str | None = None
-    target: str | None = None
-    args: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    network: bool = False
-    memory: int = 4 * GIB
-    timeout: float = 1800.0
 
 
 # The files of a data volume: (path in it, file here).

@@ -177,7 +177,7 @@ def keeper_options(
     software for as long as the session lasts.
     """
     limits = Limits(memory=64 * MIB, pids=16, tmp=MIB, shm=MIB, log=64 * 1024)
-    host = _walls(limits, own_profile, "")
+    host = walls(limits, own_profile, "")
     host |= {
         "ReadonlyRootfs": True,
         "Mounts": [_mount(m) for m in mounts],
@@ -203,7 +203,7 @@ def evict_options(
     """
     # Counters of packets are moved on the container's own loopback, those of processes by threads and children.
     limits = Limits(memory=128 * MIB, pids=256, tmp=MIB, shm=MIB, log=64 * 1024, loopback=True)
-    host = _walls(limits, own_profile, "", disk=True)  # a page that is not on the disk yet cannot be given up
+    host = walls(limits, own_profile, "", disk=True)  # a page that is not on the disk yet cannot be given up
     host |= {
         "ReadonlyRootfs": True,
         "ReadonlyPaths": list(EVICT_READ_ONLY),
@@ -250,7 +250,7 @@ def _container(
     }
     if spec.stays:
         tmpfs |= {"/tmp": CLOSED, "/dev/shm": CLOSED}  # noqa: S108
-    host = _walls(limits, own_profile, cgroup_parent)
+    host = walls(limits, own_profile, cgroup_parent)
     largest = max(limits.output, limits.tmp, limits.shm)
     if spec.exceptions.writable:
         largest = max(largest, spec.exceptions.writable_bytes)
@@ -305,7 +305,7 @@ def _body(
     return body
 
 
-def _walls(limits: Limits, own_profile: bool, cgroup_parent: str, *, disk: bool = False) -> dict[str, Any]:
+def walls(limits: Limits, own_profile: bool, cgroup_parent: str, *, disk: bool = False) -> dict[str, Any]:
     """What every container gets, ours included."""
     security = ["no-new-privileges"]
     if own_profile:

@@ -88,7 +88,7 @@ _TEXTS = {
     ),
     "E212": (
         "the image may not be taken from there",
-        "Where submissions are taken in, an image is named by a tag of its own or a registry's digest, and a Dockerfile builds on its own stages, on the base images that the organiser lists in RUNNER_BASES and on a registry's digests; images are fetched from the engine's own registry, and from those that the organiser lists in RUNNER_REGISTRIES. Images of other teams and of the platform belong to them.",
+        "Where submissions are taken in, an image is named by a tag of its own or a registry's digest, and a Dockerfile builds on its own stages, on the base images that the organiser lists in RUNNER_BASES and on a registry's digests; images are fetched from the engine's own registry, and from those that the organiser lists in RUNNER_REGISTRIES. Images of other teams and of the platform belong to them. ADD in the Dockerfile of a team takes files of the build context, and fetches nothing from another machine.",
     ),
     "E213": (
         "the bundle is not that team's",

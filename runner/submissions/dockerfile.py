@@ -12,13 +12,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from runner.engines.dockerfile_syntax import (
+    ESCAPE_DIRECTIVE,
+    UnclearError,
+    copied_paths,
+    declared,
+    expanded,
+    instructions,
+    split_word,
+)
+
 MAX_BYTES = 256 * 1024  # a Dockerfile is a page of text; this bounds what reading it several times costs
 
-_ESCAPE_LINE = re.compile(r"^\s*#\s*escape\s*=\s*(\S)", re.IGNORECASE | re.MULTILINE)
 _HEREDOC = re.compile(r"""<<(-?)\s*("[^"]*"|'[^']*'|[^\s<]+)""")
-_VARIABLE = re.compile(
-    r"\$(?:(?P<plain>\w+)|\{(?P<name>\w+)(?::(?P<how>[-+?])(?P<word>(?:[^{}$]|\$\w+|\$\{\w+\})*))?\})"
-)
 _QUOTING = re.compile(r"[\\`\"']")
 _STAGE_NAME = re.compile(r"[a-z][a-z0-9_.-]*")
 _COPYING = ("copy", "add", "run")
@@ -39,25 +45,85 @@ class Source:
     stages: frozenset[str] = frozenset()
 
 
-class _Unclear(Exception):
-    """A name that is not clear from the text."""
-
-
 def sources(text: str, arguments: Mapping[str, str] | None = None) -> list[Source]:
     """All images that a Dockerfile uses apart from its own earlier stages, by line; ``arguments`` are build arguments.
 
     The stages that it builds itself and ``scratch`` are left out.
     """
-    if len(text.encode("utf-8", "surrogateescape")) > MAX_BYTES:
+    if _is_too_large(text):
         return [Source(1, "Dockerfile", "", f"it is larger than {MAX_BYTES} bytes")]
     text = text.removeprefix("\ufeff")
-    escapes = {"\\"} | {mark for mark in _ESCAPE_LINE.findall(text) if mark == "`"}
     found: dict[tuple[int, str, str, str], Source] = {}
-    for escape, doubled, indented in itertools.product(sorted(escapes), (False, True), (False, True)):
-        lines = list(_instructions(text, escape, doubled=doubled, indented=indented))
+    for lines in _readings(text):
         for source in [*_used(lines, dict(arguments or {})), *_hidden_stages(text)]:
             found.setdefault((source.line, source.how, source.name, source.trouble), source)
     return sorted(found.values(), key=lambda s: (s.line, s.how, s.name))
+
+
+def unproven_additions(text: str) -> list[tuple[int, str]]:
+    """Return every ADD with a source that may lie on another machine, as line number (from 1) and source.
+
+    ADD also fetches addresses and Git repositories, over the network of the engine. A source counts as local only if its
+    plain text proves that. Triggers (ONBUILD) are instructions like others.
+    """
+    if _is_too_large(text):
+        return [(1, f"a Dockerfile of more than {MAX_BYTES} bytes")]
+    text = text.removeprefix("\ufeff")
+    readings = _readings(text)
+    if _HEREDOC.search(text):
+        # The end of a here-document can hide where the next instruction begins: every line may begin one.
+        lines = text.split("\n")
+        readings += [
+            [(number, instruction)]
+            for number in range(1, len(lines) + 1)
+            for _, instruction in itertools.islice(
+                instructions("\n".join(lines[number - 1 :]), "\\", doubled=True, indented=True), 1
+            )
+        ]
+    return sorted(
+        {
+            (number, source)
+            for reading in readings
+            for number, instruction in reading
+            for source in _addition_sources(instruction)
+            if not _is_local(source)
+        }
+    )
+
+
+def _addition_sources(instruction: str) -> Sequence[str]:
+    """Return the sources of an ADD as they are written; nothing for another instruction."""
+    word, rest = split_word(instruction)
+    while word.lower() == "onbuild":
+        word, rest = split_word(rest)
+    if word.lower() != "add":
+        return ()
+    while rest.startswith("--"):
+        rest = split_word(rest)[1]
+    return copied_paths(rest)[:-1]
+
+
+def _is_local(source: str) -> bool:
+    """True if the text of a source, before variables are filled in, can only name a file of the build context."""
+    if re.match(r"https?:|github\.com/", source, re.IGNORECASE):
+        return False
+    # After a slash or a leading dot no scheme (x://) and no user (x@host:) can follow.
+    return bool(
+        re.match(r"[./]|[\w.-]+/", source, re.ASCII) or re.fullmatch(r"[\w.*?+,=~-]+", source, re.ASCII)
+    )
+
+
+def _readings(text: str) -> list[list[tuple[int, str]]]:
+    """Return the instructions of a Dockerfile in every way that a builder may read it."""
+    escapes = {"\\"} | {mark for mark in ESCAPE_DIRECTIVE.findall(text) if mark == "`"}
+    return [
+        list(instructions(text, escape, doubled=doubled, indented=indented))
+        for escape, doubled, indented in itertools.product(sorted(escapes), (False, True), (False, True))
+    ]
+
+
+def _is_too_large(text: str) -> bool:
+    return len(text.encode("utf-8", "surrogateescape")) > MAX_BYTES
 
 
 def triggers(onbuild: Sequence[str], line: int, stages: frozenset[str]) -> list[Source]:
@@ -78,48 +144,15 @@ def triggers(onbuild: Sequence[str], line: int, stages: frozenset[str]) -> list[
     return found
 
 
-def _instructions(text: str, escape: str, *, doubled: bool, indented: bool) -> Iterator[tuple[int, str]]:
-    """The instructions with the number of their first line, continued lines joined.
-
-    ``doubled``: a doubled escape character at the end of a line does not continue it. ``indented``: a comment inside
-    a continued instruction may stand after blanks.
-    """
-    mark = re.escape(escape)
-    ending = re.compile(rf"(?<!{mark}){mark}[ \t]*$" if doubled else rf"{mark}[ \t]*$")
-    joined, start = "", 0
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = raw.removesuffix("\r")
-        if not start:
-            line = line.lstrip()
-        if (line.lstrip() if indented else line).startswith("#") or (start and not line.strip()):
-            continue
-        start = start or number
-        rest = ending.sub("", line)
-        joined += rest
-        if rest != line:
-            continue
-        if joined.strip():
-            yield start, joined.strip()
-        joined, start = "", 0
-    if joined.strip():
-        yield start, joined.strip()
-
-
-def _split(text: str) -> tuple[str, str]:
-    """The first word of a text, and the rest."""
-    words = text.split(None, 1)
-    return words[0] if words else "", words[1] if len(words) > 1 else ""
-
-
 def _used(lines: Sequence[tuple[int, str]], arguments: Mapping[str, str]) -> Iterator[Source]:
     """The images that instructions use, in one reading."""
     names: list[str] = []  # of the stages so far, in order; empty where a stage has none
     values: dict[str, str] = {}
     for number, instruction in lines:
-        word, rest = _split(instruction)
+        word, rest = split_word(instruction)
         word = word.lower()
         if word == "arg" and not names:
-            values.update(_declared(rest, values, arguments))
+            values.update(declared(rest, values, arguments))
         elif word == "from":
             source = _from(number, rest, names, values)
             names.append(_alias(rest))
@@ -136,8 +169,8 @@ def _from(number: int, rest: str, names: Sequence[str], values: Mapping[str, str
     if any(_QUOTING.search(word) for word in rest.split() if word.startswith("--")):
         return Source(number, "FROM", rest[:100], "its flags are quoted: write them as they are", stages)
     try:
-        name = _expanded(written, values)
-    except _Unclear as why:
+        name = expanded(written, values)
+    except UnclearError as why:
         return Source(number, "FROM", written, str(why), stages)
     if name == "scratch" or name.lower() in stages:
         return None
@@ -153,11 +186,11 @@ def _alias(rest: str) -> str:
 
 def _copied(number: int, instruction: str, names: Sequence[str]) -> Iterator[Source]:
     """The images that COPY, ADD and RUN take files from, also when they are triggers for later."""
-    word, rest = _split(instruction)
+    word, rest = split_word(instruction)
     prefix = ""
     while word.lower() == "onbuild":
         prefix = "ONBUILD "
-        word, rest = _split(rest)
+        word, rest = split_word(rest)
     if prefix and word.lower() == "from":
         yield Source(number, "ONBUILD FROM", rest[:100], "a trigger cannot start a stage")
     if word.lower() not in _COPYING:
@@ -205,7 +238,7 @@ def _hidden_stages(text: str) -> Iterator[Source]:
             if end is None:
                 continue
             for inner in range(begin, end):
-                word = _split(lines[inner])[0].lower()
+                word = split_word(lines[inner])[0].lower()
                 if word in ("from", "arg"):
                     why = "it stands in a here-document, which not every builder knows: put that text into a file"
                     yield Source(inner + 1, word.upper(), lines[inner].strip()[:100], why)
@@ -220,59 +253,3 @@ def _end_of_document(lines: Sequence[str], begin: int, name: str, tabs: bool) ->
             if (line.lstrip("\t") if tabs else line) == name:
                 return at
     return None
-
-
-def _declared(rest: str, values: Mapping[str, str], arguments: Mapping[str, str]) -> dict[str, str]:
-    """What an ARG before the first FROM gives: the build argument, else its default."""
-    found: dict[str, str] = {}
-    for part in re.findall(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""", rest):
-        name, given, default = part.partition("=")
-        if name in arguments:
-            found[name] = arguments[name]
-        elif given:
-            try:
-                found[name] = _expanded(default, {**values, **found})
-            except _Unclear:
-                found[name] = "\0"  # marks a value that is not known
-        else:
-            # Builders differ in whether it keeps what an earlier line gave it.
-            found[name] = "\0" if values.get(name) else ""
-    return found
-
-
-def _expanded(word: str, values: Mapping[str, str], depth: int = 0) -> str:
-    """A word as the builder's shell expansion gives it, quotes dropped. Raises _Unclear."""
-    if "\\" in word or "`" in word or depth > 8:
-        raise _Unclear("its name is escaped: write it as it is")
-    pieces = re.findall(r"""'[^']*'|"[^"]*"|[^'"]+|['"]""", word)
-    text = ""
-    for piece in pieces:
-        if piece[0] == "'":
-            if len(piece) < 2:
-                raise _Unclear("a quotation mark is not closed")
-            text += piece[1:-1]
-        elif piece == '"':
-            raise _Unclear("a quotation mark is not closed")
-        else:
-            text += _filled(piece.strip('"') if piece[0] == '"' else piece, values, depth)
-    if "\0" in text:
-        raise _Unclear("the values of the arguments in it are not known")
-    return text
-
-
-def _filled(text: str, values: Mapping[str, str], depth: int) -> str:
-    """The variables in a text filled in, as far as their forms are plain: ``$X ${X} ${X:-y} ${X:+y} ${X:?y}``."""
-
-    def value(found: re.Match[str]) -> str:
-        name = found["plain"] or found["name"]
-        if name not in values:
-            raise _Unclear(f"${name} is not set by an ARG before the first FROM")
-        held, word = values[name], found["word"] or ""
-        if found["how"] == "+":
-            return _expanded(word, values, depth + 1) if held else ""
-        return _expanded(word, values, depth + 1) if found["how"] == "-" and not held else held
-
-    filled = _VARIABLE.sub(value, text)
-    if "$" in _VARIABLE.sub("", text):
-        raise _Unclear("its name is put together in a form that is not read here: write it as it is")
-    return filled

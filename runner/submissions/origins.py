@@ -26,7 +26,7 @@ from runner.model.errors import Problem, RunnerError
 from runner.model.limits import in_units
 from runner.model.names import BASELINES
 from runner.model.task import Task
-from runner.submissions.dockerfile import Source, sources, triggers
+from runner.submissions.dockerfile import Source, sources, triggers, unproven_additions
 from runner.submissions.hints import of_pull
 
 KEPT = "proctor-submissions"  # where the images of registered submissions are kept: KEPT/<digest of the team>:<digest of the id>
@@ -123,14 +123,32 @@ class Origins:
                 raise refused("the image of the submission may not be used", why)
         return found
 
-    def dockerfile(self, path: Path, arguments: Mapping[str, str], shown: str) -> None:
-        """Check every image that a Dockerfile uses, before anything is built. Raises E212 with all problems at once.
+    def dockerfile(
+        self, path: Path, arguments: Mapping[str, str], shown: str, *, network: bool = False
+    ) -> None:
+        """Check every image and address that a Dockerfile uses, before anything is built.
 
-        ``shown`` is the Dockerfile's name in messages.
+        Args:
+            path: the Dockerfile.
+            arguments: its build arguments.
+            shown: its name in messages.
+            network: the submission asks for a network during the build.
+
+        Raises:
+            RunnerError: E212 with all problems at once.
         """
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        fetches = tuple(self._fetches(text, shown, network))
+        if fetches:
+            raise refused(
+                "the Dockerfile may fetch files from another machine",
+                "ADD of an address or a Git repository uses the network of the engine's machine, also in a build without "
+                "a network.",
+                "correct what is listed",
+                fetches,
+            )
         if not self.strict:
             return
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
         problems = [
             Problem(f"{shown}:{source.line}", what, fix)
             for source in sources(text, arguments)
@@ -143,6 +161,20 @@ class Origins:
                 f"{', '.join(self.bases)}, and images of a registry by digest.",
                 "correct what is listed",
                 tuple(dict.fromkeys(problems)),
+            )
+
+    def _fetches(self, text: str, shown: str, network: bool) -> Iterator[Problem]:
+        """Yield the additions that may fetch something; the organiser's builds with a network may."""
+        if self.team == BASELINES and network:
+            return
+        fix = "put the file into the build context and name it as ./path"
+        if self.team == BASELINES:
+            fix += ", or write `network: true` below `build:`"
+        for line, source in unproven_additions(text):
+            yield Problem(
+                f"{shown}:{line}",
+                f"ADD {schemas.show(source, 120)} is not certainly a file of the context",
+                fix,
             )
 
     def registry(self, digest: str, identity: str) -> ImageRef:
@@ -194,8 +226,16 @@ class Origins:
         if not listed and (why := self._not_theirs(source.name, found)):
             yield f"{used}: {why}", _PINNED
         elif source.how.endswith("FROM"):
-            for inherited in triggers(found.onbuild, source.line, source.stages):
-                yield from self._problems(inherited)
+            yield from self._trigger_problems(source, found)
+
+    def _trigger_problems(self, source: Source, image: ImageRef) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the triggers (ONBUILD) of a base image, and how to correct it."""
+        for inherited in triggers(image.onbuild, source.line, source.stages):
+            yield from self._problems(inherited)
+        for trigger in image.onbuild:
+            for _, added in unproven_additions(trigger):
+                what = f"{source.how} {schemas.show(source.name, 120)}: its ONBUILD has ADD {schemas.show(added, 120)}"
+                yield what, "choose another base image"
 
     def _listed(self, reference: str) -> bool:
         return reference in self.bases or _plain(reference) in {_plain(base) for base in self.bases}

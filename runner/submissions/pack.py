@@ -57,8 +57,8 @@ def image_of(
         arguments = {"BASE_IMAGE": base, **build.args}
         path = build.context / dockerfile
         shown = f"{dockerfile} of {build.git}" if build.git else str(path.relative_to(config.root))
-        allowed.dockerfile(path, arguments, shown)
-        return _built(config, engine, build, arguments, on_line)
+        allowed.dockerfile(path, arguments, shown, network=build.network)
+        return _built(config, engine, build, arguments, on_line, isolated=allowed.strict)
 
 
 def _built(
@@ -67,6 +67,8 @@ def _built(
     build: Build,
     arguments: Mapping[str, str],
     on_line: Callable[[str], None] | None,
+    *,
+    isolated: bool,
 ) -> ImageRef:
     """The image of a build whose Dockerfile was checked. Raises E203."""
     from runner.provision.base import carries_wheels
@@ -80,6 +82,7 @@ def _built(
             network=build.network and not carries_wheels(config),
             memory=BUILD_MEMORY,
             timeout=BUILD_SECONDS,
+            isolated=isolated,
         )
         with _helping(network=build.network, carried=carries_wheels(config)):
             return engine.build(spec, on_line)

@@ -1,36 +1,29 @@
-"""The images in a Docker engine: found, pulled, built, and moved as archives."""
+"""The images in a Docker engine: found, pulled, and moved as archives."""
 
 from __future__ import annotations
 
 import re
-import secrets
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runner.engines.base import BuildSpec
-from runner.engines.docker.client import TookTooLong, explanation, ignoring
+from runner.engines.docker.client import ignoring
 from runner.engines.docker.facts import DockerFacts
 from runner.engines.moving import moving
-from runner.engines.text import Lines, plain, printable
-from runner.engines.turns import Turns
+from runner.engines.text import printable
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB
 from schemas.files import atomic_file
 
 PULL = TRANSFER = 3600.0  # seconds
-LAST_LINES = 20
 
 IMAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,500}")
 
 
 class DockerImages(DockerFacts):
     """See :class:`runner.engines.base.Images`."""
-
-    turns: Turns
 
     def resolve(self, image: str) -> ImageRef:
         """The image by identity.
@@ -94,76 +87,6 @@ class DockerImages(DockerFacts):
         repository, tag = _split_tag(name)
         with self.clients.calling("naming an image") as api:
             api.tag(image.id, repository, tag)
-
-    def build(self, spec: BuildSpec, on_line: Callable[[str], None] | None = None) -> ImageRef:
-        """Build an image with the engine's classic builder; for the own machine of whoever wrote the Dockerfile.
-
-        The context leaves out what ``.dockerignore`` names and never follows a link. Raises E202 for a
-        Dockerfile outside the folder, E203 with the last lines, E303 when the engine fails.
-        """
-        import docker.errors
-
-        from runner.engines.docker.build_context import pack
-
-        lines: deque[str] = deque(maxlen=LAST_LINES)
-
-        def failed(why: str) -> RunnerError:
-            return RunnerError(
-                "E203",
-                f"building {printable(spec.tag or spec.context.name)} failed",
-                why=why + ("\n".join((" The last lines were:", *lines)) if lines else ""),
-                fix="correct the Dockerfile; 'docker build' in the same folder shows the whole output",
-            )
-
-        image = ""
-        # What a Dockerfile runs can look at what is cached as well as any software, and its words are read here.
-        turn = self.turns.take("public", f"build-{secrets.token_hex(6)}", building=True)
-        try:
-            with (
-                pack(spec.context, spec.dockerfile) as archive,
-                turn,
-                self.clients.streaming("building an image", spec.timeout) as (api, _),
-            ):
-                said = Lines()
-                for event in api.build(**self._arguments(spec), fileobj=archive):
-                    for line in said.of(str(event.get("stream", ""))):
-                        lines.append(line)
-                        if on_line is not None:
-                            on_line(line)
-                    image = str((event.get("aux") or {}).get("ID", image))
-                    if "error" in event:
-                        lines.extend(said.end())
-                        raise failed(f"The engine says: {printable(plain(str(event['error'])), 500)}.")
-        except TookTooLong as error:
-            raise failed(f"It was not done after {spec.timeout:g} s and was stopped.") from error
-        except PlatformError as error:
-            answer = error.__cause__
-            if isinstance(answer, docker.errors.APIError) and (
-                answer.is_client_error() or "dockerfile" in str(answer).lower()
-            ):
-                raise failed(f"The engine says: {explanation(answer)}.") from error
-            raise
-        if not image:
-            raise failed("The engine named no image at the end.")
-        return self.resolve(image)
-
-    def _arguments(self, spec: BuildSpec) -> dict[str, Any]:
-        # An engine that does not forward packets has a bridge that leads nowhere.
-        network = "default" if self.raw.get("IPv4Forwarding", True) else "host"
-        return {
-            "custom_context": True,
-            "dockerfile": spec.dockerfile,
-            "tag": spec.tag,
-            "target": spec.target,
-            "buildargs": dict(spec.args),
-            "labels": dict(spec.labels),
-            "network_mode": network if spec.network else "none",
-            "container_limits": {"memory": spec.memory, "memswap": spec.memory},
-            "rm": True,
-            "forcerm": True,
-            "decode": True,
-            "timeout": spec.timeout,
-        }
 
     def save(self, image: ImageRef, to: Path) -> None:
         """Write the image's archive; asked for by identity, it holds no tags."""

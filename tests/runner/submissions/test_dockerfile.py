@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.model.config import BASES
-from runner.submissions.dockerfile import MAX_BYTES, sources, triggers
+from runner.submissions.dockerfile import MAX_BYTES, sources, triggers, unproven_additions
 
 
 def names(text: str, **arguments: str) -> list[tuple[int, str]]:
@@ -124,3 +124,54 @@ def test_the_bundled_submissions_keep_the_rules() -> None:
         found = sources(file.read_text("utf-8"), {"BASE_IMAGE": BASES[1]})
         assert {source.name for source in found} == {BASES[1]} and not any(s.trouble for s in found), file
         assert {source.name for source in sources(file.read_text("utf-8"))} == {BASES[0]}, file
+
+
+@pytest.mark.parametrize(("lines", "line"), [
+    ("ADD http://host/x /x", 2),
+    ("ADD HTTPS://host/x /x", 2),
+    ("add ftp://host/x /x", 2),
+    ("ADD git@host:x/y.git /x", 2),
+    ("ADD https://host/x.git#main /x", 2),
+    ("ADD ssh://git@host/x /x", 2),
+    ("ADD github.com/x/y /x", 2),
+    ("ADD --checksum=sha256:00 --chown=1:1 https://host/x /x", 2),
+    ("ADD ./file http://host/x /x/", 2),
+    ('ADD ["http://host/x", "/x"]', 2),
+    ('ADD ["\\u0068ttp://host/x", "/x"]', 2),
+    ('ADD ["http://host/x", /x]', 2),  # the builder reads it as words
+    ("ADD $X /x", 2),
+    ("ARG X=http:\nADD ${X}//host/x /x", 3),
+    ("ADD ${X:-http://host/x} /x", 2),
+    ("ADD 'http://host/x' /x", 2),
+    ("ADD h\\ttp://host/x /x", 2),
+    ("A\\\nDD \\\n\n# no\n  http://host/x /x", 2),
+    ("RUN echo \\\\\nADD http://host/x /x", 3),
+    ("RUN echo \\\n # no\nADD http://host/x /x", 4),
+    ("ONBUILD ADD http://host/x /x", 2),
+    ("onbuild onbuild add http://host/x /x", 2),
+    ("ADD <<EOF /x\nEOF", 2),
+    ("RUN <<'E\\'\nx\nE\\\nADD http://host/x /x", 5),
+])  # fmt: skip
+def test_additions_that_may_fetch_something(lines: str, line: int) -> None:
+    assert line in {number for number, _ in unproven_additions(f"FROM base\n{lines}\n")}
+
+
+def test_the_escape_directive_hides_no_addition() -> None:
+    text = "# escape=`\nFROM base\nADD `\n  http://host/x /x\nRUN dir c:\\\nADD http://host/y /y\n"
+    assert {(3, "http://host/x"), (6, "http://host/y")} <= set(unproven_additions(text))
+
+
+@pytest.mark.parametrize("line", [
+    "ADD file.tar.gz /x",
+    "ADD ./$X /x",
+    "ADD src/${X} /x/",
+    "ADD --chown=$USER *.py a-b_c.txt /x/",
+    'ADD ["./a file", "/x"]',
+    "ADD /etc/x /x",
+    "COPY $X /x",
+    "RUN curl http://host/x",
+    "RUN git \\\n  add http://host/x",
+    "# ADD http://host/x /x",
+])  # fmt: skip
+def test_additions_of_the_context(line: str) -> None:
+    assert unproven_additions(f"FROM base\n{line}\n") == []

@@ -1,0 +1,326 @@
+"""Builds of Dockerfiles that are not trusted: what a step can do, and what the image holds in the end."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines import build_sandbox
+from runner.engines.base import BuildSpec
+from runner.engines.docker.building import step as build_step
+from runner.engines.docker.client import ignoring
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.masks import masked
+from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
+from runner.model.limits import GIB, MIB
+
+pytestmark = pytest.mark.engine
+
+Build = Callable[..., ImageRef]
+
+
+@pytest.fixture
+def build(engine: DockerEngine, base_image: ImageRef, tmp_path: Path) -> Iterator[Build]:
+    """Build an isolated image of ``FROM base`` and these lines, or of a whole text. Files of the context are in tmp_path."""
+    images: list[str] = []
+
+    def go(*lines: str, on_line: Callable[[str], None] | None = None, **options: Any) -> ImageRef:
+        text = "\n".join(lines) if lines[0].startswith("ARG BASE") else "\n".join(["FROM base", *lines])
+        (tmp_path / "Dockerfile").write_text(text.replace("FROM base", f"FROM {base_image.id}") + "\n")
+        spec = BuildSpec(tmp_path, **{"timeout": 120, "isolated": True, **options})
+        image = engine.build(spec, on_line)
+        images.append(image.id)
+        return image
+
+    yield go
+    with engine.clients.calling("removing the images of a test") as api:
+        for image in dict.fromkeys(reversed(images)):
+            with ignoring(404):
+                api.remove_image(image, force=True)
+
+
+def refusal(build: Build, *lines: str, **options: Any) -> RunnerError:
+    """Return the error of a build that must fail."""
+    with pytest.raises(RunnerError) as caught:
+        build(*lines, **options)
+    assert caught.value.code == "E203"
+    return caught.value
+
+
+def output(build: Build, program: str, **options: Any) -> str:
+    """Return what a Python program prints in a RUN step."""
+    lines: list[str] = []
+    (Path(options.pop("folder")) / "program.py").write_text(program)
+    build("COPY program.py /", "RUN python3 /program.py", on_line=lines.append, **options)
+    return "\n".join(lines)
+
+
+FORKS = """
+import os, time
+count = 0
+try:
+    while count < 400:
+        if os.fork() == 0:
+            time.sleep(60)
+        count += 1
+except OSError:
+    pass
+print("CHILDREN", count)
+"""
+
+
+def test_a_step_has_few_processes(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = output(build, FORKS, folder=tmp_path, pids=50)
+    assert 0 < int(printed.split("CHILDREN ")[1].split()[0]) < 50
+    monkeypatch.setattr(build_step, "step_options", without("PidsLimit"))
+    assert "CHILDREN 400" in output(build, FORKS, folder=tmp_path, pids=50)
+
+
+def without(*options: str) -> Callable[..., dict[str, Any]]:
+    """Return a function that makes the options of a step without these of the engine."""
+
+    def make(*arguments: Any, **keywords: Any) -> dict[str, Any]:
+        body = build_sandbox.step_options(*arguments, **keywords)
+        for option in options:
+            del body["HostConfig"][option]
+        return body
+
+    return make
+
+
+def test_a_step_has_little_memory(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "RUN python3 -c 'bytearray(300 << 20)'"
+    assert "137" in refusal(build, line, memory=64 * MIB).why
+    monkeypatch.setattr(build_step, "step_options", without("Memory", "MemorySwap"))
+    build(line, memory=64 * MIB)
+
+
+@pytest.mark.parametrize("line", [
+    "RUN dd if=/dev/zero of=/fill bs=1M count=300",
+    "RUN for n in 1 2 3 4 5 6 7 8 9; do dd if=/dev/zero of=/fill$n bs=1M count=30; done; sleep 60",
+    "RUN python3 -c \"import os; [open(f'/many/{n}', 'w') for n in range(3000) if n or not os.mkdir('/many')]\"",
+])  # fmt: skip
+def test_a_step_has_little_disk(
+    engine: DockerEngine, build: Build, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    before = _images(engine)
+    refusal(build, line, disk=100 * MIB, files=1000, timeout=50)
+    assert _images(engine) == before
+    monkeypatch.setattr(build_step.LayerWatch, "check", lambda _, **__: None)
+    build(line.replace("; sleep 60", ""), disk=GIB, files=1000)
+
+
+def test_files_without_a_name_do_not_fill_the_disk(
+    engine: DockerEngine, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not a part of the layer's size."""
+    write = "exec 3> /fill && rm /fill && head -c 800M /dev/zero >&3"
+    root = engine.info().data_root
+    assert root is not None
+    monkeypatch.setattr(build_step, "MIN_FREE_BYTES", build_step.free_bytes(root) - 400 * MIB)
+    refusal(build, f"RUN {write} && sleep 60", disk=GIB, timeout=50)
+    monkeypatch.setattr(build_step, "MIN_FREE_BYTES", 0)
+    build(f"RUN {write}", disk=GIB)
+
+
+def test_an_engine_elsewhere_counts_files(engine: DockerEngine, base_image: ImageRef, tmp_path: Path) -> None:
+    """The runner asks the engine if it cannot read the file system."""
+    (tmp_path / "Dockerfile").write_text(
+        f"FROM {base_image.id}\nRUN mkdir /many && cd /many && for n in $(seq 2000); do : > $n; done; sleep 60\n"
+    )
+    elsewhere = DockerEngine(engine.clients.address, engine_for="both-without-eviction", local=False)
+    with pytest.raises(RunnerError) as caught:
+        elsewhere.build(BuildSpec(tmp_path, isolated=True, files=1000, timeout=50))
+    elsewhere.close()
+    assert caught.value.code == "E203" and "1000" in caught.value.why
+
+
+def _images(engine: DockerEngine) -> set[str]:
+    with engine.clients.calling("listing images") as api:
+        return set(api.images(quiet=True, all=True))
+
+
+def test_files_of_the_context_count(build: Build, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"x" * 40 * MIB)
+    refusal(build, *(f"COPY large /{n}" for n in range(8)), disk=100 * MIB)
+
+
+def test_volumes_have_little_room(build: Build) -> None:
+    """A volume of a base image is not a part of the container's layer; one of the Dockerfile is none until the end."""
+    fill = "dd if=/dev/zero of=/data/fill bs=1M count=300"
+    base = build(
+        "RUN mkdir /data && echo kept > /data/file", "VOLUME /data", "RUN test $(cat /data/file) = kept"
+    )
+    assert base.volumes == ("/data",)
+    assert "non-zero code" in refusal(build, f"FROM {base.id}", f"RUN {fill}", disk=400 * MIB).why
+
+
+def test_files_of_the_kernel_are_masked(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = f"""
+import os
+readable = []
+for path in {masked()!r}:
+    try:
+        if os.path.isdir(path):
+            is_shown = bool(os.listdir(path))
+        else:
+            with open(path, 'rb') as file:
+                is_shown = bool(file.read(1))
+    except OSError:
+        is_shown = False
+    if is_shown:
+        readable.append(path)
+print('READABLE', *readable)
+"""
+    assert _readable(output(build, program, folder=tmp_path)) == []
+    monkeypatch.setattr(build_step, "step_options", without("MaskedPaths"))
+    assert {"/proc/buddyinfo", "/proc/locks"} <= set(_readable(output(build, program, folder=tmp_path)))
+
+
+def _readable(printed: str) -> list[str]:
+    """Return the paths that the program of the test could read."""
+    [line] = [line for line in printed.split("\n") if line.startswith("READABLE")]
+    return line.split()[1:]
+
+
+def test_a_step_of_another_build_is_not_used(build: Build, engine: DockerEngine, tmp_path: Path) -> None:
+    """The classic builder takes the same step of another team from its cache, where its time can be read."""
+    mark = secrets.token_hex(8)
+    lines = (f"RUN echo {mark} && cat /proc/sys/kernel/random/uuid > /drawn", "CMD true")
+    assert build(*lines, isolated=False).id == build(*lines, isolated=False).id
+    heard: list[str] = []
+    first, second = (build(*lines, on_line=heard.append) for _ in range(2))
+    layers = [_inspect(engine, image)["RootFS"]["Layers"][-1] for image in (first, second)]
+    assert layers[0] != layers[1]
+    assert not any("cache" in line for line in heard)
+
+
+def _inspect(engine: DockerEngine, image: ImageRef) -> dict[str, Any]:
+    with engine.clients.calling("looking at an image") as api:
+        return dict(api.inspect_image(image.id))
+
+
+WHOLE = """ARG BASE=base
+ARG GREETING=hello
+FROM base AS one
+ARG GREETING
+ARG NAME=world
+RUN echo "$GREETING $NAME" > /one
+FROM one AS two
+ENV LEVEL=2
+WORKDIR /work
+COPY --from=one /one first
+# a comment
+RUN cat first > second && \\
+    # a comment inside
+    echo $LEVEL >> second
+SHELL ["/bin/bash", "-c"]
+RUN [[ $LEVEL = 2 ]] && echo bash >> second
+RUN ["/bin/sh", "-c", "echo json >> second"]
+COPY . all
+RUN useradd -m alice && chown alice second && setpriv --reuid=alice --clear-groups touch second
+USER alice
+RUN whoami >> second
+LABEL purpose=test
+ONBUILD RUN true
+VOLUME /kept
+CMD ["cat", "second"]
+"""
+
+
+def test_the_image_is_that_of_the_classic_builder(build: Build, engine: DockerEngine, tmp_path: Path) -> None:
+    """Configuration and files are equal, with both ways to build."""
+    (tmp_path / "file").write_text("content")
+    (tmp_path / ".dockerignore").write_text("ignored\n")
+    (tmp_path / "ignored").write_text("ignored")
+    images = [
+        build(WHOLE, isolated=isolated, args={"GREETING": "bye"}, labels={"proctor.test": "yes"})
+        for isolated in (False, True)
+    ]
+    classic, isolated = (_inspect(engine, image)["Config"] for image in images)
+    for label in build_sandbox.HIDDEN_LABELS:
+        assert isolated["Labels"].pop(label) == ""
+    for key in ("Image", "Hostname"):
+        classic.pop(key, None)
+        isolated.pop(key, None)
+    assert {k: v or None for k, v in classic.items()} == {k: v or None for k, v in isolated.items()}
+    trees = [_files(engine, image) for image in images]
+    assert trees[1] == trees[0]
+    assert trees[1]["work/second"][1] == b"bye world\n2\nbash\njson\nalice\n"
+
+
+def _files(engine: DockerEngine, image: ImageRef) -> dict[str, tuple[Any, ...]]:
+    """Return mode, owner and content of the files that the Dockerfile makes."""
+    import io
+    import tarfile
+
+    with engine.clients.calling("reading the files of an image") as api:
+        container = api.create_container(image.id, ["true"])["Id"]
+        files = {}
+        for path in ("/one", "/work", "/home", "/kept"):
+            data = b"".join(api.get_archive(container, path)[0])
+            with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+                for member in tar:
+                    file = tar.extractfile(member) if member.isfile() else None
+                    content = file.read() if file else b""
+                    if member.name.endswith("Dockerfile") or member.name.endswith(".dockerignore"):
+                        content = b""
+                    files[member.name] = ((member.mode, member.uid, member.gid), content)
+        api.remove_container(container, v=True)
+    return files
+
+
+def test_triggers_of_a_base_image_are_isolated_too(
+    build: Build, engine: DockerEngine, tmp_path: Path
+) -> None:
+    base = build(
+        "ONBUILD COPY file /file",
+        "ONBUILD RUN test $(ls /sys/class/net) = lo && cat /file /proc/locks > /made",
+    )
+    (tmp_path / "file").write_text("content")
+    (tmp_path / "Dockerfile").write_text(
+        f"FROM {base.id}\nRUN grep -q '^content$' /made || grep -q content /made\n"
+    )
+    image = engine.build(BuildSpec(tmp_path, isolated=True, timeout=60))
+    assert image.onbuild == ()
+    with engine.clients.calling("removing the image of a test") as api:
+        api.remove_image(image.id, force=True)
+
+
+@pytest.mark.parametrize("line", [
+    "RUN --mount=type=bind,from=base,target=/x ls /x",
+    "RUN --network=host true",
+    "RUN <<EOF\nRUN true\nEOF",
+    "NOTHING x",
+    "ADD archive.tar.gz /x",
+    "ADD archive* /x",
+    "ADD http://127.0.0.1:1/x /x",
+    "FROM scratch\nRUN true",
+    "COPY file /x \\",
+    "RUN exit 3",
+    "RUN true " + "x" * 200_000,
+    'RUN ["/nowhere"]',
+])  # fmt: skip
+def test_what_is_refused(build: Build, tmp_path: Path, line: str) -> None:
+    (tmp_path / "archive.tar.gz").write_bytes(b"\x1f\x8b\x08" + bytes(20))
+    refusal(build, line)
+
+
+def test_nothing_is_left(build: Build, engine: DockerEngine) -> None:
+    before = _images(engine)
+    lines = ("RUN echo 1 > /x", "FROM base", "COPY --from=0 /x /y", "RUN exit 3")
+    refusal(build, *lines)
+    assert _images(engine) == before
+    with engine.clients.calling("listing containers") as api:
+        assert not api.containers(all=True, filters={"label": ["proctor.role=build"]})
+
+
+def test_a_build_that_takes_too_long(build: Build) -> None:
+    assert "2 s" in refusal(build, "RUN sleep 60", timeout=2).why

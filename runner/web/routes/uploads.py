@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
 from runner.web.door import Door
+from runner.web.numbers import content_length, whole_number
 from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, TEAM, Call, Operation, Rule
@@ -47,7 +49,9 @@ _CREATE = Operation(
     tells=_VERSION | _EXPIRES | {"Location": "Where it is."},
     also=("412",),
 )
-_HEAD = Operation(tells=_VERSION | _EXPIRES | _OFFSET | {"Upload-Length": "Bytes of the whole."})
+_HEAD = Operation(
+    tells=_VERSION | _EXPIRES | _OFFSET | {"Upload-Length": "Bytes of the whole."}, also=("423", "507")
+)
 _APPEND = Operation(
     status=204,
     sends=_VERSION | {"Upload-Offset": "Where the content begins: the bytes that are there."},
@@ -57,6 +61,8 @@ _APPEND = Operation(
     also=("409", "412", "415", "423", "460"),
 )
 _REMOVE = Operation(status=204, tells=_VERSION, also=("423",))
+BUSY = "Another request is sending, checking or submitting this upload. Try again in a few seconds."
+BUSY_SECONDS = 5  # after which a client tries again
 _BLOCK = 1024 * 1024  # bytes that are written at once
 
 
@@ -88,23 +94,24 @@ class Uploading(Routes):
     async def list(self, call: Call) -> Response:
         """The uploads of the team: what a program looks at to go on with one that another began."""
         team = str(call.visitor.team)
-        found = [
-            {"id": one.id, "sha256": one.sha256, "size": one.size, "offset": self.uploads.offset(one)}
-            for one in self.uploads.of(team)
-        ]
+        found = []
+        for one in self.uploads.of(team):
+            with suppress(FileNotFoundError):  # submitted or removed just now
+                offset = self.uploads.offset(one)
+                found.append({"id": one.id, "sha256": one.sha256, "size": one.size, "offset": offset})
         return json_answer(call, {"items": found, "next": None})
 
     async def create(self, call: Call) -> Response:
         """Begin an upload."""
         if (wrong := self._other_version(call)) is not None:
             return wrong
-        length = call.request.headers.get("upload-length", "")
+        length = whole_number(call.request.headers.get("upload-length", ""))
         sha256 = _metadata(call.request.headers.get("upload-metadata", "")).get("sha256", "")
-        if not length.isascii() or not length.isdigit() or len(length) > 15 or not SHA256.fullmatch(sha256):
+        if length is None or not SHA256.fullmatch(sha256):
             why = "Upload-Length says how many bytes are to come, sha256 in Upload-Metadata their SHA-256 (hex, in base64)."
             return self.door.refused(call.visitor, 400, why)
         try:
-            made = self.uploads.create(str(call.visitor.team), int(length), sha256, self.door.now())
+            made = self.uploads.create(str(call.visitor.team), length, sha256, self.door.now())
         except Full as full:
             return self.door.refused(call.visitor, full.status, str(full))
         except OSError:
@@ -114,33 +121,47 @@ class Uploading(Routes):
         return _empty(201, Location=f"{ROOT}/uploads/{made.id}", **self._times(made))
 
     async def head(self, call: Call) -> Response:
-        """How far an upload is."""
+        """How far an upload is. One whose bytes are all there has its digest by then, or is gone."""
+        from starlette.concurrency import run_in_threadpool
+
         found = self._of(call)
+        try:
+            if found is not None and self.uploads.is_unsettled(found):
+                with self.uploads.only(found.id) as free:
+                    if not free:
+                        return self._busy(call)
+                    found = await run_in_threadpool(self.uploads.settle, found.team, found.id)
+            offset = None if found is None else self.uploads.offset(found)
+        except FileNotFoundError:  # submitted or removed just now
+            return self.nothing(call)
+        except OSError:
+            return self.door.refused(call.visitor, 507, "The disk of the server refused it. Try again later.")
         if found is None:
             return self.nothing(call)
-        more = {"Upload-Offset": str(self.uploads.offset(found)), "Upload-Length": str(found.size)}
+        more = {"Upload-Offset": str(offset), "Upload-Length": str(found.size)}
         return _empty(200, **more, **self._times(found))
 
     async def append(self, call: Call) -> Response:
         """Take more of an upload, from where it is."""
-        found = self._of(call)
-        if found is None:
+        if self._of(call) is None:
             return self.nothing(call)
         if (wrong := self._other_version(call)) is not None:
             return wrong
         if call.request.headers.get("content-type") != MEDIA:
             return self.door.refused(call.visitor, 415, f"The content is {MEDIA}.")
-        with self.uploads.only(found) as free:
+        with self.uploads.only(call.at("id")) as free:
             if not free:
-                return self.door.refused(
-                    call.visitor, 423, "Somebody is sending it: try again in a few seconds."
-                )
+                return self._busy(call)
+            found = self._of(call)  # it may have been submitted just now
+            if found is None:
+                return self.nothing(call)
             try:
-                if call.request.headers.get("upload-offset") != str(self.uploads.offset(found)):
+                offset = whole_number(call.request.headers.get("upload-offset", ""))
+                if offset != self.uploads.offset(found):
                     return self.door.refused(
                         call.visitor, 409, "It is at another offset: ask for that with HEAD."
                     )
-                self.uploads.keep_free(int(call.request.headers.get("content-length", "0")))
+                self.uploads.keep_free(content_length(call.request.headers))
                 return await self._taken(call, found)
             except OSError:
                 return self.door.refused(
@@ -152,11 +173,9 @@ class Uploading(Routes):
         found = self._of(call)
         if found is None:
             return self.nothing(call)
-        with self.uploads.only(found) as free:
+        with self.uploads.only(found.id) as free:
             if not free:
-                return self.door.refused(
-                    call.visitor, 423, "Somebody is sending it: try again in a few seconds."
-                )
+                return self._busy(call)
             self.uploads.remove(found)
         return _empty(204)
 
@@ -205,6 +224,10 @@ class Uploading(Routes):
                 file.flush()
                 await run_in_threadpool(os.fsync, file.fileno())
         return True
+
+    def _busy(self, call: Call) -> Response:
+        """423: another request has the upload."""
+        return self.door.refused(call.visitor, 423, BUSY, wait=BUSY_SECONDS)
 
     def _of(self, call: Call) -> Upload | None:
         return self.uploads.get(call.visitor.team, call.at("id"))

@@ -297,7 +297,10 @@ class Door:
         """Whether a browser says that a POST comes from one of our pages; what is no browser says nothing."""
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
         ours = (urlsplit(self.url).scheme, request.headers.get("host", "").lower())
-        if origin is not None and tuple(urlsplit(origin)[:2]) != ours:
+        try:
+            if origin is not None and tuple(urlsplit(origin)[:2]) != ours:
+                return False
+        except ValueError:  # such as http://[
             return False
         return site in (None, "same-origin", "none")
 

@@ -211,7 +211,9 @@ def test_heads_that_servers_could_read_differently_are_refused(front: Front, nam
     [("/sign-in", 400), ("/api/v1/uploads", 400), ("/nowhere", 400)],
 )
 @pytest.mark.parametrize("length", [0, 5, 40, 10_000])
-def test_a_body_with_two_lengths_ends_the_connection(front: Front, path: str, status_: int, length: int) -> None:
+def test_a_body_with_two_lengths_ends_the_connection(
+    front: Front, path: str, status_: int, length: int
+) -> None:
     """A proxy may take one length and the server the other: the bytes behind are no request then, of nobody."""
     host = f"Host: {urlsplit(front.url).netloc}\r\n"
     smuggled = f"GET /healthz HTTP/1.1\r\n{host}\r\n".encode()

@@ -82,7 +82,11 @@ def payloads(front: Front) -> list[bytes]:
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_team_submits_though_the_server_is_killed(
-    front: Front, tmp_path: Path, point: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    front: Front,
+    tmp_path: Path,
+    point: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The real client submits once; its file is in the inbox once, and the list of requests has it."""
     monkeypatch.setattr(uploading, "PAUSE", 0.2)
@@ -157,7 +161,9 @@ def test_an_upload_without_its_digest_note_is_finished_when_the_server_starts(
         patch(team, partial, CONTENT[:1000], 0)
     forget_digest(front, id)
     forget_digest(front, other)
-    stored(front, other).write_bytes(b"x" * len(CONTENT))  # as a server leaves it that is killed before a checksum
+    stored(front, other).write_bytes(
+        b"x" * len(CONTENT)
+    )  # as a server leaves it that is killed before a checksum
     with served() as front.url, front.client("team") as team:
         until(lambda: json.loads(stored(front, f"{id}.json").read_bytes())["arrival"], every=0.02)
         until(lambda: not stored(front, other).exists(), every=0.02)
@@ -224,7 +230,9 @@ def test_a_request_in_any_state_of_its_way_is_in_the_inbox_once_after_a_sweep(tm
 def test_submissions_of_one_upload_at_the_same_time_are_one_request(served: Front) -> None:
     def run_file(id: str) -> httpx2.Response:
         with served.client("team") as team:
-            return team.post(RUN_FILES, data={"upload": id, "software": "one", "dataset": "dev", "name": "r.txt"})
+            return team.post(
+                RUN_FILES, data={"upload": id, "software": "one", "dataset": "dev", "name": "r.txt"}
+            )
 
     def of_software(id: str) -> httpx2.Response:
         with served.client("team") as team:
@@ -288,7 +296,10 @@ def test_an_upload_that_somebody_works_on_is_locked(
         last = pool.submit(patch, team, where, CONTENT, 0)
         try:
             with served.client("team") as second:
-                until(lambda: stored(served, where.rpartition("/")[2]).stat().st_size == len(CONTENT), every=0.02)
+                until(
+                    lambda: stored(served, where.rpartition("/")[2]).stat().st_size == len(CONTENT),
+                    every=0.02,
+                )
                 until(lambda: second.head(where, headers=TUS).status_code == 423, every=0.02)
                 said = software(second, where.rpartition("/")[2])
                 assert said.status_code == 423 and said.headers["retry-after"]

@@ -7,24 +7,72 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-import httpx2
 import pytest
 
+from runner.web.limits import Limits
 from runner.web.numbers import whole_number
 from tests.runner.web.test_hostile_clients import raw, status
-from tests.runner.web.test_routes import PLOT, REQUEST, TABLE, Front, fronts
+from tests.runner.web.test_routes import PLOT, REQUEST, ROLES, TABLE, Front, fronts
 
 NUMBERS = (
-    *("0", "-1", "+1", "1_0", " 1", "1 ", "1.5", "1e3", "0x10", "٣", "²", "１", "", "NaN", "Infinity", "\x00"),
+    *(
+        "0",
+        "-1",
+        "+1",
+        "1_0",
+        " 1",
+        "1 ",
+        "1.5",
+        "1e3",
+        "0x10",
+        "٣",
+        "²",
+        "１",
+        "",
+        "NaN",
+        "Infinity",
+        "\x00",
+    ),
     *("9" * 18, "9" * 19, "9" * 4301, "0" * 5000 + "1", "000000500999"),
 )
 ASCII = tuple(text for text in NUMBERS if text.isascii() and text.isprintable())
 QUERY = ("limit", "after", "page", "log", "have", "task", "against", "version", "sha256", "measure", "run")
-QUERY += ("topic", "seed", "level", "offset", "since", "cursor", "by", "teams", "runs", "events", "held", "upload")
-HEADERS = ("Upload-Length", "Upload-Offset", "Range", "Last-Event-ID", "If-Range", "If-None-Match", "Upload-Checksum")
-HEADERS += ("Authorization", "Cookie", "X-Forwarded-For", "Origin", "Referer", "Accept-Encoding", "Tus-Resumable")
-TEMPLATES = {"Range": ("bytes={}-", "bytes=-{}", "bytes=0-{}", "bytes={}"), "Authorization": ("Bearer {}", "Exchange {}")}
-FIELDS = ("software", "dataset", "name", "upload", "version", "members", "submission", "reason", "account", "token")
+QUERY += (
+    "topic",
+    "seed",
+    "level",
+    "offset",
+    "since",
+    "cursor",
+    "by",
+    "teams",
+    "runs",
+    "events",
+    "held",
+    "upload",
+)
+HEADERS = ("Upload-Length", "Upload-Offset", "Range", "Last-Event-ID", "If-Range", "If-None-Match", "Cookie")
+HEADERS += (
+    "Upload-Checksum",
+    "X-Forwarded-For",
+    "Referer",
+    "Accept-Encoding",
+    "Tus-Resumable",
+    "Content-Type",
+)
+_SHAPES = {"Range": "bytes={}-", "Cookie": "session={}", "Content-Type": "text/plain; charset={}"}
+FIELDS = (
+    "software",
+    "dataset",
+    "name",
+    "upload",
+    "version",
+    "members",
+    "submission",
+    "reason",
+    "account",
+    "token",
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +104,27 @@ def test_a_length_that_is_no_number_is_refused_by_its_head(front: Front, text: s
     assert status(said) in (400, 403, 413), said[:200]
 
 
-@pytest.mark.parametrize("role", [None, "team", "organiser"])
+def reader(method: str, path: str) -> str | None:
+    """The first role that a route does not refuse; None for everybody."""
+    columns = dict(zip((None, *ROLES, "other"), TABLE[method, path], strict=True))
+    fine = [role for role in ("team", "organiser", None) if columns[role] not in ("in", 401, 403)]
+    return fine[0] if fine else None
+
+
 @pytest.mark.parametrize(("method", "path"), TABLE, ids=" ".join)
-def test_no_route_fails_for_a_number(front: Front, role: str | None, method: str, path: str) -> None:
+def test_no_route_fails_for_a_number(
+    front: Front, method: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Limits, "take", lambda *_: 0)
     parts = {
         **{"task": "mini", "table:path": "main", "file:path": "tasks/mini/main.csv", "team": "alpha"},
-        **{"software": "one", "row": "alpha.one", "table": "main", "round": "first", "run": "alpha.one.x.dev"},
+        **{
+            "software": "one",
+            "row": "alpha.one",
+            "table": "main",
+            "round": "first",
+            "run": "alpha.one.x.dev",
+        },
         **{"submission": "alpha.one.x", "id": REQUEST, "digest": PLOT, "form": "svg", "dataset": "dev"},
         **{"side": "inputs", "name:path": "access.json", "entry": f"0000000001-{REQUEST}", "file": "payload"},
         "link": "x",
@@ -72,19 +135,24 @@ def test_no_route_fails_for_a_number(front: Front, role: str | None, method: str
         given = {**parts, **({changed: quote(text, safe="")} if changed else {})}
         return re.sub(r"\{([^}]+)\}", lambda found: given[found[1]], path)
 
-    with front.client(role) as client:
+    with front.client(reader(method, path)) as client:
 
         def ask(where: str, **more: Any) -> None:
-            said: httpx2.Response = client.request(method, where, **more)
+            said = client.request(method, where, **more)
             assert said.status_code not in (500, 503), (where[:80], {k: str(v)[:80] for k, v in more.items()})
 
         for number, text in enumerate(NUMBERS):
-            ask(at(), params=dict.fromkeys(QUERY, text))
+            most = 24_000 // len(quote(text) + "x" * 10)  # the head of a request is bounded
+            for first in range(0, len(QUERY), most):
+                ask(at(), params=dict.fromkeys(QUERY[first : first + most], text))
             if names:
                 ask(at(names[number % len(names)], text))
-            for header in HEADERS if text in ASCII else ():
-                shape = TEMPLATES.get(header, ("{}",))
-                ask(at(), headers={header: shape[number % len(shape)].format(text)})
+            if text in ASCII and text == text.strip():
+                for first in range(0, len(HEADERS), most):
+                    given = HEADERS[first : first + most]
+                    ask(at(), headers={name: _SHAPES.get(name, "{}").format(text) for name in given})
+                ask(at(), headers={"Authorization": f"Bearer x{text}", "Range": f"bytes=-{text}"})
+                ask(at(), headers={"Range": f"bytes=0-{text}", "Origin": f"http://[{text}"})
             if method in ("POST", "PATCH"):
                 ask(at(), data=dict.fromkeys(FIELDS, text))
                 ask(at(), content=f'{{"nonce": {text or 0}}}'.encode())

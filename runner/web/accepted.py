@@ -56,11 +56,11 @@ class Accepted:
 
     def restore(self) -> None:
         """Write the notes that are missing. For the start of the server."""
-        known = self._sessions.known_ids()
-        self._restore([name for name, id in self._inbox.waiting(_ALL) if id not in known])
+        noted_ids = self._sessions.noted_ids()
+        self._restore([name for name, id in self._inbox.waiting(_ALL) if id not in noted_ids])
         # After the inbox: a request leaves it once its answer is written.
         for path in (self._published / "answers").glob("*.json"):
-            if path.stem not in known and ID.fullmatch(path.stem):
+            if path.stem not in noted_ids and ID.fullmatch(path.stem):
                 self._restore_decided(path.stem)
 
     def _restore(self, names: list[str]) -> None:
@@ -77,7 +77,9 @@ class Accepted:
             return
         about = {name: answer.get(name) for name in ("kind", "team", "arrival", "sha256")}
         request = Request(id=id, account="", token="", data={}, size=0, **about)  # type: ignore[arg-type]
-        self._sessions.note(request, str(answer.get("kind", "")), None)
+        with suppress(ValueError, TypeError):
+            request.arrived  # noqa: B018  (pages show it as a time)
+            self._sessions.note(request, str(answer.get("kind", "")), None)
 
 
 def summary(kind: str, data: Mapping[str, Any]) -> str:

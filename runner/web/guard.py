@@ -50,7 +50,7 @@ class Guard:
         elif sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD:
             await self._plain(scope, send, 431, "The head of the request is too long.")
         elif b"transfer-encoding" in given and b"content-length" in given:
-            # A proxy before the server might choose the other length: what follows is no request of this client then.
+            # A proxy before the server might choose the other length, and the next bytes would be the request of another client.
             await self._plain(scope, send, 400, "A body has one length.", closes=True)
         elif length is None or length > self._most:
             await self._plain(scope, send, 413, "What was sent is too large.")

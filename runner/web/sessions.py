@@ -158,7 +158,7 @@ class Sessions:
         found = [dict(zip(names, row, strict=True)) for row in rows[:most]]
         return [{**one, "receipt": json.loads(one["receipt"]) if one["receipt"] else None} for one in found]
 
-    def known_ids(self) -> set[str]:
+    def noted_ids(self) -> set[str]:
         """Return the ids of all requests that were noted."""
         with self._lock:
             return {str(id) for (id,) in self._db.execute("SELECT id FROM requests")} | {*self._unwritten}

@@ -101,7 +101,7 @@ def _begun(client: Client, size: int, sha256: str) -> str:
 def submit_upload(
     client: Client,
     task: str,
-    what: str,
+    route: str,
     form: Mapping[str, str],
     wait: Callable[[float], None] = lambda seconds: time.sleep(seconds),
 ) -> Any:
@@ -110,7 +110,7 @@ def submit_upload(
     Args:
         client: The connection.
         task: For which it is submitted.
-        what: ``run-files`` or ``softwares``.
+        route: ``run-files`` or ``softwares``.
         form: The fields, with the id of the upload.
         wait: Lets so many seconds pass.
 
@@ -119,7 +119,7 @@ def submit_upload(
     """
     for failed in range(TRIES):
         try:
-            return client.post("api-taken", "tasks", task, what, data=form)
+            return client.post("api-taken", "tasks", task, route, data=form)
         except Cut:
             if failed + 1 == TRIES:
                 raise
@@ -127,7 +127,7 @@ def submit_upload(
 
 
 def _offset(client: Client, id: str, size: int) -> int | None:
-    """How many bytes the server has, of ``size``; None where it has no such upload any more."""
+    """Return how many bytes of ``size`` the server has; None if it has removed the upload."""
     said = client.send("HEAD", *API, "uploads", id, headers=_TUS, fine=(_MISSING,))
     if said.status_code == _MISSING:
         return None

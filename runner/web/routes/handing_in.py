@@ -176,9 +176,9 @@ class HandingIn(Routes):
         async with self._alone(id) as free:
             if not free:
                 return self.door.refused(call.visitor, 423, BUSY, wait=BUSY_SECONDS)
-            known = await run_in_threadpool(self.door.accepted.find, request.team, request.id)
-            if known is not None:
-                return self._answer(call, {**known, "size": known["size"] or self._announced(id)})
+            note = await run_in_threadpool(self.door.accepted.find, request.team, request.id)
+            if note is not None:
+                return self._answer(call, {**note, "size": note["size"] or self._announced(id)})
             try:
                 upload = await run_in_threadpool(self.uploads.settle, request.team, id)
             except OSError:
@@ -210,17 +210,17 @@ class HandingIn(Routes):
         signed = self.door.accepted.note(done, began, summary(done.kind, done.data))
         return self._answer(call, {**asdict(done), "receipt": signed})
 
-    def _answer(self, call: Call, known: Mapping[str, Any]) -> Response:
-        """The answer to who submitted what is ``known`` as a request: for programs where it is, for people its page."""
+    def _answer(self, call: Call, note: Mapping[str, Any]) -> Response:
+        """The answer to a submission that is noted as a request: its address for programs, its page for people."""
         from starlette.responses import JSONResponse, RedirectResponse
 
         if call.visitor.session is not None:
-            return RedirectResponse(f"/requests/{known['id']}", 303)
-        where = f"{ROOT}/requests/{known['id']}"
-        facts: dict[str, Any] = {"request": known["id"], "at": where}
-        facts |= {name: known[name] for name in ("arrival", "sha256", "size")}
-        if known["receipt"] is not None:
-            facts["receipt"] = receipt(known["receipt"], None)
+            return RedirectResponse(f"/requests/{note['id']}", 303)
+        where = f"{ROOT}/requests/{note['id']}"
+        facts: dict[str, Any] = {"request": note["id"], "at": where}
+        facts |= {name: note[name] for name in ("arrival", "sha256", "size")}
+        if note["receipt"] is not None:
+            facts["receipt"] = receipt(note["receipt"], None)
         return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
 
     @asynccontextmanager

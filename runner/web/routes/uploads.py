@@ -121,7 +121,7 @@ class Uploading(Routes):
         return _empty(201, Location=f"{ROOT}/uploads/{made.id}", **self._times(made))
 
     async def head(self, call: Call) -> Response:
-        """How far an upload is. One whose bytes are all there has its digest by then, or is gone."""
+        """How far an upload is. If all bytes are there, their digest is checked first."""
         from starlette.concurrency import run_in_threadpool
 
         found = self._of(call)

@@ -29,6 +29,7 @@ from tests.worlds.mini import Project, call_here
 from tests.worlds.site import serving
 
 SOFTWARES = "/api/v1/tasks/mini/softwares"
+WHEN = "2026-05-01T12:00:00Z"
 RUN_FILES = "/api/v1/tasks/mini/run-files"
 
 
@@ -126,7 +127,7 @@ def test_a_request_that_is_decided_before_the_server_is_back_is_listed(
             if not inbox.waiting():
                 inbox.sweep()
             [(name, request)] = inbox.waiting()
-            facts = {"team": "alpha", "kind": "software", "accepted": True, "sha256": DIGEST, "arrival": "x"}
+            facts = {"team": "alpha", "kind": "software", "accepted": True, "sha256": DIGEST, "arrival": WHEN}
             answer(front.exchange / "published", request, facts)
             inbox.remove(name)
             server.start()
@@ -211,7 +212,7 @@ def test_a_request_in_any_state_of_its_way_is_in_the_inbox_once_after_a_sweep(tm
                     return real(self, *given, **named)
 
                 patched.setattr(Path, name, stepped)
-            request = Request.new("software", "a-" + "0" * 16, token.id, "alpha", "2026-05-01T12:00:00Z", {})
+            request = Request.new("software", "a-" + "0" * 16, token.id, "alpha", WHEN, {})
             Inbox(root / "inbox").put(request, token.key, Ready(upload, DIGEST, len(CONTENT)))
         if not (root / "copy").exists():
             continue

@@ -7,7 +7,9 @@
         request.json           schemas/inbox-request.schema.json
         payload                the file that was sent, where the kind has one
 
-The front writes a folder with a dot in front, waits until it is on the disk, and renames it (:meth:`Inbox.put`). ``number``
+The front writes a folder with a dot in front, waits until it is on the disk, and renames it (:meth:`Inbox.put`). An upload is moved
+into it last, once everything else is there: a front that was killed has either the upload where it was, or a folder that lacks
+nothing but its name, which it gets at the next start (:meth:`Inbox.sweep`). ``number``
 gives the order, ``id`` (128 random bits) says which request it is: work decides each id once, whatever is in the inbox twice.
 
 Work reads it by :meth:`Inbox.waiting` and :meth:`Inbox.take`: no link is followed, nothing but regular files with one name is
@@ -151,7 +153,6 @@ class Inbox:
         try:
             sha256, size = None, 0
             if isinstance(payload, Ready):
-                payload.path.rename(part / "payload")
                 sha256, size = payload.sha256, payload.size
             elif payload is not None:
                 with (part / "payload").open("xb") as file:
@@ -166,8 +167,10 @@ class Inbox:
                 file.flush()
                 os.fsync(file.fileno())
             part.chmod(0o770)  # work, of the folder's group, takes it away
+            if isinstance(payload, Ready):
+                payload.path.rename(part / "payload")
             self._sync(part)
-            there = part.rename(self.root / f"{self._next():010}-{request.id}")
+            there = part.rename(self._free_name(request.id))
             self._sync(self.root)
         except BaseException:
             if there is not None:
@@ -182,15 +185,24 @@ class Inbox:
             raise
         return done
 
-    def _next(self) -> int:
+    def _free_name(self, id: str) -> Path:
         found = [int(m[1]) for path in self.root.iterdir() if (m := _NAME.fullmatch(path.name))]
-        return max(found, default=0) + 1
+        return self.root / f"{max(found, default=0) + 1:010}-{id}"
 
     def sweep(self) -> None:
-        """Take away what a front that was killed had only begun to write. For the front, before it takes anything."""
-        for path in self.root.glob(".*"):
-            if ID.fullmatch(path.name[1:]):
-                shutil.rmtree(path, ignore_errors=True)
+        """Name the requests that a killed front had written completely, and remove the others. For the front, before it takes anything."""
+        for part in [path for path in self.root.glob(".*") if ID.fullmatch(path.name[1:])]:
+            try:
+                request = _read(part)
+                whole = request.sha256 is None or (part / "payload").stat().st_size == request.size
+            except (Refused, OSError):
+                whole = False
+            if whole:
+                with suppress(OSError):  # the next start tries it again
+                    part.rename(self._free_name(part.name[1:]))
+                    self._sync(self.root)
+            else:
+                shutil.rmtree(part, ignore_errors=True)
 
     def waiting(self, most: int = MAX_LOOK) -> list[tuple[str, str]]:
         """The names of the first requests that are there, in their order, each with its id. Other names are passed over."""
@@ -238,9 +250,7 @@ class Inbox:
         match = _NAME.fullmatch(name)
         if match is None:
             raise Refused("not a request's name")
-        with _folder(self.root / name) as folder, _opened(folder, "request.json", MAX_REQUEST) as file:
-            raw = file.read(MAX_REQUEST + 1)
-        request = _parsed(raw)
+        request = _read(self.root / name)
         if request.id != match[2]:
             raise Refused("its id is not that of its folder")
         return request
@@ -323,6 +333,12 @@ def _id(text: str) -> str:
     if not ID.fullmatch(text):
         raise ValueError("no id of a request")
     return text
+
+
+def _read(path: Path) -> Request:
+    """Return the request in a folder. Raises Refused, OSError."""
+    with _folder(path) as folder, _opened(folder, "request.json", MAX_REQUEST) as file:
+        return _parsed(file.read(MAX_REQUEST + 1))
 
 
 def _parsed(raw: bytes) -> Request:

@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from runner.exchange.access import Access, Token
-from runner.exchange.inbox import answered
+from runner.exchange.inbox import Inbox, answered
 from runner.exchange.oidc import Provider
 from runner.exchange.published import Published
 from runner.exchange.readers import Readers
 from runner.exchange.security import SecurityLog
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
+from runner.web.accepted import Accepted
 from runner.web.caching import Compressed, fitted
 from runner.web.guard import bounded
 from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, Waiting, address
+from runner.web.numbers import content_length
 from runner.web.pages import page
 from runner.web.problems import is_api, problem
 from runner.web.program import Program
@@ -110,6 +112,12 @@ class Door:
 
         async with self.disk_slots:
             return await run_in_threadpool(function, *args, **kwargs)
+
+    @cached_property
+    def accepted(self) -> Accepted:
+        """The requests that were accepted here."""
+        inbox = Inbox(self.published.root.with_name("inbox"))
+        return Accepted(self.sessions, self.published.root, inbox, self.url)
 
     def now(self) -> str:
         """The time by the clock of this machine (UTC)."""
@@ -211,7 +219,7 @@ class Door:
             return self.refused(visitor, 403, "The form was not sent from a page of this server.")
         if not _plain_text(request):
             return self.refused(visitor, 415, "Texts of forms have the encoding UTF-8.")
-        if rule.most is not None and int(request.headers.get("content-length", "0")) > rule.most:
+        if rule.most is not None and content_length(request.headers) > rule.most:
             return self.refused(visitor, 413)
         return None
 
@@ -306,7 +314,10 @@ class Door:
         """Whether a browser says that a POST comes from one of our pages; what is no browser says nothing."""
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
         ours = (urlsplit(self.url).scheme, request.headers.get("host", "").lower())
-        if origin is not None and tuple(urlsplit(origin)[:2]) != ours:
+        try:
+            if origin is not None and tuple(urlsplit(origin)[:2]) != ours:
+                return False
+        except ValueError:  # such as http://[
             return False
         return site in (None, "same-origin", "none")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
+from runner.web.numbers import whole_number
 from runner.web.problems import MEDIA, content, is_api
 
 Message = MutableMapping[str, Any]
@@ -43,14 +44,15 @@ class Guard:
             await self._app(scope, receive, send)
             return
         given = {name.lower(): value for name, value in scope["headers"]}
-        length = given.get(b"content-length", b"0")
+        length = whole_number(given.get(b"content-length", b"0").decode("latin-1"))
         if given.get(b"host", b"").decode("latin-1").lower() not in self._hosts:
             await self._plain(scope, send, 400, "This is not the name of this server.")
         elif sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD:
             await self._plain(scope, send, 431, "The head of the request is too long.")
         elif b"transfer-encoding" in given and b"content-length" in given:
-            await self._plain(scope, send, 400, "A body has one length.")  # others might choose the other one
-        elif not length.isdigit() or int(length) > self._most:
+            # A proxy before the server might choose the other length, and the next bytes would be the request of another client.
+            await self._plain(scope, send, 400, "A body has one length.", closes=True)
+        elif length is None or length > self._most:
             await self._plain(scope, send, 413, "What was sent is too large.")
         else:
             await self._app(scope, bounded(receive, self._most), self._with_headers(send))
@@ -71,11 +73,14 @@ class Guard:
 
         return with_headers
 
-    async def _plain(self, scope: MutableMapping[str, Any], send: Send, status: int, why: str) -> None:
+    async def _plain(
+        self, scope: MutableMapping[str, Any], send: Send, status: int, why: str, *, closes: bool = False
+    ) -> None:
         program = is_api(scope["path"])
         kind = MEDIA if program else "text/plain; charset=utf-8"
         text = content(status, why) if program else f"{why}\n".encode()
         headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(text))]
+        headers += [(b"connection", b"close")] if closes else []
         outer = self._with_headers(send)
         await outer({"type": "http.response.start", "status": status, "headers": headers})
         await outer({"type": "http.response.body", "body": text})

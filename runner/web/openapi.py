@@ -33,7 +33,7 @@ _STATUS = {
     "413": "What was sent is too large.",
     "415": "The content is of another type.",
     "416": "The file has no such range.",
-    "423": "Somebody else is sending it.",
+    "423": "Another request is sending, checking or submitting the upload: Retry-After says when to try again.",
     "429": "That was too often: Retry-After says in how many seconds to try again.",
     "460": "The content has another digest than was said; what came of it is gone.",
     "507": "What was sent could not be kept, and was not taken.",

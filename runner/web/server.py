@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 import socket
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,7 @@ from runner.web.problems import is_api
 from runner.web.routes import rules
 from runner.web.rules import Visitor
 from runner.web.sessions import Sessions
+from runner.web.uploads import Uploads
 from runner.web.work_door import WorkDoor
 
 if TYPE_CHECKING:
@@ -86,12 +88,24 @@ def application(
         kept=kept,
     )
 
+    inbox = Inbox(exchange / "inbox")
+    uploads = Uploads(inbox.root / ".uploads", clock=door.published.clock)
+    if not kept:
+        _recover(door, inbox, uploads)
     live = Live(door.published.root, door.sessions.taken, ending, reads=door.readers.read)
-    found = rules(door, Inbox(exchange / "inbox"), live)
+    found = rules(door, inbox, live, uploads)
     routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
     app = Starlette(routes=routes, exception_handlers=_troubles(door))
     app.router.redirect_slashes = False  # it redirects to an address that the request chose
     return Guard(app, hosts_of(url), most, HEADERS)
+
+
+def _recover(door: Door, inbox: Inbox, uploads: Uploads) -> None:
+    """Finish what a killed server left unfinished, before anything is accepted."""
+    inbox.sweep()
+    with suppress(DatabaseError):  # the next start tries it again
+        door.accepted.restore()
+    threading.Thread(target=uploads.settle_all, daemon=True).start()  # digests of large uploads take minutes
 
 
 def _troubles(door: Door) -> dict[Any, Any]:
@@ -204,7 +218,6 @@ def serve(
             provider=provider,
             database=database,
         )
-        Inbox(inbox).sweep()
         with suppress(OSError):  # links that organisers send want it, nothing else
             note_address(inbox, here)
         load()

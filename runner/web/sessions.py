@@ -57,6 +57,7 @@ class Sessions:
         make_private(folder)
         self._lock = threading.Lock()
         self._taken = 0
+        self._unwritten: dict[str, tuple[Any, ...]] = {}  # notes that the disk refused, by id
         try:
             self._db = _opened(server or folder / FILE)
         except DatabaseError as error:
@@ -108,23 +109,34 @@ class Sessions:
         with self._lock, self._db:
             self._db.execute("DELETE FROM sessions WHERE id = ?", (_hashed(secret),))
 
-    def note(self, request: Request, what: str, receipt: Mapping[str, Any]) -> None:
-        """Remember a request that was taken, to show it until it is answered; with the signed part of its receipt.
+    def note(self, request: Request, what: str, receipt: Mapping[str, Any] | None) -> None:
+        """Remember a request that was taken, to show it until it is answered; with the signed part of its receipt, if there is one.
 
-        It is taken all the same when this disk is full.
+        It is taken all the same when this disk is full: the note stays in memory until the disk takes it.
         """
-        with suppress(DatabaseError), self._lock, self._db:
+        with self._lock:
             self._taken += 1
-            row = (
+            self._unwritten[request.id] = (
                 request.id,
                 request.team,
                 request.arrival,
                 request.sha256,
                 request.size,
                 what,
-                json.dumps(receipt),
+                None if receipt is None else json.dumps(receipt),
             )
-            self._db.execute("DELETE FROM requests WHERE id = ?", (request.id,))
+            self._write_notes()
+
+    def _write_notes(self) -> None:
+        """Write the notes that are in memory only, if the disk takes them."""
+        with suppress(DatabaseError):
+            for id, row in list(self._unwritten.items()):
+                self._write(id, row)
+                del self._unwritten[id]
+
+    def _write(self, id: str, row: tuple[Any, ...]) -> None:
+        with self._db:
+            self._db.execute("DELETE FROM requests WHERE id = ?", (id,))
             query = "INSERT INTO requests (id, team, arrival, sha256, size, what, receipt) VALUES (?, ?, ?, ?, ?, ?, ?)"
             self._db.execute(query, row)
 
@@ -137,10 +149,22 @@ class Sessions:
         query = """SELECT id, arrival, sha256, size, what, receipt FROM requests WHERE coalesce(team, '') = ? AND (? = '' OR id = ?)
                    ORDER BY rowid DESC LIMIT ?"""
         with self._lock:
-            rows = self._db.execute(query, (team or "", id, id, most)).fetchall()
+            self._write_notes()
+            unwritten = [
+                row
+                for row in reversed(self._unwritten.values())
+                if (row[1] or "") == (team or "") and id in ("", row[0])
+            ]
+            rows = [(row[0], *row[2:]) for row in unwritten]
+            rows += self._db.execute(query, (team or "", id, id, most)).fetchall()
         names = ("id", "arrival", "sha256", "size", "what", "receipt")
-        found = [dict(zip(names, row, strict=True)) for row in rows]
+        found = [dict(zip(names, row, strict=True)) for row in rows[:most]]
         return [{**one, "receipt": json.loads(one["receipt"]) if one["receipt"] else None} for one in found]
+
+    def noted_ids(self) -> set[str]:
+        """Return the ids of all requests that were noted."""
+        with self._lock:
+            return {str(id) for (id,) in self._db.execute("SELECT id FROM requests")} | {*self._unwritten}
 
     def replace(self, token: str, request: str) -> None:
         """Remember that a request replaces a token: it opens nothing here from now on, also before work has decided."""

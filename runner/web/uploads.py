@@ -3,6 +3,9 @@
 An upload is two files below ``inbox/.uploads/``: ``<id>.json`` says whose it is, and how many bytes of which SHA-256 are to come;
 ``<id>`` has those that came. How far it is, is the size of that file: there is no second truth to lose. What is complete and has
 its digest is moved into a request as it is, so that nothing large is copied or held in memory.
+
+A server that is killed between the last byte and the note of the digest leaves an upload that has all bytes and no ``arrival``:
+:meth:`Uploads.settle` finishes it, at the next start and whenever the upload is asked for.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from runner.exchange.inbox import Ready
-from runner.model.clock import Clock, SystemClock
+from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.limits import GIB, MIB, in_units
 from schemas.files import atomic_file, file_sha256
 
@@ -132,14 +135,25 @@ class Uploads:
 
     def get(self, team: str | None, id: str) -> Upload | None:
         """An upload of a team; None where it has none of that id, or its time is over."""
+        found = self.facts(id)
+        try:
+            over = found is None or self.expires(found) < self._now()
+        except OSError:
+            return None
+        return found if found is not None and found.team == team and not over else None
+
+    def facts(self, id: str) -> Upload | None:
+        """Return what is written down of an upload, also if its content was submitted just now; None if nothing is."""
         if not ID.fullmatch(id):
             return None
         try:
-            found = Upload(**json.loads(self._facts(id).read_bytes()))
-            over = self.expires(found) < self._now()
+            return Upload(**json.loads(self._facts(id).read_bytes()))
         except (OSError, ValueError, TypeError):
             return None
-        return found if found.team == team and not over else None
+
+    def is_there(self, upload: Upload) -> bool:
+        """True if the content of an upload is here, and not in a request."""
+        return self._file(upload.id).exists()
 
     def offset(self, upload: Upload) -> int:
         """How many bytes have come. Raises OSError where it went away."""
@@ -150,17 +164,17 @@ class Uploads:
         return self._file(upload.id).stat().st_mtime + self.bounds.lasts
 
     @contextmanager
-    def only(self, upload: Upload) -> Iterator[bool]:
+    def only(self, id: str) -> Iterator[bool]:
         """Whether nobody else writes to it, for as long as the block lasts."""
         with self._lock:
-            free = upload.id not in self._busy
-            self._busy.add(upload.id)
+            free = id not in self._busy
+            self._busy.add(id)
         try:
             yield free
         finally:
             if free:
                 with self._lock:
-                    self._busy.discard(upload.id)
+                    self._busy.discard(id)
 
     def open(self, upload: Upload) -> BinaryIO:
         """The file, to add to it. Raises OSError."""
@@ -180,10 +194,30 @@ class Uploads:
         self._write(done)
         return done
 
-    def whole(self, team: str | None, id: str) -> Upload | None:
-        """A complete upload of a team; None where it has none of that id."""
+    def is_unsettled(self, upload: Upload) -> bool:
+        """True if all bytes are there, but their digest was not noted. Raises OSError where the upload went away."""
+        return upload.arrival is None and self.offset(upload) >= upload.size
+
+    def settle(self, team: str | None, id: str) -> Upload | None:
+        """Return an upload of a team, finished if all its bytes are there; for whoever has it alone (:meth:`only`).
+
+        Returns:
+            None where the team has none of that id, or its content has another digest: then it goes.
+
+        Raises:
+            OSError: The disk refuses it.
+        """
         found = self.get(team, id)
-        return None if found is None or found.arrival is None else found
+        if found is None or not self.is_unsettled(found):
+            return found
+        return self.finish(found, stamp(self._clock.now()))
+
+    def settle_all(self) -> None:
+        """Finish what a killed server left unfinished. For the start of the server; digests of large uploads take minutes."""
+        for path in sorted(self.root.glob("*.json")):
+            with suppress(OSError), self.only(path.stem) as free:
+                if free and (found := self.facts(path.stem)) is not None:
+                    self.settle(found.team, found.id)
 
     def ready(self, upload: Upload) -> Ready:
         """The file of a complete upload, to be moved away."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _NO_SERVER = "look whether the address is that of a server of this program, and of its version"
 API = ("api", "v1")
+LOCKED = 423  # another request has the upload; a connection that was cut may still be open at the server
 CONNECT, READ = 20.0, 120.0  # seconds without any answer
 _SHOWN = 1000  # characters of what a server says, at once
 MOST_WAITS, LONGEST_WAIT = (
@@ -195,7 +196,7 @@ class Client:
             )
         what = f"{name}: {data.get('what', f'it did not take that (status {said.status_code})')}"
         code = data.get("code", "")
-        if said.status_code >= 500 and code != "E306":
+        if said.status_code == LOCKED or (said.status_code >= 500 and code != "E306"):
             return Cut(what, why=data.get("why", ""), fix=data.get("fix", fix))
         known = code if code in CODES and code != "E308" else "E312"
         wait = said.headers.get("Retry-After", "")

@@ -10,7 +10,7 @@ from runner.cli.packing import each
 from runner.cli.remote.asking import decided
 from runner.cli.remote.client import Client
 from runner.cli.remote.servers import server
-from runner.cli.remote.uploading import CHUNK, upload
+from runner.cli.remote.uploading import CHUNK, submit_upload, upload
 from runner.cli.terminal import transfers
 from runner.model.errors import FAILED, FINE, RunnerError
 from schemas.files import make_private
@@ -127,7 +127,7 @@ def _software(
         with transfers() as bars, io.BufferedReader(sent, CHUNK) as file:
             id = upload(client, file, sent.size, sent.sha256, lambda done: bars(name, done, sent.size))
         form = {"upload": id, "software": submission.software}
-        said = client.post("api-taken", "tasks", submission.task, "softwares", data=form)
+        said = submit_upload(client, submission.task, "softwares", form)
     results.append(_came(client, submission, "the software", said, wait))
     return FINE
 
@@ -143,7 +143,7 @@ def _send(client: Client, submission: SubmissionFile, run: Upload, bars: Callabl
     for key in ("tag", "description", "method", "paper", "affiliation"):
         fields[key] = getattr(submission, key)
     form = {key: value for key, value in {**fields, "upload": sent, "name": name}.items() if value}
-    said = client.post("api-taken", "tasks", submission.task, "run-files", data=form)
+    said = submit_upload(client, submission.task, "run-files", form)
     if said["sha256"] != digest:
         what = f"{client.server.name} got something else than was sent"
         raise RunnerError("E312", what, why=f"It has {said['sha256']}, not {digest}.", fix="submit again")

@@ -11,6 +11,7 @@ import schemas
 from runner.exchange.inbox import ID
 from runner.exchange.published import Object
 from runner.web.caching import matches
+from runner.web.numbers import whole_number
 from runner.web.routes.base import Routes
 from runner.web.routes.boards import stands, tested
 from runner.web.rules import ASKING, EVERYBODY, SIGNED_IN, TEAM, Call, Operation, Rule
@@ -82,6 +83,8 @@ class Api(Routes):
 
     async def plots(self, call: Call) -> Response:
         """The plots of a task's leaderboards: what each says, and by what its data are found."""
+        if self.object(call, f"tasks/{call.at('task')}", "task") is None:
+            return self.nothing(call)
         return self._page(call, self._listed(call, f"plots-of/{call.at('task')}"), "digest")
 
     async def software(self, call: Call) -> Response:
@@ -166,16 +169,16 @@ class Api(Routes):
     ) -> Response:
         """A page of ``rows``, which begins behind the one whose ``key`` is ``after``, and where the next one is."""
         asked = call.request.query_params
-        text, after = asked.get("limit", str(PAGE)), asked.get("after")
-        if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST):
+        limit, after = whole_number(asked.get("limit", str(PAGE)), 1, MOST), asked.get("after")
+        if limit is None:
             return self.door.refused(call.visitor, 400, f"limit is a whole number from 1 to {MOST}.")
         names = [one[key] for one in rows]
         if after is not None and after not in names:
             return self.door.refused(call.visitor, 400, "after is nothing of this list: begin without it.")
         first = 0 if after is None else names.index(after) + 1
         # What is kept as files has one for all of them: nobody can ask for the next part.
-        shown = rows[first:] if call.visitor.kept else rows[first : first + int(text)]
-        more = {"limit": text, "after": shown[-1][key]} if first + len(shown) < len(rows) else None
+        shown = rows[first:] if call.visitor.kept else rows[first : first + limit]
+        more = {"limit": limit, "after": shown[-1][key]} if first + len(shown) < len(rows) else None
         others = {name: asked[name] for name in ("task",) if name in asked}
         then = more and f"{call.request.url.path}?{urlencode({**more, **others})}"
         return json_answer(call, {"items": [full(one) for one in shown], "next": then})

@@ -140,35 +140,12 @@ class Routes:
         except OSError:
             why = "It could not be kept, and was not taken. Try again later."
             return self.door.refused(call.visitor, 507, why)
-        signed = await self.noted(done, arrival, what)
+        signed = await self.door.on_disk(self.door.accepted.note, done, arrival, what)
         if call.visitor.session is None:
             where = f"/api/v1/requests/{done.id}"
             facts = {"request": done.id, "arrival": arrival, "at": where, "receipt": receipt(signed, None)}
             return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
         return RedirectResponse(f"/requests/{done.id}", 303)
-
-    async def noted(self, request: Request, began: str, what: str) -> dict[str, Any]:
-        """Sign that a request is in the inbox, and remember it.
-
-        Args:
-            request: As it was put there.
-            began: When its first byte came.
-            what: It is, in words.
-
-        Returns:
-            The front's part of the receipt.
-        """
-        statement = {
-            "server": self.door.url,
-            "request": request.id,
-            **{name: getattr(request, name) for name in ("kind", "team", "sha256", "size")},
-            "task": request.data.get("task"),
-            "began": began,
-            "arrived": request.arrival,
-        }
-        signed = self.door.sessions.signer.sign("arrival", statement)
-        await self.door.on_disk(self.door.sessions.note, request, what, signed)
-        return signed
 
     def no_room(self, call: Call, full: NoRoom) -> Response:
         """429, with which bound it is and when to come again."""

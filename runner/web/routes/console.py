@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from runner.web.door import FORM
+from runner.web.numbers import whole_number
 from runner.web.pages import page
 from runner.web.routes.base import Routes
 from runner.web.rules import CONSOLE, Call, Rule
@@ -130,9 +131,8 @@ def _counts(rows: Mapping[str, Sequence[Any]], shown: Mapping[str, Any]) -> list
 
 def _part(rows: Sequence[Any], name: str, given: Mapping[str, str]) -> dict[str, Any]:
     """The part of a list that the address asks for by the number of its first row, and where the others are."""
-    text = given.get(name, "")
-    asked = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1
-    first = min(max(1, asked), max(1, len(rows)))
+    asked = whole_number(given.get(name, ""), 1) or 1
+    first = min(asked, max(1, len(rows)))
     size = PARTS.get(name, PART)
     last = min(first + size - 1, len(rows))
 

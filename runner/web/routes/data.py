@@ -10,6 +10,7 @@ from runner.exchange.published import FILE, Object
 from runner.web.caching import matches
 from runner.web.door import FORM, Door
 from runner.web.limits import Room
+from runner.web.numbers import whole_number
 from runner.web.routes.api import ROOT, tagged
 from runner.web.routes.base import Routes, text
 from runner.web.rules import EVERYBODY, TEAM, Call, Operation, Rule
@@ -123,12 +124,12 @@ def _span(call: Call, size: int, tag: str) -> tuple[int, int] | None:
         return 0, size
     if call.request.headers.get("if-range", f'"{tag}"') != f'"{tag}"':
         return 0, size
-    if asked[1] == "":
-        start, end = max(0, size - int(asked[2])), size
-        return (start, end) if int(asked[2]) and size else None
-    start, end = int(asked[1]), min(size, int(asked[2]) + 1) if asked[2] else size
-    if asked[2] and int(asked[2]) < start:
+    start, last = whole_number(asked[1]), whole_number(asked[2])
+    if start is None:  # the last bytes
+        return (max(0, size - last), size) if last and size else None
+    if last is not None and last < start:
         return 0, size
+    end = size if last is None else min(size, last + 1)
     return (start, end) if start < size else None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from runner.web.door import Door
 from runner.web.live import Live
+from runner.web.numbers import whole_number
 from runner.web.pages import environment
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, Call, Rule
@@ -43,7 +44,7 @@ class Following(Routes):
 
         page = call.request.query_params.get("page", "")
         sent = call.request.query_params.get("log", "")
-        place = int(sent) if sent.isascii() and sent.isdigit() and len(sent) <= 15 else 0
+        place = whole_number(sent) or 0
         have = call.request.headers.get("last-event-id") or call.request.query_params.get("have", "")
         account = call.visitor.grant.account if call.visitor.grant else None
 

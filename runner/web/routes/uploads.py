@@ -10,11 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, BinaryIO
 
 from runner.web.door import Door
+from runner.web.numbers import content_length, whole_number
 from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, TEAM, Call, Operation, Rule
@@ -50,7 +52,9 @@ _CREATE = Operation(
     tells=_VERSION | _EXPIRES | {"Location": "Where it is."},
     also=("412",),
 )
-_HEAD = Operation(tells=_VERSION | _EXPIRES | _OFFSET | {"Upload-Length": "Bytes of the whole."})
+_HEAD = Operation(
+    tells=_VERSION | _EXPIRES | _OFFSET | {"Upload-Length": "Bytes of the whole."}, also=("423", "507")
+)
 _APPEND = Operation(
     status=204,
     sends=_VERSION | {"Upload-Offset": "Where the content begins: the bytes that are there."},
@@ -60,6 +64,8 @@ _APPEND = Operation(
     also=("409", "412", "415", "423", "460"),
 )
 _REMOVE = Operation(status=204, tells=_VERSION, also=("423",))
+BUSY = "Another request is sending, checking or submitting this upload. Try again in a few seconds."
+BUSY_SECONDS = 5  # after which a client tries again
 _BLOCK = 1024 * 1024  # bytes that are written at once
 
 
@@ -97,14 +103,14 @@ class Uploading(Routes):
         """Begin an upload."""
         if (wrong := self._other_version(call)) is not None:
             return wrong
-        length = call.request.headers.get("upload-length", "")
+        length = whole_number(call.request.headers.get("upload-length", ""))
         sha256 = _metadata(call.request.headers.get("upload-metadata", "")).get("sha256", "")
-        if not length.isascii() or not length.isdigit() or len(length) > 15 or not SHA256.fullmatch(sha256):
+        if length is None or not SHA256.fullmatch(sha256):
             why = "Upload-Length says how many bytes are to come, sha256 in Upload-Metadata their SHA-256 (hex, in base64)."
             return self.door.refused(call.visitor, 400, why)
         try:
             team, now = str(call.visitor.team), self.door.now()
-            made = await self.door.on_disk(self.uploads.create, team, int(length), sha256, now)
+            made = await self.door.on_disk(self.uploads.create, team, length, sha256, now)
         except Full as full:
             return self.door.refused(call.visitor, full.status, str(full))
         except OSError:
@@ -114,33 +120,45 @@ class Uploading(Routes):
         return _empty(201, Location=f"{ROOT}/uploads/{made.id}", **self._times(made))
 
     async def head(self, call: Call) -> Response:
-        """How far an upload is."""
+        """How far an upload is. If all bytes are there, their digest is checked first."""
         found = self._of(call)
+        try:
+            if found is not None and self.uploads.is_unsettled(found):
+                with self.uploads.only(found.id) as free:
+                    if not free:
+                        return self._busy(call)
+                    found = await self.door.on_disk(self.uploads.settle, found.team, found.id)
+            offset = None if found is None else self.uploads.offset(found)
+        except FileNotFoundError:  # submitted or removed just now
+            return self.nothing(call)
+        except OSError:
+            return self.door.refused(call.visitor, 507, "The disk of the server refused it. Try again later.")
         if found is None:
             return self.nothing(call)
-        more = {"Upload-Offset": str(self.uploads.offset(found)), "Upload-Length": str(found.size)}
+        more = {"Upload-Offset": str(offset), "Upload-Length": str(found.size)}
         return _empty(200, **more, **self._times(found))
 
     async def append(self, call: Call) -> Response:
         """Take more of an upload, from where it is."""
-        found = self._of(call)
-        if found is None:
+        if self._of(call) is None:
             return self.nothing(call)
         if (wrong := self._other_version(call)) is not None:
             return wrong
         if call.request.headers.get("content-type") != MEDIA:
             return self.door.refused(call.visitor, 415, f"The content is {MEDIA}.")
-        with self.uploads.only(found) as free:
+        with self.uploads.only(call.at("id")) as free:
             if not free:
-                return self.door.refused(
-                    call.visitor, 423, "Somebody is sending it: try again in a few seconds."
-                )
+                return self._busy(call)
+            found = self._of(call)  # it may have been submitted just now
+            if found is None:
+                return self.nothing(call)
             try:
-                if call.request.headers.get("upload-offset") != str(self.uploads.offset(found)):
+                offset = whole_number(call.request.headers.get("upload-offset", ""))
+                if offset != self.uploads.offset(found):
                     return self.door.refused(
                         call.visitor, 409, "It is at another offset: ask for that with HEAD."
                     )
-                self.uploads.keep_free(int(call.request.headers.get("content-length", "0")))
+                self.uploads.keep_free(content_length(call.request.headers))
                 return await self._taken(call, found)
             except OSError:
                 return self.door.refused(
@@ -152,11 +170,9 @@ class Uploading(Routes):
         found = self._of(call)
         if found is None:
             return self.nothing(call)
-        with self.uploads.only(found) as free:
+        with self.uploads.only(found.id) as free:
             if not free:
-                return self.door.refused(
-                    call.visitor, 423, "Somebody is sending it: try again in a few seconds."
-                )
+                return self._busy(call)
             await self.door.on_disk(self.uploads.remove, found)
         return _empty(204)
 
@@ -196,6 +212,10 @@ class Uploading(Routes):
             await self.door.on_disk(_end, file, block, digest)
         return True
 
+    def _busy(self, call: Call) -> Response:
+        """423: another request has the upload."""
+        return self.door.refused(call.visitor, 423, BUSY, wait=BUSY_SECONDS)
+
     def _of(self, call: Call) -> Upload | None:
         return self.uploads.get(call.visitor.team, call.at("id"))
 
@@ -216,10 +236,12 @@ class Uploading(Routes):
 
 def _listed(uploads: Uploads, team: str) -> list[dict[str, object]]:
     """Return what a program may know of the uploads of a team."""
-    return [
-        {"id": one.id, "sha256": one.sha256, "size": one.size, "offset": uploads.offset(one)}
-        for one in uploads.of(team)
-    ]
+    items: list[dict[str, object]] = []
+    for upload in uploads.of(team):
+        with suppress(FileNotFoundError):  # submitted or removed just now
+            offset = uploads.offset(upload)
+            items.append({"id": upload.id, "sha256": upload.sha256, "size": upload.size, "offset": offset})
+    return items
 
 
 def _add(file: BinaryIO, block: bytearray, digest: hashlib._Hash | None) -> None:

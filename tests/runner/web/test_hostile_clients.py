@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -204,6 +204,42 @@ def test_heads_that_servers_could_read_differently_are_refused(front: Front, nam
     for header, value in HEADERS.items():
         assert f"{header.lower()}: {value.lower()}" in head
     assert "cache-control: no-" in head
+
+
+@pytest.mark.parametrize(
+    ("path", "status_"),
+    [("/sign-in", 400), ("/api/v1/uploads", 400), ("/nowhere", 400)],
+)
+@pytest.mark.parametrize("length", [0, 5, 40, 10_000])
+def test_a_body_with_two_lengths_ends_the_connection(
+    front: Front, path: str, status_: int, length: int
+) -> None:
+    """A proxy may take one length and the server the other: the bytes behind are no request then, of nobody."""
+    host = f"Host: {urlsplit(front.url).netloc}\r\n"
+    smuggled = f"GET /healthz HTTP/1.1\r\n{host}\r\n".encode()
+    two = f"Content-Length: {length}\r\nTransfer-Encoding: chunked\r\n"
+    for body in (b"0\r\n\r\n", b"5\r\nhello\r\n0\r\n\r\n", b""):
+        with closing(connected(front)) as connection:
+            connection.sendall(f"POST {path} HTTP/1.1\r\n{host}{two}\r\n".encode() + body + smuggled)
+            said = received(connection)  # ends: the server closes
+        assert status(said) == status_ and said.count(b"HTTP/1.1 ") == 1, said[:300]
+        assert b"connection: close" in said.lower().partition(b"\r\n\r\n")[0]
+
+
+@pytest.mark.parametrize("name", BAD_HEADS)
+def test_nothing_behind_a_head_that_was_refused_is_a_request(front: Front, name: str) -> None:
+    """As above, by clients that do not ask for the end of the connection."""
+    host = f"Host: {urlsplit(front.url).netloc}\r\n"
+    head = "\r\n".join(BAD_HEADS[name])
+    smuggled = f"GET /healthz HTTP/1.1\r\n{host}\r\n"
+    with closing(connected(front)) as connection:
+        with suppress(OSError):  # the server may end while more is sent
+            connection.sendall(f"{head}\r\n{host}\r\n0\r\n\r\n{smuggled}".encode("latin-1"))
+            connection.shutdown(socket.SHUT_WR)
+        said = received(connection)
+    # Behind a GET, which has no body, the chunk is a second request, and a bad one.
+    statuses = re.findall(rb"^HTTP/1.1 (\d+)", said, re.MULTILINE)
+    assert statuses[1:] == [b"400"] * (head.startswith(("GET", "PRI")) and len(statuses) > 1), said[:300]
 
 
 def test_requests_in_a_row_are_answered_in_their_order(front: Front) -> None:

@@ -409,6 +409,33 @@ def test_what_is_not_there_and_what_is_not_theirs_is_one_answer(front: Front) ->
     assert len(texts) == 1
 
 
+@pytest.mark.parametrize("role", [None, *ROLES])
+def test_what_is_missing_is_not_found_on_every_page(front: Front, role: str | None) -> None:
+    """A name that nothing has, in the place of each part of an address, for everybody who may read the page."""
+    parts = {
+        **{"task": "mini", "table:path": "main", "table": "main", "round": "first", "run": "alpha.one.x.dev"},
+        **{"file:path": "tasks/mini/main.csv", "team": "alpha", "software": "one", "row": "alpha.one"},
+        **{"id": REQUEST, "digest": PLOT, "form": "svg", "name:path": "access.json", "dataset": "dev"},
+        **{
+            "side": "inputs",
+            "entry": f"0000000001-{REQUEST}",
+            "file": "payload",
+            "submission": "alpha.one.x",
+        },
+    }
+    found = {}
+    with front.client(role) as client:
+        for method, path in TABLE:
+            names = [name for name in re.findall(r"\{([^}]+)\}", path) if name != "link"]
+            for name in names if method in ("GET", "HEAD") and "{link}" not in path else ():
+                given = {**parts, name: "f" * 32 if name == "id" else "missing"}
+                where = re.sub(r"\{([^}]+)\}", lambda part, given=given: given[part[1]], path)  # type: ignore[misc]
+                found[where] = client.request(method, where).status_code
+    assert set(found.values()) <= {303, 401, 403, 404, 308, 400, 200}
+    wrong = {where: status for where, status in found.items() if status in (200, 400)}
+    assert wrong == {}
+
+
 def test_a_form_counts_only_in_the_session_that_it_was_given_to(front: Front) -> None:
     with front.browser() as mine, front.browser() as other:
         theirs = form_of(other.get("/tasks/mini/hand-in").text)

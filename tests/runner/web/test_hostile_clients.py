@@ -75,13 +75,19 @@ def received(connection: socket.socket) -> bytes:
     return found
 
 
-def raw(front: Front, *lines: str, body: bytes = b"", host: str | None = "") -> bytes:
-    """The answer to these lines, with ``Host`` (as it should be; None: without) and ``Connection: close`` behind them."""
+def raw(
+    front: Front, *lines: str, body: bytes = b"", host: str | None = "", half_close: bool = True
+) -> bytes:
+    """The answer to these lines, with ``Host`` (as it should be; None: without) and ``Connection: close`` behind them.
+
+    With ``half_close`` the client closes its side after the request. The server may then drop the connection without an answer.
+    """
     named = [] if host is None else [f"Host: {host or urlsplit(front.url).netloc}"]
     head = "\r\n".join([*lines, *named, "Connection: close", "", ""])
     with closing(connected(front)) as connection:
         connection.sendall(head.encode("latin-1") + body)
-        connection.shutdown(socket.SHUT_WR)
+        if half_close:
+            connection.shutdown(socket.SHUT_WR)
         return received(connection)
 
 
@@ -392,7 +398,7 @@ def test_a_body_that_no_browser_sends_is_refused_and_nothing_kept(front: Front, 
     cookies = "; ".join(f"{key}={value}" for key, value in signed_in.items())
     lines = (f"POST {path} HTTP/1.1", f"Content-Type: {kind}", f"Content-Length: {len(body)}")
     for who in (f"Cookie: {cookies}", "Cookie: session=x; form=" + "f" * 40, bearer(front)):
-        answer = raw(front, *lines, who, body=body)
+        answer = raw(front, *lines, who, body=body, half_close=False)
         assert status(answer) in (400, 401, 403, 413, 415) or (
             path == "/sign-out" and status(answer) == 303
         ), answer

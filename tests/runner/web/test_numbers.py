@@ -33,7 +33,7 @@ NUMBERS = (
         "Infinity",
         "\x00",
     ),
-    *("9" * 18, "9" * 19, "9" * 4301, "0" * 5000 + "1", "000000500999"),
+    *("9" * 18, "9" * 19, "9" * 4301, "0" * 5000 + "1", "000000001" + "0" * 5000, "000000500999"),
 )
 ASCII = tuple(text for text in NUMBERS if text.isascii() and text.isprintable())
 QUERY = ("limit", "after", "page", "log", "have", "task", "against", "version", "sha256", "measure", "run")

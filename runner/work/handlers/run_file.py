@@ -24,12 +24,10 @@ def hand_in_run_file(wish: Wish) -> dict[str, Any]:
     from runner.submissions.register import register_all
 
     data, team = wish.data, wish.account.team
-    if (task := wish.tasks.get(str(data.get("task")))) is not None:
+    if (task := wish.tasks.get(data["task"])) is not None:
         takes = Takes.of(task)
         takes.check("run files")
-        check_fields("run-file", data, [*takes.run_file_problems(data)])
-    else:
-        check_fields("run-file", data)
+        check_fields("run-file", data, takes.run_file_problems(data))
     if wish.payload is None or team is None:
         raise RunnerError("E201", "no file was sent", fix="choose a run file")
     folder = wish.scratch / "submissions" / team / data["software"]
@@ -71,7 +69,14 @@ def _looked_at(wish: Wish, bundle: Bundle, file: Path) -> dict[str, Any]:
         raise refusal
     task, (run,) = wish.tasks[bundle.data["task"]], bundle.data["runs"]
     upload = Upload(
-        team, task, task.datasets[run["dataset"]], run["scenario"], file, wish.data["file"], str(wish.sha256)
+        wish.request,
+        team,
+        task,
+        task.datasets[run["dataset"]],
+        run["scenario"],
+        file,
+        wish.data["file"],
+        str(wish.sha256),
     )
     form = wish.checks.of(upload)
     told: dict[str, Any] = {"checked": form.how, "findings": [dict(one) for one in form.findings]}

@@ -20,6 +20,9 @@ from runner.execution.trials.handed_in import Form, check_handed_in
 from runner.model.task import Dataset, Task
 
 
+MAX_FORMS = 32
+
+
 class Later(Exception):
     """Stop deciding a request whose job in ``slot`` is not finished."""
 
@@ -142,6 +145,7 @@ class Checks:
     def __init__(self, check: Callable[[Upload, Callable[[], bool]], Form]) -> None:
         self._check, self._end = check, threading.Event()
         self.slot = Slot()
+        self._forms: dict[tuple[str, ...], Form] = {}  # the last results, for files that are submitted again
 
     @classmethod
     def on(cls, machine: Machine) -> Checks:
@@ -159,6 +163,8 @@ class Checks:
             Later: The check waits or runs.
             PlatformError: The check failed on the platform's side.
         """
+        if (known := self._forms.get(upload.key)) is not None:
+            return known
         form: Form = self.slot.of(upload.request, upload.team, upload.key, lambda: self._prepared(upload))
         return form
 
@@ -174,6 +180,10 @@ class Checks:
 
     def _look(self, upload: Upload) -> Form:
         try:
-            return self._check(upload, self._end.is_set)
+            form = self._check(upload, self._end.is_set)
+            self._forms[upload.key] = form
+            if len(self._forms) > MAX_FORMS:
+                del self._forms[next(iter(self._forms))]
+            return form
         finally:
             shutil.rmtree(upload.file.parent, ignore_errors=True)

@@ -24,10 +24,12 @@ def hand_in_run_file(wish: Wish) -> dict[str, Any]:
     from runner.submissions.register import register_all
 
     data, team = wish.data, wish.account.team
-    if (task := wish.tasks.get(data["task"])) is not None:
+    if (task := wish.tasks.get(str(data.get("task")))) is not None:
         takes = Takes.of(task)
         takes.check("run files")
         check_fields("run-file", data, takes.run_file_problems(data))
+    else:
+        check_fields("run-file", data)
     if wish.payload is None or team is None:
         raise RunnerError("E201", "no file was sent", fix="choose a run file")
     folder = wish.scratch / "submissions" / team / data["software"]

@@ -52,9 +52,7 @@ MAX_REQUEST = 64 * 1024  # bytes of request.json
 MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most
 MAX_PARCEL = 32 * 1024**3  # the same of a software
 MAX_DEPTH = 20  # lists and mappings within each other in request.json
-MAX_VALUES = (
-    200  # in request.json; jsonschema compares the items of a list pairwise, 20,000 of them for minutes
-)
+MAX_VALUES = 200  # in request.json; jsonschema compares the items of a list pairwise
 MAX_NUMBER = 9_999_999_999  # in the name of a request's folder
 MAX_LOOK = 1000  # requests that are looked at in one go
 SWEEP_SECONDS = 10.0  # for deleting refused folders when a front starts
@@ -197,7 +195,7 @@ class Inbox:
         self.delete_refused(SWEEP_SECONDS)
 
     def delete_refused(self, seconds: float) -> None:
-        """Delete the folders that :meth:`remove` renamed, for at most so many seconds; the rest stays for the next call.
+        """Delete the folders that :meth:`remove` renamed, for at most ``seconds``. The next call goes on.
 
         No tree is too deep: nested folders are moved up first. Links are not followed.
         """
@@ -213,8 +211,9 @@ class Inbox:
         """The names of the first requests that are there, in their order, each with its id. Other names are passed over, and ids to ``skip``."""
         try:
             with os.scandir(self.root) as entries:
-                found = ((m[0], m[2]) for one in entries if (m := _NAME.fullmatch(one.name)))
-                return heapq.nsmallest(most, (one for one in found if not skip(one[1])))
+                matches = (match for entry in entries if (match := _NAME.fullmatch(entry.name)))
+                names = ((match[0], match[2]) for match in matches if not skip(match[2]))
+                return heapq.nsmallest(most, names)
         except FileNotFoundError:
             return []
 

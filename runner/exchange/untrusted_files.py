@@ -1,4 +1,4 @@
-"""Files and folders that somebody else writes: opened, copied and deleted without following a link."""
+"""Open, copy and delete files and folders of an untrusted user, without following a link."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Background jobs for requests: checks of submitted run files, and registrations of submitted systems.
 
-A request that needs a job raises :class:`Later` until the result is there, so that the clerk never waits for a container.
+A request that needs a job raises :class:`Later` until the result is there, so that other requests never wait for a container.
 Results are kept by the id of the request. Nothing is kept on the disk: after a restart every job can be done again.
 """
 
@@ -18,7 +18,6 @@ from typing import Any
 from runner.execution.machine import Machine
 from runner.execution.trials.handed_in import Form, check_handed_in
 from runner.model.task import Dataset, Task
-
 
 MAX_FORMS = 32
 
@@ -69,7 +68,7 @@ class Slot:
             ids.append(next_id)
         return ids
 
-    def of(self, id: str, team: str, about: object, prepare: Callable[[], Callable[[], Any]]) -> Any:
+    def result(self, id: str, team: str, about: object, prepare: Callable[[], Callable[[], Any]]) -> Any:
         """Return the result of a request's job, or raise what the job raised.
 
         Args:
@@ -156,7 +155,7 @@ class Checks:
 
         return cls(check)
 
-    def of(self, upload: Upload) -> Form:
+    def form(self, upload: Upload) -> Form:
         """Return the result of a check. When the check begins, the file is moved away.
 
         Raises:
@@ -165,7 +164,7 @@ class Checks:
         """
         if (known := self._forms.get(upload.key)) is not None:
             return known
-        form: Form = self.slot.of(upload.request, upload.team, upload.key, lambda: self._prepared(upload))
+        form: Form = self.slot.result(upload.request, upload.team, upload.key, lambda: self._prepared(upload))
         return form
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How many requests are decided in a day, by who sends them.
+"""Limits of the requests that are decided in a day, by sender.
 
 The front has limits of its own, but it may be in an attacker's hands. Each decided request leaves an event for ever, so
 the coordinator counts again: of each team, of each other account, and of all people without an account.
@@ -32,13 +32,13 @@ UNKNOWN_ANSWERS = 10
 
 @dataclass(frozen=True)
 class Sender:
-    """Whose requests are counted together; ``name`` is empty for people without an account."""
+    """The requests that are counted together. ``name`` is empty for people without an account."""
 
     name: str
     group: str
 
     @classmethod
-    def of(cls, team: str | None, account: str, kind: str) -> Sender:
+    def identify(cls, team: str | None, account: str, kind: str) -> Sender:
         """Return the sender of a request of that kind."""
         handler = HANDLERS.get(kind)
         if handler is not None and handler.strangers:
@@ -82,7 +82,7 @@ class DailyLimits:
     def note(self, team: str | None, account: str, kind: str, id: str, age: float) -> None:
         """Count a request that was decided ``age`` seconds ago."""
         if age < DAY_SECONDS:
-            sender = Sender.of(team, account, kind)
+            sender = Sender.identify(team, account, kind)
             self._decided.add(sender, id, self._limits[sender.group], age=max(0.0, age))
 
     def refusal(self, request: Request, now: datetime) -> RunnerError | None:
@@ -91,7 +91,7 @@ class DailyLimits:
         Raises:
             Refused: The sender got enough of such answers.
         """
-        sender = Sender.of(request.team, request.account, request.kind)
+        sender = Sender.identify(request.team, request.account, request.kind)
         limit = self._limits[sender.group]
         if self._decided.add(sender, request.id, limit):
             return None

@@ -205,6 +205,7 @@ class Requests:
         refusal = self.limits.refusal(request, self.clock.now())
         if refusal is None:
             return False
+        self._report(f"request {request.id} of account {request.account} is refused: {refusal.what}")
         self._answer_unsigned(request, self._arrived(request), {"accepted": False, **_words(refusal)})
         return True
 
@@ -228,7 +229,7 @@ class Requests:
                 return handler.do(wish)
 
         def do() -> Mapping[str, Any]:
-            said: Mapping[str, Any] = slot.of(request.id, account.team or "", request.proof, lambda: job)
+            said: Mapping[str, Any] = slot.result(request.id, account.team or "", request.proof, lambda: job)
             return said
 
         return self._said(request, account, arrival, do, had=slot.has_begun(request.id, request.proof))

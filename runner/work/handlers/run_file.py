@@ -80,7 +80,7 @@ def _looked_at(wish: Wish, bundle: Bundle, file: Path) -> dict[str, Any]:
         wish.data["file"],
         str(wish.sha256),
     )
-    form = wish.checks.of(upload)
+    form = wish.checks.form(upload)
     told: dict[str, Any] = {"checked": form.how, "findings": [dict(one) for one in form.findings]}
     if form.why:
         told["unchecked"] = form.why

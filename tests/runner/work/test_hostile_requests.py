@@ -120,9 +120,8 @@ def put_raw(desk: Desk, data: Any, number: int = 1, **changes: Any) -> Path:
 
 
 def test_a_long_list_does_not_hold_the_others_up(desk: Desk) -> None:
-    """jsonschema compares the items of a list pairwise: 20,000 take minutes."""
-    data = {"token": "0" * 12, "key": "0" * 64, "replaces": False, "scopes": [[1], {}] * 7_000}
-    put_raw(desk, data, kind="token")
+    """jsonschema compares the items of a list pairwise if they cannot be sorted."""
+    put_raw(desk, {"about": [{}, *([n] for n in range(8_000))]}, kind="notices")
     begun = time.monotonic()
     desk.requests.round(desk.tasks)
     assert desk.inbox.waiting() == [] and time.monotonic() - begun < 5
@@ -261,8 +260,8 @@ def test_a_request_counts_once_and_for_a_day(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_withdrawals_take_nothing_from_submissions_and_no_file(desk: Desk) -> None:
-    assert Sender.of("alpha", "a", "withdraw") != Sender.of("alpha", "a", "run-file")
-    assert Sender.of(None, "a-1", "review") != Sender.of(None, "a-2", "review")
+    assert Sender.identify("alpha", "a", "withdraw") != Sender.identify("alpha", "a", "run-file")
+    assert Sender.identify(None, "a-1", "review") != Sender.identify(None, "a-2", "review")
     folder = put_raw(desk, {"submission": "x"}, kind="withdraw", sha256="0" * 64, size=1 << 40)
     desk.requests.round(desk.tasks)
     other = put_raw(desk, {"submission": "x"}, kind="withdraw", sha256="0" * 64, size=9)
@@ -314,7 +313,7 @@ def test_deleting_takes_bounded_time_and_goes_on_later(tmp_path: Path) -> None:
 
 
 def test_a_front_starts_after_a_deep_tree(tmp_path: Path) -> None:
-    fill(tmp_path / f".{'a' * 32}", 2_000)
+    fill(tmp_path / f".{'a' * 32}", 1_100)
     Inbox(tmp_path).sweep()
     assert list(tmp_path.iterdir()) == []
 

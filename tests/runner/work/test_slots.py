@@ -103,9 +103,9 @@ def test_a_removed_request_blocks_no_other(desk: Desk, members: dict[str, Member
     slot = desk.requests.slot
     assert slot is not None
     with pytest.raises(Later):
-        slot.of("running", "alpha", 0, prepare)
+        slot.result("running", "alpha", 0, prepare)
     with pytest.raises(Later):
-        slot.of("next", "beta", 0, prepare)
+        slot.result("next", "beta", 0, prepare)
     go_on.set()
     request = submit(desk, members["gamma"], "bad")
     assert [answer["code"] for answer in decide_all(desk, [request])] == ["E205"]
@@ -119,7 +119,7 @@ def test_a_result_counts_for_its_input_alone(desk: Desk) -> None:
             found = None
             while found is None:
                 try:
-                    found = slot.of("id", "alpha", about, lambda about=about: lambda: about)  # type: ignore[misc]
+                    found = slot.result("id", "alpha", about, lambda about=about: lambda: about)  # type: ignore[misc]
                 except Later:
                     time.sleep(0.001)
             assert found == about
@@ -185,9 +185,9 @@ def test_a_file_is_moved_once_and_removed_after_its_check(tmp_path: Path, desk: 
             file.write_text("x")
             upload = Upload("id", "alpha", task, task.datasets["dev"], "default", file, "run.txt", "0" * 64)
             with pytest.raises(Later):
-                checks.of(upload)
+                checks.form(upload)
             while checks.slot.is_busy:
                 time.sleep(0.001)
-            assert checks.of(upload) == Form("form")
+            assert checks.form(upload) == Form("form")
             checks.slot.forget("id")
     assert len(looked) == 2 and not any(path.parent.exists() for path in looked)

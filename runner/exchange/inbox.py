@@ -23,17 +23,15 @@ What became of a request is an answer in ``published/answers/<id>.json`` (:func:
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import heapq
 import json
 import os
 import re
 import secrets
 import shutil
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,13 +39,25 @@ from typing import Any, BinaryIO
 
 import schemas
 from runner.exchange.access import prove, proven
+from runner.exchange.untrusted_files import (
+    REFUSED_PREFIX,
+    copy_file,
+    delete_folder,
+    open_file,
+    open_folder,
+    refused_name,
+)
+from runner.exchange.untrusted_files import Refused as Refused
 from schemas.files import atomic_file, make_private, sync_folder
 
 MAX_REQUEST = 64 * 1024  # bytes of request.json
 MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most
 MAX_PARCEL = 32 * 1024**3  # the same of a software
 MAX_DEPTH = 20  # lists and mappings within each other in request.json
+MAX_VALUES = 200  # in request.json; jsonschema compares the items of a list pairwise
+MAX_NUMBER = 9_999_999_999  # in the name of a request's folder
 MAX_LOOK = 1000  # requests that are looked at in one go
+SWEEP_SECONDS = 10.0  # for deleting refused folders when a front starts
 KINDS = (  # a kind is a handler in runner/work/handlers/
     *("run-file", "software", "withdraw", "choose", "token", "register", "identity"),
     *("propose", "review", "rerun", "team", "withdraw-any", "notices", "terms"),
@@ -55,18 +65,6 @@ KINDS = (  # a kind is a handler in runner/work/handlers/
 ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"([0-9]{10})-([0-9a-f]{32})")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
-_CHUNK = 1024 * 1024
-_THEIRS = (
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.ELOOP,
-    errno.ENXIO,
-    errno.EISDIR,
-)  # what the front did, not our machine
-
-
-class Refused(Exception):
-    """A request that is not one; the text says why, for work's log."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ class Inbox:
                 sha256, size = payload.sha256, payload.size
             elif payload is not None:
                 with (part / "payload").open("xb") as file:
-                    sha256, size = _copied(payload, file, MAX_PAYLOAD)
+                    sha256, size = copy_file(payload, file, MAX_PAYLOAD)
             known = {**request.signed, "sha256": sha256, "size": size}
             done = Request(**known, proof=prove(key, known))
             text = schemas.canonical({"schema_version": 1, **asdict(done)})
@@ -187,29 +185,44 @@ class Inbox:
 
     def _free_name(self, id: str) -> Path:
         found = [int(m[1]) for path in self.root.iterdir() if (m := _NAME.fullmatch(path.name))]
-        return self.root / f"{max(found, default=0) + 1:010}-{id}"
+        return self.root / f"{min(max(found, default=0) + 1, MAX_NUMBER):010}-{id}"
 
     def sweep(self) -> None:
-        """Name the requests that a killed front had written completely, and remove the others. For the front, before it takes anything."""
+        """Name the requests that a killed front had written completely. Delete the others, and what work refused and could not delete.
+
+        For the front, before it accepts requests.
+        """
         for part in [path for path in self.root.glob(".*") if ID.fullmatch(path.name[1:])]:
             try:
                 request = _read(part)
-                whole = request.sha256 is None or (part / "payload").stat().st_size == request.size
+                is_complete = request.sha256 is None or (part / "payload").stat().st_size == request.size
             except (Refused, OSError):
-                whole = False
-            if whole:
-                with suppress(OSError):  # the next start tries it again
-                    part.rename(self._free_name(part.name[1:]))
-                    self._sync(self.root)
-            else:
-                shutil.rmtree(part, ignore_errors=True)
+                is_complete = False
+            with suppress(OSError):  # the next start tries it again
+                part.rename(self._free_name(part.name[1:]) if is_complete else self.root / refused_name())
+                self._sync(self.root)
+        self.delete_refused(SWEEP_SECONDS)
 
-    def waiting(self, most: int = MAX_LOOK) -> list[tuple[str, str]]:
-        """The names of the first requests that are there, in their order, each with its id. Other names are passed over."""
+    def delete_refused(self, seconds: float) -> None:
+        """Delete the folders that :meth:`remove` renamed, for at most ``seconds``. The next call goes on.
+
+        No tree is too deep: nested folders are moved up first. Links are not followed.
+        """
+        until = time.monotonic() + seconds
+        with suppress(OSError, Refused), open_folder(self.root) as root:
+            names = [path.name for path in self.root.glob(f"{REFUSED_PREFIX}*")]
+            while names and time.monotonic() < until:
+                names += delete_folder(root, names.pop(), until)
+
+    def waiting(
+        self, most: int = MAX_LOOK, *, skip: Callable[[str], bool] = lambda id: False
+    ) -> list[tuple[str, str]]:
+        """The names of the first requests that are there, in their order, each with its id. Other names are passed over, and ids to ``skip``."""
         try:
             with os.scandir(self.root) as entries:
-                found = ((m[0], m[2]) for one in entries if (m := _NAME.fullmatch(one.name)))
-                return heapq.nsmallest(most, found)
+                matches = (match for entry in entries if (match := _NAME.fullmatch(entry.name)))
+                names = ((match[0], match[2]) for match in matches if not skip(match[2]))
+                return heapq.nsmallest(most, names)
         except FileNotFoundError:
             return []
 
@@ -263,11 +276,11 @@ class Inbox:
             raise Refused(f"its payload is larger than {most} bytes")
         into.mkdir(0o700)
         with (
-            _folder(self.root / name) as folder,
-            _opened(folder, "payload", request.size) as source,
+            open_folder(self.root / name) as folder,
+            open_file(folder, "payload", request.size) as source,
             (into / "payload").open("xb") as target,
         ):
-            found = _copied(source, target, request.size)
+            found = copy_file(source, target, request.size)
         if found != (request.sha256, request.size):
             raise Refused("its payload is not what it says")
         return into / "payload"
@@ -275,8 +288,8 @@ class Inbox:
     def remove(self, name: str) -> bool:
         """Take a request that was decided away; False when nobody lets us, and it is still there.
 
-        Only what a request has is removed. A folder that holds more, or another folder, gets a name with a dot in front, which
-        nobody looks at: how many files there are, and how deep, is the front's choice. It is another name each time, since the front
+        Only what a request has is removed. A folder that holds more, or another folder, gets a name with a dot in front, and
+        :meth:`delete_refused` deletes it: how many files there are, and how deep, is the front's choice. It is another name each time, since the front
         may make the folder anew, and a folder never takes the place of one that is not empty.
         """
         if not _NAME.fullmatch(name):
@@ -285,14 +298,18 @@ class Inbox:
         with suppress(OSError):
             if path.is_symlink() or not path.is_dir():
                 path.unlink()
-        for file in ("request.json", "payload"):
-            with suppress(OSError):
-                (path / file).unlink()
+        with (
+            suppress(OSError, Refused),
+            open_folder(path) as folder,
+        ):  # the front may replace it by a link meanwhile
+            for file in ("request.json", "payload"):
+                with suppress(OSError):
+                    os.unlink(file, dir_fd=folder)
         with suppress(OSError):
             path.rmdir()
         with suppress(OSError):
             if path.is_dir():
-                path.rename(self.root / f".refused-{name}-{secrets.token_hex(8)}")
+                path.rename(self.root / refused_name(name))
         return not os.path.lexists(path)
 
 
@@ -337,7 +354,7 @@ def _id(text: str) -> str:
 
 def _read(path: Path) -> Request:
     """Return the request in a folder. Raises Refused, OSError."""
-    with _folder(path) as folder, _opened(folder, "request.json", MAX_REQUEST) as file:
+    with open_folder(path) as folder, open_file(folder, "request.json", MAX_REQUEST) as file:
         return _parsed(file.read(MAX_REQUEST + 1))
 
 
@@ -347,6 +364,8 @@ def _parsed(raw: bytes) -> Request:
         data = json.loads(raw)
         if not schemas.flat(data, MAX_DEPTH):
             raise Refused("request.json is nested too deeply")
+        if _values(data) > MAX_VALUES:
+            raise Refused(f"request.json has more than {MAX_VALUES} values")
         schemas.canonical(data)
     except (ValueError, RecursionError):
         raise Refused("request.json is not JSON") from None
@@ -360,50 +379,7 @@ def _parsed(raw: bytes) -> Request:
     return request
 
 
-@contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    """The descriptor of a folder, which is no link. Raises Refused."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno not in _THEIRS:
-            raise
-        raise Refused(f"it is no folder: {error.strerror}") from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _opened(folder: int, name: str, most: int) -> Iterator[BinaryIO]:
-    """A regular file of a folder, which has no other name and at most so many bytes. Raises Refused."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not stop us
-    try:
-        descriptor = os.open(name, flags, dir_fd=folder)
-    except OSError as error:
-        if error.errno not in _THEIRS:
-            raise
-        raise Refused(f"{name} cannot be opened: {error.strerror}") from None
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-        os.close(descriptor)
-        raise Refused(f"{name} is no file of its own")
-    with os.fdopen(descriptor, "rb") as file:
-        if facts.st_size > most:
-            raise Refused(f"{name} has more than {most} bytes")
-        yield file
-
-
-def _copied(source: BinaryIO, target: BinaryIO, most: int) -> tuple[str, int]:
-    """Copy a file to its end, at most one byte more than ``most``; digest and size of what was copied, which is on the disk."""
-    digest, size = hashlib.sha256(), 0
-    while size <= most and (part := source.read(min(_CHUNK, most + 1 - size))):
-        digest.update(part)
-        target.write(part)
-        size += len(part)
-    if size > most:
-        raise Refused(f"the payload has more than {most} bytes")
-    target.flush()
-    os.fsync(target.fileno())
-    return digest.hexdigest(), size
+def _values(data: Any) -> int:
+    """Return the number of values in JSON data that are not nested deeply."""
+    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return 1 + sum(map(_values, inner))

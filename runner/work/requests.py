@@ -12,9 +12,9 @@ A kind of request is a row of :data:`runner.work.handlers.HANDLERS`.
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,24 +31,22 @@ from runner.model.config import Config
 from runner.model.errors import FAILED, USAGE, RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store, open_store
-from runner.work.arrivals import Arrivals, difference
+from runner.work.arrivals import Arrivals, difference, moment
 from runner.work.checks import Checks, Later, Slot
-from runner.work.handlers import HANDLERS
+from runner.work.daily_limits import DailyLimits
+from runner.work.handlers import HANDLERS, check_data
 from runner.work.handlers.wish import NotGood, Wish
 from runner.work.members.accounts import Accounts
 from runner.work.members.tokens import Account
 from runner.work.news import Told
+from runner.work.pending import INTERNAL, PendingRequests
 from schemas.files import scratch_folder
 
-AGAIN = 60.0  # seconds until a request that could not be decided is tried again
 AT_ONCE = 2.0  # seconds that one round may take, apart from the request that it is at
 LOOKED_AT = 10_000  # requests of which it is kept when they were seen first
-DAY = 86_400.0  # seconds
-STRANGERS = (
-    1000  # requests a day, of each kind, of people without an account: they cost an answer, or an account
-)
-TOLD = 10  # times as many are told when to come again; of more than that nothing is kept
-LINES = 20  # lines a minute about what is no request
+LINES = 20  # lines a minute about requests
+CLEANING_SECONDS = 10.0  # between two deletions of refused folders
+MAX_CLEANING_SECONDS = 0.5  # of one deletion
 SET_BACK = timedelta(minutes=1)  # by which a clock may go back, as clocks that are corrected do
 EVENT = "request-decided"
 SCRATCH = "request"
@@ -70,17 +68,14 @@ class Requests:
     brought: bool = False
     slot: Slot | None = None
     engine: Callable[[], Engine] | None = None
-    strangers: int = STRANGERS
+    limits: DailyLimits = field(default_factory=DailyLimits)
     told: Told | None = None
     taken_away: int = 0  # decisions that took something away
     _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    _later: dict[str, float] = field(default_factory=dict)
-    _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
+    _pending: PendingRequests = field(default_factory=PendingRequests)
+    _cleaned: float = -math.inf
     _minute: int = 0
-    _refused: int = 0
-    # Strangers in the last day by the kind of their request, and those of them who were told to come again.
-    _came: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
-    _told: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
+    _lines: int = 0  # in this minute
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.config.inbox)
@@ -88,6 +83,7 @@ class Requests:
         for left in self.config.home.glob(f".{SCRATCH}-*"):  # work was killed
             shutil.rmtree(left, ignore_errors=True)
         self._decided = {str(e.data["request"]): e.data for e in self.store.log if e.type == EVENT}
+        self._count_last_day()
 
     def round(self, tasks: Mapping[str, Task]) -> int:
         """Decide what waits, in order, for :data:`AT_ONCE` seconds; returns how many requests were accepted.
@@ -99,95 +95,130 @@ class Requests:
                 f"the clock of this machine was set back by {back.total_seconds():,.0f} s: dates and arrivals follow it as it is now"
             )
         self._arrivals.look([identity for _, identity in self.inbox.waiting(LOOKED_AT)])
-        accepted, begun, waiting = 0, time.monotonic(), self._in_turn()
-        there = {identity for _, identity in waiting}
-        self._later = {one: due for one, due in self._later.items() if one in there}
+        self._pending.keep(lambda name: os.path.lexists(self.inbox.root / name), *self._slots)
+        if time.monotonic() - self._cleaned > CLEANING_SECONDS:
+            self.inbox.delete_refused(MAX_CLEANING_SECONDS)
+            self._cleaned = time.monotonic()
+        accepted, begun = 0, time.monotonic()
+        waiting = [*self._pending.ready(*self._slots), *self.inbox.waiting(skip=self._pending.is_idle)]
         for name, identity in waiting:
             if time.monotonic() - begun > AT_ONCE:
                 break
-            if self._later.get(identity, 0.0) > time.monotonic():
-                continue
-            try:
-                if identity in self._decided:
-                    self._answer_again(identity)
-                else:
-                    accepted += self._decide(name, tasks)
-            except Later:
-                continue
-            except Refused as refused:
-                self._refuse(identity, refused)
-            except Exception as error:  # noqa: BLE001  (a request's border: ours, it waits, and stops no other)
-                self._later[identity] = time.monotonic() + AGAIN
-                self.say(f"request {identity} waits: {_ours(error)}")
-                continue
-            if not self.inbox.remove(name):
-                self._later[identity] = math.inf
-            self._parked.pop(identity, None)
+            accepted += self._attend(name, identity, tasks)
         return accepted
 
+    @property
+    def _slots(self) -> tuple[Slot | None, Slot | None]:
+        return self.slot, self.checks.slot if self.checks is not None else None
+
+    def _attend(self, name: str, identity: str, tasks: Mapping[str, Task]) -> bool:
+        """Decide one request, and remove it unless it waits. Return true if it was accepted now."""
+        accepted = False
+        try:
+            if identity in self._decided:
+                self._answer_again(identity)
+            else:
+                accepted = self._decide(name, tasks)
+        except Later as later:
+            self._pending.wait(identity, name, later.slot)
+            return False
+        except Refused as refused:
+            self._refuse(identity, refused)
+        except Exception as error:  # noqa: BLE001  (an error in one request must not stop the others)
+            if not self._fail(name, identity, error):
+                return False
+        self._pending.forget(identity)
+        if not self.inbox.remove(name):
+            self._pending.ignore(identity, name)
+        return accepted
+
+    def _fail(self, name: str, identity: str, error: Exception) -> bool:
+        """Note a failure of the platform. Return true if the request is refused for it."""
+        if self._pending.fail(identity, name, error, reason := _ours(error)) is not None:
+            self._report(f"request {identity} waits: {reason}")
+        if not self._pending.has_failed(identity):
+            return False
+        try:
+            request = self.inbox.read(name)
+            self._allowed(request)
+            what = "the request could not be processed because of an internal error"
+            refusal = RunnerError(INTERNAL, what, fix="tell the organiser")
+            self._note(request, self._arrived(request), {"accepted": False, **_words(refusal)})
+        except (OSError, RunnerError):
+            return False
+        except Exception as second:  # noqa: BLE001  (no answer can be written for this request)
+            self._refuse(identity, Refused(_ours(second)))
+        return True
+
     def _refuse(self, identity: str, why: Refused) -> None:
-        """Say what was no request; not without end, whatever the front does."""
-        minute = int(time.monotonic() / 60)
-        if minute != self._minute:
-            if self._refused > LINES:
-                self.say(f"{self._refused - LINES} more were none")
-            self._minute, self._refused = minute, 0
-        self._refused += 1
-        if self._refused <= LINES:
-            self.say(f"request {identity} is none: {why}")
+        """Report a folder that is not a request."""
+        if self._report(f"request {identity} is none: {why}"):
             SecurityLog(self.config.home).note("request refused", request=identity, why=str(why))
 
-    def _in_turn(self) -> list[tuple[str, str]]:
-        """What waits, in order; of files that wait for a check the teams take turns, and none is copied while one is looked at."""
-        waiting, checks = self.inbox.waiting(), self.checks
-        if checks is None:
-            return waiting
-        if checks.busy:
-            return [one for one in waiting if one[1] not in self._parked]
-        return sorted(waiting, key=lambda one: checks.served[self._parked.get(one[1], "")])
+    def _report(self, line: str) -> bool:
+        """Print a line about a request. False if there were too many in this minute."""
+        minute = int(time.monotonic() / 60)
+        if minute != self._minute:
+            if self._lines > LINES:
+                self.say(f"{self._lines - LINES} more lines about requests were left out")
+            self._minute, self._lines = minute, 0
+        self._lines += 1
+        if self._lines <= LINES:
+            self.say(line)
+        return self._lines <= LINES
 
     def _decide(self, name: str, tasks: Mapping[str, Task]) -> bool:
         """Decide one request; whether it was accepted. Raises Refused for what is none, RunnerError for what waits."""
-        if self.slot is not None and HANDLERS[(request := self.inbox.read(name)).kind].slow:
-            return self._beside(self.slot, name, request, tasks)
-        with scratch_folder(self.config.home, SCRATCH) as scratch:
-            taken = self.inbox.take(name, scratch / "request", allow=self._allowed)
-            request, account = taken.request, self._allowed(taken.request)
-            handler, arrival = HANDLERS[request.kind], self._arrived(request)
-            if handler.strangers and self._had_stranger(request):
-                return False
-            wish = self._wish(self.store, taken, account, arrival, tasks, scratch)
-            try:
-                return self._said(request, account, arrival, lambda: handler.do(wish))
-            except Later:
-                self._parked[request.id] = account.team or ""
-                raise
-
-    def _had_stranger(self, request: Request) -> bool:
-        """Whether a stranger's request is answered: before, or now since too many of its kind came in a day. Raises Refused far beyond that: whoever has
-        the front, or many addresses, shall fill neither disk nor log, and hold no team up."""
-        if answered(self.config.published, request.id) is not None:
-            return True
-        now, came, told = time.monotonic(), self._came[request.kind], self._told[request.kind]
-        for one in (came, told):
-            while one and now - one[0] > DAY:
-                one.popleft()
-        if len(came) < self.strangers:
-            came.append(now)
+        request = self.inbox.read(name)
+        account, handler = self._allowed(request), HANDLERS[request.kind]
+        if request.sha256 is not None and not handler.takes_file:
+            raise Refused("requests of its kind have no payload")
+        if self._had_too_many(request):
             return False
-        if len(told) >= TOLD * self.strangers:
-            raise Refused("too many people without an account asked for something in a day")
-        told.append(now)
-        again = stamp(self.clock.now() + timedelta(seconds=DAY - (now - came[0]) + 1))
-        did = "registered" if request.kind == "register" else "signed in by a provider"
-        what = f"so many people {did} today that no more are heard"
-        refusal = RunnerError("E106", what, fix=f"come again after {again}")
-        self._note(request, self._arrived(request), {"accepted": False, **_words(refusal)})
+        arrival = self._arrived(request)
+        if handler.slow and self.slot is not None:
+            return self._beside(self.slot, name, request, account, arrival, tasks)
+        with scratch_folder(self.config.home, SCRATCH) as scratch:
+
+            def do() -> Mapping[str, Any]:
+                payload = self.inbox.payload(name, request, scratch / "request", most=_most(request))
+                taken = Taken(request, payload)
+                return handler.do(self._wish(self.store, taken, account, arrival, tasks, scratch))
+
+            return self._said(request, account, arrival, do)
+
+    def _count_last_day(self) -> None:
+        """Count the requests that were decided in the last day, from their events."""
+        now = self.clock.now()
+        for id, facts in self._decided.items():
+            age = (now - moment(str(facts.get("decided", facts["arrival"])))).total_seconds()
+            self.limits.note(facts["team"], str(facts["account"]), str(facts["kind"]), id, age)
+
+    def _had_too_many(self, request: Request) -> bool:
+        """Answer a request of a sender whose limit for a day is reached, without an event. False if it is to be decided.
+
+        Raises:
+            Refused: So many requests of the sender were answered in that way that this one is not.
+        """
+        if HANDLERS[request.kind].strangers and answered(self.config.published, request.id) is not None:
+            return True
+        refusal = self.limits.refusal(request, self.clock.now())
+        if refusal is None:
+            return False
+        self._report(f"request {request.id} of account {request.account} is refused: {refusal.what}")
+        self._answer_unsigned(request, self._arrived(request), {"accepted": False, **_words(refusal)})
         return True
 
-    def _beside(self, slot: Slot, name: str, request: Request, tasks: Mapping[str, Task]) -> bool:
+    def _beside(
+        self,
+        slot: Slot,
+        name: str,
+        request: Request,
+        account: Account,
+        arrival: datetime,
+        tasks: Mapping[str, Task],
+    ) -> bool:
         """The same for what takes long: in the slot, with a store of its own; what the proof was of is what is done."""
-        account, arrival = self._allowed(request), self._arrived(request)
         handler = HANDLERS[request.kind]
 
         def job() -> Mapping[str, Any]:
@@ -197,9 +228,11 @@ class Requests:
                 wish = self._wish(store, Taken(request, payload), account, arrival, tasks, scratch)
                 return handler.do(wish)
 
-        return self._said(
-            request, account, arrival, lambda: slot.of(request.id, job), had=slot.has(request.id)
-        )
+        def do() -> Mapping[str, Any]:
+            said: Mapping[str, Any] = slot.result(request.id, account.team or "", request.proof, lambda: job)
+            return said
+
+        return self._said(request, account, arrival, do, had=slot.has_begun(request.id, request.proof))
 
     def _said(
         self,
@@ -215,6 +248,7 @@ class Requests:
         try:
             if scope is not None and not had:
                 self.accounts.tokens.check(account, request.token, scope, arrival)
+            check_data(request.kind, request.data)
             said: dict[str, Any] = {"accepted": True, **do()}
         except RunnerError as error:
             if error.exit_code not in (FAILED, USAGE):
@@ -231,7 +265,7 @@ class Requests:
         """When a request came, as it counts."""
         arrival = self._arrivals.counts(request.id, request.arrival, schemas.digest(request.signed))
         if told := difference(arrival, request.arrival):
-            self.say(f"request {request.id} arrived {stamp(arrival)}: {told}")
+            self._report(f"request {request.id} arrived {stamp(arrival)}: {told}")
         return arrival
 
     def _allowed(self, request: Request) -> Account:
@@ -274,8 +308,7 @@ class Requests:
 
     def _note(self, request: Request, arrival: datetime, said: Mapping[str, Any]) -> None:
         if HANDLERS[request.kind].strangers:
-            about = {"team": None, "kind": request.kind, "arrival": stamp(arrival), "sha256": request.sha256}
-            answer(self.config.published, request.id, {**about, **said})
+            self._answer_unsigned(request, arrival, said)
             return
         task = request.data.get("task")
         facts = {
@@ -291,6 +324,11 @@ class Requests:
         self.store.commit(EVENT, facts, actor=request.team or "runner")
         self._decided[request.id] = facts
         self._answer(facts, said)
+
+    def _answer_unsigned(self, request: Request, arrival: datetime, said: Mapping[str, Any]) -> None:
+        """Write an answer without an event, and so without a receipt."""
+        about = {"kind": request.kind, "arrival": stamp(arrival), "sha256": request.sha256}
+        answer(self.config.published, request.id, {"team": request.team, **about, **said})
 
     def _answer(self, facts: Mapping[str, Any], said: Mapping[str, Any]) -> None:
         """Write an answer with the signed decision."""

@@ -5,7 +5,11 @@ and :data:`runner.exchange.inbox.KINDS`, and a schema ``inbox-<kind>`` of its ``
 """
 
 from collections.abc import Mapping
+from typing import Any
 
+import schemas
+from runner.exchange.handing_in import NOT_FILLED_IN, check_fields
+from runner.model.errors import RunnerError
 from runner.work.handlers.identity import sign_in
 from runner.work.handlers.notices import choose_notices
 from runner.work.handlers.organise import change_team, rerun, review_run, withdraw_any
@@ -19,8 +23,8 @@ from runner.work.handlers.token import make_token
 from runner.work.handlers.wish import Handler
 
 HANDLERS: Mapping[str, Handler] = {
-    "run-file": Handler("hand-in", hand_in_run_file),
-    "software": Handler("hand-in", hand_in_software, slow=True),
+    "run-file": Handler("hand-in", hand_in_run_file, takes_file=True),
+    "software": Handler("hand-in", hand_in_software, slow=True, takes_file=True),
     "withdraw": Handler("hand-in", withdraw_own, takes_away=True),
     "choose": Handler("hand-in", choose_own),
     "notices": Handler("hand-in", choose_notices),
@@ -32,5 +36,18 @@ HANDLERS: Mapping[str, Handler] = {
     "review": Handler("manage", review_run, takes_away=True),
     "rerun": Handler("manage", rerun),
     "team": Handler("manage", change_team, takes_away=True),
-    "withdraw-any": Handler("manage", withdraw_any, takes_away=True),
+    "withdraw-any": Handler("manage", withdraw_any, takes_away=True, schema="inbox-withdraw"),
 }
+
+
+def check_data(kind: str, data: Mapping[str, Any]) -> None:
+    """Raise E201 unless ``data`` of a request fit the schema of its kind; E208 for the name of a system.
+
+    The handler of run files checks texts itself, with the rules of the task, so that every problem is in one answer.
+    """
+    if kind == "run-file" and all(isinstance(value, str) for value in data.values()):
+        return
+    if HANDLERS[kind].takes_file:
+        check_fields("software" if kind == "software" else "run-file", data)
+    elif problems := schemas.validate(dict(data), HANDLERS[kind].schema or f"inbox-{kind}"):
+        raise RunnerError("E201", NOT_FILLED_IN, fix="correct what is listed", problems=problems)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import schemas
 from runner.model.errors import RunnerError
 from runner.model.names import contact_problem
 from runner.work.handlers.wish import Wish
@@ -12,8 +11,6 @@ from runner.work.handlers.wish import Wish
 
 def choose_notices(wish: Wish) -> dict[str, Any]:
     """Note which notices a team wants, and its address where one is given. It stands in no event."""
-    if problems := schemas.validate(dict(wish.data), "inbox-notices"):
-        raise RunnerError("E101", "the request is not what it should be", problems=problems)
     if wish.account.role != "team":
         raise RunnerError(
             "E103", "only teams choose their notices", fix="notices.yaml has those of organisers"

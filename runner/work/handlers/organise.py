@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import schemas
 from runner.model.config import Person
 from runner.model.errors import RunnerError, no_such
 from runner.records.store.queries import find_run
@@ -27,7 +26,7 @@ def review_run(wish: Wish) -> dict[str, Any]:
     """Approve or flag the attempt of a run that counts now, or take that back, as ``runner review`` does."""
     from runner.records.review import decide
 
-    store, d = _asked(wish, "inbox-review", BOTH), wish.data
+    store, d = _asked(wish, BOTH), wish.data
     if not _is_done(wish):
         reason, to, seen = d.get("reason", ""), d.get("to", "organiser"), _as_told(wish)
         decide(store, wish.tasks, d["run"], d["state"], reason, to, seen=seen)
@@ -41,7 +40,7 @@ def rerun(wish: Wish) -> dict[str, Any]:
     """
     from runner.records.review import restart
 
-    store = _asked(wish, "inbox-rerun", BOTH)
+    store = _asked(wish, BOTH)
     if _is_done(wish):
         return {}
     seen = _as_told(wish)
@@ -67,7 +66,7 @@ def withdraw_any(wish: Wish) -> dict[str, Any]:
     """Withdraw a submission of any team, as ``runner withdraw`` does; its place in the quota is given back at the terminal alone."""
     from runner.submissions.register import withdraw
 
-    store = _asked(wish, "inbox-withdraw", ("organiser",))
+    store = _asked(wish, ("organiser",))
     if not _is_done(wish):
         withdraw(store, wish.data["submission"], wish.data.get("reason", ""))
     return {"submission": wish.data["submission"]}
@@ -75,7 +74,7 @@ def withdraw_any(wish: Wish) -> dict[str, Any]:
 
 def change_team(wish: Wish) -> dict[str, Any]:
     """Close the account of a team, as ``runner team close`` does, or open it again: then it has no token before one is made for it."""
-    store, name = _asked(wish, "inbox-team", ("organiser",)), wish.data["team"]
+    store, name = _asked(wish, ("organiser",)), wish.data["team"]
     if not _is_done(wish):
         office = Managing(wish.config, store, wish.accounts)
         known = {one.team: one for one in wish.accounts.all() if one.team is not None}
@@ -86,13 +85,11 @@ def change_team(wish: Wish) -> dict[str, Any]:
     return {}
 
 
-def _asked(wish: Wish, schema: str, may: tuple[str, ...]) -> Store:
-    """The store for what is asked for. Raises E103 for another role, E101 for what is no such request."""
+def _asked(wish: Wish, may: tuple[str, ...]) -> Store:
+    """The store for what is asked for. Raises E103 for another role."""
     if wish.account.role not in may:
         who = " and ".join(f"{role}s" for role in may)
         raise RunnerError("E103", f"only {who} decide this", fix="ask an organiser")
-    if problems := schemas.validate(dict(wish.data), schema):
-        raise RunnerError("E101", "the request is not what it should be", problems=problems)
     return wish.store.asked_for(Person(wish.account.id, "account"), wish.request)
 
 

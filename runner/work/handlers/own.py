@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import schemas
 from runner.model.clock import stamp
-from runner.model.errors import RunnerError, no_such
+from runner.model.errors import no_such
 from runner.model.run import Submission
 from runner.work.handlers.wish import Wish
 
@@ -15,7 +14,7 @@ def withdraw_own(wish: Wish) -> dict[str, Any]:
     """Withdraw a submission of the team, as ``runner withdraw`` does; one that has run keeps its place in the quota."""
     from runner.submissions.register import withdraw
 
-    entry = _own(wish, "inbox-withdraw")
+    entry = _own(wish)
     withdraw(wish.store, entry.id, wish.data.get("reason", ""), actor=entry.team)
     return {"submission": entry.id}
 
@@ -25,7 +24,7 @@ def choose_own(wish: Wish) -> dict[str, Any]:
     from runner.records.store.queries import submissions
     from runner.submissions.register import choose
 
-    entry = _own(wish, "inbox-choose")
+    entry = _own(wish)
     others = [one for one in submissions(wish.store) if (one.team, one.task) == (entry.team, entry.task)]
     last = max((one.chosen[-1] for one in others if one.chosen), default=None)
     task = wish.tasks.get(entry.task)
@@ -38,12 +37,10 @@ def choose_own(wish: Wish) -> dict[str, Any]:
     return {"submission": entry.id}
 
 
-def _own(wish: Wish, schema: str) -> Submission:
+def _own(wish: Wish) -> Submission:
     """The team's submission that is meant. Raises E102: another team's is answered as one that is not there."""
     from runner.records.store.queries import submissions
 
-    if problems := schemas.validate(dict(wish.data), schema):
-        raise RunnerError("E101", "the request is not what it should be", problems=problems)
     wanted = wish.data["submission"]
     own = {entry.id: entry for entry in submissions(wish.store) if entry.team == wish.account.team}
     if wanted not in own:

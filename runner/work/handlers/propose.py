@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import schemas
 from runner.model.errors import RunnerError
 from runner.work.handlers.wish import Wish
 from runner.work.managing import Managing
@@ -15,7 +14,5 @@ def propose(wish: Wish) -> dict[str, Any]:
     """Check a proposal; its event keeps it, and nothing happens. Raises E103 for who is no organiser."""
     if wish.account.role != "organiser":
         raise RunnerError("E103", "only organisers propose", fix="ask an organiser")
-    if problems := schemas.validate(dict(wish.data), "inbox-propose"):
-        raise RunnerError("E101", "the request is not what it should be", problems=problems)
     with wish.as_told() as store:
         return {"proposal": Desk(Managing(wish.config, store, wish.accounts), wish.tasks).checked(wish.data)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import schemas
 from runner.model.calendar import Registering, calendar
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
@@ -23,8 +22,6 @@ def register(wish: Wish) -> dict[str, Any]:
 
     What is refused names no other team and repeats nothing that was sent: nobody learns here who takes part.
     """
-    if problems := schemas.validate(dict(wish.data), "inbox-register"):
-        raise RunnerError("E201", "the form was not filled in as it should be", problems=problems)
     office = Managing(wish.config, wish.store, wish.accounts)
     waits = wish.account.id in {one.account for one in office.accounts.registrations.waiting()}
     if office.accounts.has(wish.account.id) and not waits:  # as before

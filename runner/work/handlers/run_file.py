@@ -27,7 +27,7 @@ def hand_in_run_file(wish: Wish) -> dict[str, Any]:
     if (task := wish.tasks.get(str(data.get("task")))) is not None:
         takes = Takes.of(task)
         takes.check("run files")
-        check_fields("run-file", data, [*takes.run_file_problems(data)])
+        check_fields("run-file", data, takes.run_file_problems(data))
     else:
         check_fields("run-file", data)
     if wish.payload is None or team is None:
@@ -71,9 +71,16 @@ def _looked_at(wish: Wish, bundle: Bundle, file: Path) -> dict[str, Any]:
         raise refusal
     task, (run,) = wish.tasks[bundle.data["task"]], bundle.data["runs"]
     upload = Upload(
-        team, task, task.datasets[run["dataset"]], run["scenario"], file, wish.data["file"], str(wish.sha256)
+        wish.request,
+        team,
+        task,
+        task.datasets[run["dataset"]],
+        run["scenario"],
+        file,
+        wish.data["file"],
+        str(wish.sha256),
     )
-    form = wish.checks.of(upload)
+    form = wish.checks.form(upload)
     told: dict[str, Any] = {"checked": form.how, "findings": [dict(one) for one in form.findings]}
     if form.why:
         told["unchecked"] = form.why

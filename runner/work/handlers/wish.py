@@ -22,7 +22,7 @@ from runner.work.news import Told
 
 @dataclass(frozen=True)
 class Wish:
-    """A request as its handler gets it: rights and proof were checked, nothing else was. ``clock`` stands at its arrival;
+    """A request as its handler gets it: rights, proof and the form of ``data`` were checked, nothing else was. ``clock`` stands at its arrival;
     ``scratch`` is an empty folder that goes when the handler returns, ``payload`` a private copy of what was sent, ``sha256`` its
     digest. ``token`` is the id of the one that signed it, ``request`` its own. ``checks`` looks at run files (None: they are taken as they are),
     ``engine`` gives the one that takes images in, ``told`` says what became of runs on hidden data (None: all of it is told)."""
@@ -68,4 +68,6 @@ class Handler:
     do: Callable[[Wish], dict[str, Any]]
     strangers: bool = False
     slow: bool = False
+    takes_file: bool = False  # requests of other kinds have no payload
+    schema: str = ""  # of ``data``, if it is not that of the kind
     takes_away: bool = False  # what others may have seen

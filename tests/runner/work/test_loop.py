@@ -25,8 +25,7 @@ from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError
 from runner.records.commit import coordinator
 from runner.records.store.connect import Store, open_store
-from runner.work import loop
-from runner.work import requests as requests_of_work
+from runner.work import loop, pending
 from runner.work.between import ANEW, Between
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.wish import Wish
@@ -231,7 +230,7 @@ def test_where_nobody_can_write_beside_readers_work_goes_on(
 def test_a_request_that_fails_for_a_defect_of_ours_stops_no_other_and_is_tried_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests_of_work, "AGAIN", 1.0)
+    monkeypatch.setattr(pending, "RETRY_SECONDS", 1.0)
     token, published = team(world), world.project.config.published
     handler, times = HANDLERS["run-file"], list[str]()
 

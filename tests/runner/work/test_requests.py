@@ -26,9 +26,10 @@ from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
 from runner.work.arrivals import OLDEST
 from runner.work.checks import Checks, Upload
+from runner.work.daily_limits import LIMITS, UNKNOWN_ANSWERS, DailyLimits
 from runner.work.members.accounts import Accounts, open_accounts
 from runner.work.members.tokens import Account
-from runner.work.requests import TOLD, Requests
+from runner.work.requests import Requests
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import TASK, Project
 
@@ -338,7 +339,7 @@ def test_what_fails_on_our_side_waits(desk: Desk) -> None:
 
 def test_strangers_fill_neither_disk_nor_log(desk: Desk) -> None:
     """A front in the attacker's hands can ask as often as it likes to be let in. Who registers keeps nobody out who signs in by a provider."""
-    desk.requests.strangers = 1
+    desk.requests.limits = DailyLimits({**LIMITS, "register": 1, "identity": 1})
 
     def strange(kind: str, **more: str) -> Request:
         token = Token.new()
@@ -346,13 +347,13 @@ def test_strangers_fill_neither_disk_nor_log(desk: Desk) -> None:
         request = Request.new(kind, f"a-{token.id}0000", token.id, None, stamp(NOW), data)
         return desk.inbox.put(request, token.key)
 
-    for number in range(1 + TOLD + 2):
+    for number in range(1 + UNKNOWN_ANSWERS + 2):
         strange("register", task="mini", team=f"t{number}")
     signs_in, mine = strange("identity", statement="none"), desk.ask()
     while desk.inbox.waiting():
         desk.requests.round(desk.tasks)
     kept = list(desk.project.config.published.glob("answers/*"))
-    assert len(kept) == 1 + TOLD + 2, "those who are told to come again, and no more"
+    assert len(kept) == 1 + UNKNOWN_ANSWERS + 2, "those who are told to come again, and no more"
     heard = desk.answer(signs_in)
     assert heard is not None and heard["code"] != "E106", "what it says was looked at"
     found = desk.answer(mine)

@@ -194,7 +194,7 @@ def test_a_failure_of_the_machine_is_no_reason_to_refuse(
 
 def test_tries_get_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(pending.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("runner.work.pending.time.monotonic", lambda: now[0])
     requests = pending.PendingRequests()
     pauses = []
     for _ in range(9):

@@ -171,23 +171,30 @@ def test_many_invalid_run_files_are_all_checked_once(desk: Desk, members: dict[s
     assert all(len(set(order[start : start + 5])) == 5 for start in range(0, 40, 5))
 
 
-def test_a_file_is_moved_once_and_removed_after_its_check(tmp_path: Path, desk: Desk) -> None:
-    looked: list[Path] = []
+def test_a_file_is_removed_after_its_check_and_checked_once(tmp_path: Path, desk: Desk) -> None:
+    checked: list[Path] = []
 
     def check(upload: Upload, stop: Any) -> Form:
-        looked.append(upload.file)
+        checked.append(upload.file)
         return Form("form")
 
     task = desk.tasks["mini"]
+    file = tmp_path / "run.txt"
+    file.write_text("x")
+    first = Upload("1", "alpha", task, task.datasets["dev"], "default", file, "run.txt", "0" * 64)
     with closing(Checks(check)) as checks:
-        for _ in range(2):
-            file = tmp_path / "run.txt"
-            file.write_text("x")
-            upload = Upload("id", "alpha", task, task.datasets["dev"], "default", file, "run.txt", "0" * 64)
-            with pytest.raises(Later):
-                checks.form(upload)
-            while checks.slot.is_busy:
-                time.sleep(0.001)
+        with pytest.raises(Later):
+            checks.form(first)
+        while checks.slot.is_busy:
+            time.sleep(0.001)
+        for upload in (first, replace(first, request="2", team="beta")):
             assert checks.form(upload) == Form("form")
-            checks.slot.forget("id")
-    assert len(looked) == 2 and not any(path.parent.exists() for path in looked)
+        with pytest.raises(Later):
+            checks.form(replace(first, file=write_other(tmp_path), sha256="1" * 64))
+    assert len(checked) == 2 and not any(path.parent.exists() for path in checked)
+
+
+def write_other(folder: Path) -> Path:
+    file = folder / "other.txt"
+    file.write_text("y")
+    return file

@@ -81,6 +81,7 @@ class KilledFront:
     kills: int = 0
     _process: subprocess.Popen[str] | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def url(self) -> str:
@@ -105,16 +106,19 @@ class KilledFront:
         """Start the server again whenever it was killed, until :meth:`stop`."""
         while not self._stop.is_set():
             assert self._process is not None
-            if self._process.wait() == -signal.SIGKILL and not self._stop.is_set():
-                self.kills += 1
-                self.start()
+            is_killed = self._process.wait() == -signal.SIGKILL
+            with self._lock:  # a server that starts while :meth:`stop` runs would stay
+                if is_killed and not self._stop.is_set():
+                    self.kills += 1
+                    self.start()
 
     def stop(self) -> None:
         """End the server."""
         self._stop.set()
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(60)
+        with self._lock:
+            if self._process is not None:
+                self._process.terminate()
+                self._process.wait(60)
 
 
 @contextmanager

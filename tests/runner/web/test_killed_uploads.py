@@ -16,10 +16,9 @@ import pytest
 from runner.cli.remote import uploading
 from runner.cli.remote.servers import Server, remember
 from runner.exchange.access import Access, Token
-from runner.exchange.database import DatabaseError
+from runner.exchange.database import Database, DatabaseError
 from runner.exchange.inbox import Inbox, Ready, Request, answer
 from runner.exchange.published import Publisher
-from runner.web.sessions import Sessions
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
 from tests.runner.web.test_resumed_uploads import CONTENT, DIGEST, TUS, begin, patch
@@ -263,13 +262,17 @@ def test_an_answer_is_given_again_to_its_team_alone(served: Front) -> None:
 def test_a_request_that_a_full_disk_did_not_note_is_listed(
     served: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: Sessions, *_: object) -> None:
-        raise DatabaseError("disk full")
+    real = Database.execute
+
+    def full(self: Database, query: str, *given: Any) -> Any:
+        if query.startswith(("INSERT", "DELETE")):
+            raise DatabaseError("disk full")
+        return real(self, query, *given)
 
     with served.client("team") as team:
         id = sent(team)
         with monkeypatch.context() as patched:
-            patched.setattr(Sessions, "_write", full)
+            patched.setattr(Database, "execute", full)
             first = software(team, id)
             assert requests(team) == [first.json()["request"]]
         assert requests(team) == [first.json()["request"]]

@@ -218,7 +218,7 @@ class TopicReader:
 
 
 def _shared(values: list[V]) -> list[V]:
-    """The values, with one object for all that are equal."""
+    """Return the values, with the same object for equal values."""
     first: dict[V, V] = {}
     return [first.setdefault(value, value) for value in values]
 

@@ -60,16 +60,17 @@ class Tally:
         from runner.views.text import cut, duration, sign_of
 
         with self._lock:
-            done = self._ended.total()
+            ended_in_all = self._ended.total()
+            done = ended_in_all - self._ended[NOT_DONE]
             used = self._now() - self._began
             parts = [f"{done}/{self.total} done"]
             ended = [(f"{n} {name}", sign_of(name)) for name, n in self._ended.most_common()]
             named = [f"{sign} {said}" if sign and width is not None else said for said, sign in ended]
-            parts += [", ".join(named)] if done else []
-            if done == self.total:
+            parts += [", ".join(named)] if named else []
+            if ended_in_all == self.total:
                 parts.append(f"took {duration(used)}")
-            elif done:
-                parts.append(f"{duration(used / done * (self.total - done))} left")
+            elif ended_in_all:
+                parts.append(f"{duration(used / ended_in_all * (self.total - ended_in_all))} left")
             running = [f"{work} {run}" for run, work in self._running.items()]
         parts += [f"{len(running)} running: {', '.join(running)}"] if running else []
         text = " · ".join(parts)

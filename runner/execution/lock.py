@@ -12,7 +12,7 @@ import schemas
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.job import InputRun, Job, WorkflowName
 from runner.model.errors import RunnerError, no_such
-from runner.model.limits import Exceptions, as_record, chosen
+from runner.model.limits import Exceptions, Limits, as_record, chosen
 from runner.model.run import run_id
 from runner.model.sidecars import Service
 from runner.model.task import Dataset, Task
@@ -77,9 +77,6 @@ def make_job(
     if workflow == "interactive" and task.interaction is not None:
         services = services_of_run(task.services)
         env = {"HF_HUB_OFFLINE": "1", **service_env(task.interaction, services)}
-    limits = chosen(task.limits, task.frame, bundle.data.get("limits", {}))
-    if workflow == "interactive":
-        limits = replace(limits, loopback=True)  # the driver talks to a server
     team, software, image = bundle.data["team"], bundle.data["software"], bundle.data["image"]
     job = Job(
         run_id=run_id(bundle.submission_id, dataset.id, scenario),
@@ -93,7 +90,7 @@ def make_job(
         image=image["id"] if image else None,
         command=container_command(bundle.data["command"], env),
         env=env,
-        limits=limits,
+        limits=_limits(bundle, task, workflow),
         exceptions=task.exceptions.get(f"{team}/{software}", Exceptions()),
         uploads=uploads_for(bundle, dataset.id, scenario),
         input_runs=tuple(input_runs),
@@ -104,6 +101,12 @@ def make_job(
     )
     lock = _lock(job, image, own_profile, view or inputs_digest(dataset, task.scenarios[scenario]))
     return replace(job, lock=lock, lock_digest=schemas.digest(lock))
+
+
+def _limits(bundle: Bundle, task: Task, workflow: str) -> Limits:
+    """Return the limits of a run; an interactive system always has a loopback, through which the driver talks to it."""
+    limits = chosen(task.limits, task.frame, bundle.data.get("limits", {}))
+    return replace(limits, loopback=True) if workflow == "interactive" else limits
 
 
 def _lock(job: Job, image: Mapping[str, Any] | None, own_profile: bool, view: str) -> dict[str, Any]:

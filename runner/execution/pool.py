@@ -28,6 +28,7 @@ from runner.execution.executors.base import (
     Result,
     Unheard,
     in_parts,
+    machine_error,
     not_kept,
 )
 from runner.execution.plan import Plan, Planned
@@ -360,9 +361,11 @@ class Pool:
             why = f"{result}; that happened {most} times. Look at the hosts, then start it again"
             self._blocked(planned, why)
             return run
+        result = machine_error(result, self.workspace.store.archive.root) or result
         if isinstance(result, RunnerError):
             fix = f" Fix: {result.fix}" if result.fix else ""
-            self._blocked(planned, f"{result.what}. {result.why}".strip() + fix, result.exit_code)
+            why = f"{result.code}: {result.what}. {result.why}".strip() + fix
+            self._blocked(planned, why, result.exit_code)
             if result.code in ("E301", "E302"):
                 raise result
             return run

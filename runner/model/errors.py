@@ -284,6 +284,13 @@ class PlatformError(RunnerError):
 
 
 _FULL, _NOT_YOURS = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM)
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
+_OF_DISKS = (*_FULL, *_NOT_YOURS, *_TOO_MANY, errno.EROFS, errno.EIO)
+
+
+def is_disk_error(error: BaseException) -> bool:
+    """True if the system refused a file or folder for a reason outside this program, such as a full disk."""
+    return isinstance(error, OSError) and error.errno in _OF_DISKS
 
 
 def disk_words(
@@ -306,6 +313,11 @@ def disk_words(
         if setting:
             fix = f"set {setting} to a folder on a disk that can be written, or mount this one so"
         return f"{where} is on a file system that can only be read.", fix
+    if error.errno == errno.EIO:
+        fix = "see the kernel's messages (dmesg), and have that disk checked"
+        return f"The disk of {where} cannot be read or written (input/output error).", fix
+    if error.errno in _TOO_MANY:
+        return f"Too many files are open to open {where}.", "raise the limit of open files (ulimit -n)"
     if error.errno in _NOT_YOURS:
         fix = "have its owner give it to you (chown)" + (
             f", or set {setting} to a folder of yours" if setting else ""

@@ -238,7 +238,7 @@ class RunArchive:
         target = self._attempts(staging.task, staging.run_id) / str(staging.number)
         if run_json.get("attempt") != staging.number or run_json.get("run_id") != staging.run_id:
             raise ValueError("run.json names another attempt than the one that was begun")
-        with on_disk("the attempt cannot be archived"):
+        with on_disk("the attempt cannot be archived", self.root):
             sealed = self._commit(staging, target, ("run.json", run_json), self._way(staging), known)
         self._known.add(staging.task)
         return Attempt(staging.task, staging.run_id, staging.number, target, self.contents, sealed)
@@ -254,7 +254,7 @@ class RunArchive:
 
     def settle(self, sealed: Attempt | Evaluation) -> None:
         """Wait until the place of what a process sealed that was killed then is on the disk. Raises E306."""
-        with on_disk("what was sealed cannot be kept"):
+        with on_disk("what was sealed cannot be kept", self.root):
             settle(sealed.path.parents[: 4 if isinstance(sealed, Attempt) else 1])
 
     def begin_evaluation(self, attempt: Attempt) -> Staging:
@@ -273,7 +273,7 @@ class RunArchive:
             if staging is None:
                 return None
             try:
-                with on_disk("a run cannot be begun"):
+                with on_disk("a run cannot be begun", self.root):
                     sealed = (places / str(number)).exists()  # meanwhile
             except BaseException:
                 self.discard(staging)
@@ -304,7 +304,7 @@ class RunArchive:
         if tuple(evaluation_json.get(key) for key in ("run_id", "attempt", "evaluation")) != wanted:
             raise ValueError("evaluation.json names another evaluation than the one that was begun")
         target = attempt.path / "evaluations" / str(staging.number)
-        with on_disk("the evaluation cannot be archived"):
+        with on_disk("the evaluation cannot be archived", self.root):
             way = [target.parent] if target.parent.is_dir() else [target.parent, attempt.path]
             sealed = self._commit(staging, target, ("evaluation.json", evaluation_json), way, known)
         return replace(attempt.evaluation(staging.number), sealed=sealed)

@@ -81,7 +81,7 @@ def locked(tmp: Path) -> Iterator[None]:
     if not turn.acquire(timeout=PATIENCE):
         raise Timeout(waiting.lock_file)
     try:
-        with on_disk("the archive cannot be written"):
+        with on_disk("the archive cannot be written", tmp):
             try:
                 held = hold(tmp / ".lock")
             except FileNotFoundError:

@@ -8,11 +8,11 @@ crash left behind the last newline was never acknowledged to anybody, and the ne
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config, Person
-from runner.model.errors import PlatformError, Problem, disk_error
-from schemas.files import make_private, sync_folder
+from runner.model.errors import PlatformError, Problem
+from runner.records.appending import WHAT, Addition, added, locked, opened
+from runner.records.files import on_disk
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -164,70 +165,42 @@ class EventLog:
         """
         return self.append_all([(type, data)], actor=actor)[0]
 
-    def append_all(
+    def append_all(self, said: Sequence[tuple[str, Mapping[str, Any]]], *, actor: str) -> list[Event]:
+        """As :meth:`append` of each in turn (type and data), with one write: all of them are on the disk, or none if it refuses one."""
+        with self.appending(said, actor=actor) as (events, _):
+            return events
+
+    @contextmanager
+    def appending(
         self,
         said: Sequence[tuple[str, Mapping[str, Any]]],
         *,
         actor: str,
         before: Callable[[Sequence[Event]], None] = lambda _: None,
-    ) -> list[Event]:
-        """As :meth:`append` of each in turn (type and data), with one write: on the disk are all of them, or after a crash those before one.
+    ) -> Iterator[tuple[list[Event], Addition]]:
+        """Append events for the block, which excludes other writers. Raises as :meth:`append`.
 
-        ``before`` is given the events before they are written, while nobody else appends; where it raises, nothing is written.
+        They are taken back if the block raises, unless their addition is kept. ``before`` is called with them before they are
+        written; if it raises, nothing is written.
         """
         for type, _ in said:
             if type not in TYPES:
                 raise ValueError(f"unknown event type {type!r}")
-        from filelock import FileLock, Timeout
-
-        try:
-            make_private(self.path.parent)
-            with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
-                return self._append(said, actor, before)
-        except Timeout as error:
-            raise PlatformError(
-                "the event log is locked",
-                why=f"Another process has held {self.path}.lock for {LOCK_SECONDS:g} s.",
-                fix="wait for the other command, or end it",
-                code="E306",
-            ) from error
-        except OSError as error:
-            raise disk_error("the event log cannot be written", error, self.path) from error
-
-    def _append(
-        self,
-        said: Sequence[tuple[str, Mapping[str, Any]]],
-        actor: str,
-        before: Callable[[Sequence[Event]], None],
-    ) -> list[Event]:
-        descriptor = os.open(
-            self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
-        )
-        try:
+        with locked(self.path, LOCK_SECONDS), opened(self.path) as descriptor:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise self._damaged(1, "the log is not a regular file")
             size = self._repair(descriptor)
             last, events, lines = self._last(descriptor, size), list[Event](), b""
             for type, data in said:
-                event = self._next(last, type, data, actor)
-                line = schemas.canonical(event.as_dict()) + b"\n"
+                last = self._next(last, type, data, actor)
+                line = schemas.canonical(last.as_dict()) + b"\n"
                 if len(line) > MAX_LINE:
                     raise ValueError(f"an event may have {MAX_LINE} bytes, this one has {len(line)}")
-                events.append(event)
+                events.append(last)
                 lines += line
-                last = event
             before(events)
-            written = os.write(descriptor, lines)
-            if written != len(lines):  # whole lines may have been read by others: they stay
-                os.ftruncate(descriptor, size + lines.rfind(b"\n", 0, written) + 1)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        if size == 0:
-            sync_folder(self.path.parent)
-        if written != len(lines):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return events
+            with added(descriptor, self.path, lines) as addition:
+                yield events, addition
 
     def _next(self, last: Event | None, type: str, data: Mapping[str, Any], actor: str) -> Event:
         """The event after ``last``."""
@@ -253,8 +226,9 @@ class EventLog:
         if end < 0 and size > MAX_LINE:
             raise self._damaged(None, "its last line is longer than any event")
         keep = size - len(tail) + end + 1
-        os.ftruncate(descriptor, keep)
-        os.fsync(descriptor)
+        with on_disk(WHAT, self.path):
+            os.ftruncate(descriptor, keep)
+            os.fsync(descriptor)
         return keep
 
     def _last(self, descriptor: int, size: int) -> Event | None:

@@ -194,9 +194,9 @@ def damaged(why: str) -> PlatformError:
 
 
 @contextmanager
-def on_disk(what: str) -> Iterator[None]:
-    """Turn an ``OSError`` inside the block into E306; ``what`` could not be done."""
+def on_disk(what: str, place: object = "the data directory") -> Iterator[None]:
+    """Turn an OSError of the block into E306: ``what`` could not be done, at ``place`` if the error does not name it."""
     try:
         yield
     except OSError as error:
-        raise disk_error(what, error) from error
+        raise disk_error(what, error, place) from error

@@ -66,7 +66,7 @@ class StagingFolders:
     def make(self, sort: str, task: str, run_id: str, number: int) -> Staging | None:
         """A new folder; None where a living process has one of that number. It costs the same however many there are. Raises E306."""
         staged = Staged(sort, task, run_id, number, secrets.token_hex(4))
-        with on_disk("a run cannot be begun"):
+        with on_disk("a run cannot be begun", self.tmp):
             held = self._hold(staged.lock)
             if held is None:
                 with self.lock():  # nobody only looks now whether it is held

@@ -76,7 +76,7 @@ class Bundle:
 def store_runs(bundle: Bundle, contents: ContentStore) -> None:
     """Move the run files of a bundle to ``contents``. Raises E306 when the disk fails: then its folder is as it was."""
     files = [bundle.folder / RUNS / run["file"] for run in bundle.data["runs"]]
-    with on_disk("a run file cannot be taken in"):
+    with on_disk("a run file cannot be taken in", contents.root):
         for path in files:
             contents.put(path)
         for path in files:

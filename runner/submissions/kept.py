@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.records.contents import ContentStore
+from runner.records.events import Position
+from runner.records.files import on_disk
 from runner.records.store.connect import Store
 from runner.records.store.queries import submissions
 from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, store_runs
@@ -98,13 +100,27 @@ def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
     """A copy of a bundle in the data directory, hashes checked: the sender's folder may change at any time."""
     make_private(config.registered)
     with scratch_folder(config.registered) as staging:
-        shutil.copytree(bundle.folder, staging / "bundle", symlinks=True)
+        shutil.copytree(bundle.folder, staging / "bundle", symlinks=True, copy_function=_copy)
         staging.chmod(0o755)
         copied = read_bundle(staging / "bundle")
         if copied.digest != bundle.digest:
             what = "the bundle was changed while it was being registered"
             raise RunnerError("E205", what, fix="register it again")
         yield copied
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy one file of a bundle, with links as links. Raises E306: copytree would report an OSError without its number."""
+    with on_disk("the submission cannot be kept", target):
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def give_back(config: Config, store: Store, submission_ids: Iterable[str]) -> None:
+    """Remove the copies of submissions whose registration failed, unless the event log has them."""
+    recorded = {event.data.get("submission") for event, _ in store.log.after(Position())}
+    for submission_id in submission_ids:
+        if submission_id not in recorded:
+            shutil.rmtree(home_of(config, submission_id).parent, ignore_errors=True)
 
 
 def take_in_all(
@@ -122,7 +138,8 @@ def take_in_all(
     done: list[Path] = []
     try:
         for bundle in bundles:
-            done.append(_take_in(config, engine, tasks[bundle.data["task"]], bundle, contents))
+            with on_disk("the submission cannot be kept", config.registered):
+                done.append(_take_in(config, engine, tasks[bundle.data["task"]], bundle, contents))
     except BaseException:
         for folder in done:
             shutil.rmtree(folder, ignore_errors=True)

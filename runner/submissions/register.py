@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import schemas
 from runner.engines.base import Engine
@@ -39,7 +40,7 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import submission, submissions
 from runner.submissions.admission import cells_on, datasets_of, datasets_taken
 from runner.submissions.bundle import MANIFEST, Bundle, read_bundle, registration
-from runner.submissions.kept import home_of, packed_here, put_back, take_in_all
+from runner.submissions.kept import give_back, home_of, packed_here, put_back, take_in_all
 from runner.tasks.files import how_to_get, missing_sources
 
 
@@ -136,16 +137,30 @@ def register_all(
         back = {b.submission_id for b in bundles if b.submission_id in known and put_back(config, engine, b)}
         new = {b.submission_id: b for b in bundles if b.submission_id not in known}
         take_in_all(config, engine, tasks, list(new.values()), store.archive.contents)
-        note_policies(store, {name: tasks[name] for name in (b.data["task"] for b in new.values())}.values())
-        for bundle in new.values():
-            task = tasks[bundle.data["task"]]
-            taken = datasets_taken(bundle, task, received, store)
-            event = {**registration(bundle), "received": stamp(received)}
-            event["manifest"] = file_sha256(home_of(config, bundle.submission_id) / MANIFEST)
-            if taken != datasets_of(bundle, task):
-                event["cells"] = cells_on(bundle, task, taken)
-            store.commit("submission-registered", event, actor=actor)
+        try:
+            note_policies(
+                store, {name: tasks[name] for name in (b.data["task"] for b in new.values())}.values()
+            )
+            events = [_event(config, store, tasks, bundle, received) for bundle in new.values()]
+            if events:
+                store.commit_all(events, actor=actor)
+        except BaseException:
+            give_back(config, store, new)
+            raise
     return [_receipt(store, tasks, bundle, new, bundle.submission_id in back, received) for bundle in bundles]
+
+
+def _event(
+    config: Config, store: Store, tasks: Mapping[str, Task], bundle: Bundle, received: datetime
+) -> tuple[str, dict[str, Any]]:
+    """Return type and data of the event by which a bundle is registered."""
+    task = tasks[bundle.data["task"]]
+    datasets = datasets_taken(bundle, task, received, store)
+    event = {**registration(bundle), "received": stamp(received)}
+    event["manifest"] = file_sha256(home_of(config, bundle.submission_id) / MANIFEST)
+    if datasets != datasets_of(bundle, task):
+        event["cells"] = cells_on(bundle, task, datasets)
+    return "submission-registered", event
 
 
 def _receipt(

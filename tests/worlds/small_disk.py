@@ -32,6 +32,11 @@ class SmallDisk:
                 except OSError:
                     pass
 
+    def leave(self, size: int) -> None:
+        """Fill the disk except for ``size`` bytes."""
+        self.fill()
+        os.truncate(self._filler, self._filler.stat().st_size - size)
+
     def free(self) -> None:
         """Give back what was filled."""
         self._filler.unlink()

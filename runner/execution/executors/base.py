@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from runner.engines.base import Cancelled, Engine, EngineInfo
 from runner.execution.plan import Planned
-from runner.model.errors import PlatformError, RunnerError, kind_and_place
+from runner.model.errors import PlatformError, RunnerError, disk_error, is_disk_error, kind_and_place
 from runner.model.limits import Limits, in_units
 from runner.model.task import Visibility
 from runner.records.archive import Attempt, Evaluation
@@ -151,6 +151,21 @@ def not_kept(result: Result) -> RunnerError | None:
     if not isinstance(result, Exception) or isinstance(result, known) or "new thread" in str(result):
         return None
     return RunnerError("E308", "a defect of runner itself", why=kind_and_place(result), fix="report it")
+
+
+def machine_error(result: Result, place: object) -> RunnerError | None:
+    """Return the error for a step that failed because this machine lacks disk space, files, memory or threads; None for others.
+
+    ``place`` is the folder whose disk is meant if the failure does not name a file.
+    """
+    if isinstance(result, OSError) and is_disk_error(result):
+        return disk_error("the files of the run cannot be kept", result, place)
+    if isinstance(result, MemoryError) or (isinstance(result, RuntimeError) and "new thread" in str(result)):
+        what, why = "this machine lacks memory or threads", f"{type(result).__name__}: {result}."
+        return PlatformError(
+            what, why=why, fix="start it again with fewer steps at once (--jobs)", code="E305"
+        )
+    return None
 
 
 def _size(result: Result) -> int:

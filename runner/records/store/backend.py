@@ -44,6 +44,9 @@ class Backend(Protocol):
     def anew(self, connection: Connection) -> AbstractContextManager[None]:
         """Within, the tables are new and empty; after it they are the store's, and the old ones are gone with the transaction's end."""
 
+    def is_rolled_back(self, error: BaseException) -> bool:
+        """True if a transaction whose commit failed with this error certainly changed nothing."""
+
     def unusable(self, error: BaseException, engine: Engine | None) -> PlatformError:
         """The error (E306) for a database that cannot be used, in words for people."""
 

@@ -39,9 +39,8 @@ class Store:
     """The store and the two things it is made from. Use :func:`open_store`."""
 
     def __init__(self, engine: Engine, log: EventLog, archive: RunArchive) -> None:
-        self.engine = engine
-        self.log = log
-        self.archive = archive
+        self.engine, self.log, self.archive = engine, log, archive
+        self._backend = database.of(engine)
         self._read: tuple[int, Hash] | None = None  # how much of the log was hashed, and its state then
         self._fence: tuple[Role, int] | None = None  # of whose this store is, and the fencing number
 
@@ -76,12 +75,12 @@ class Store:
     def commit_all(self, said: Sequence[tuple[str, Mapping[str, Any]]], *, actor: str) -> list[Event]:
         """As :meth:`commit` of each in turn (type and data), in one transaction, with one write to the log.
 
-        They are applied before they are written, so that the log holds nothing that the store cannot take. What a killed process
-        had written and not applied for good is caught up with.
+        They are applied before they are written, so that the log holds nothing that the store cannot take, and taken back from the
+        log if the database refuses them after that. What a killed process had written and not applied for good is caught up with.
         """
         from runner.records.store.apply import apply_all
 
-        with self.write() as connection:
+        with self._begun(self._backend.writing) as (connection, transaction):
             position = self._checked(connection)
 
             def suppose(events: Sequence[Event]) -> None:
@@ -92,9 +91,15 @@ class Store:
                 except PlatformError as error:
                     raise _refused(error) from error
 
-            events = self.log.append_all(said, actor=actor, before=suppose)
-            written = [behind for _, behind in islice(self.log.after(position), len(events))]
-            self._remember(connection, written[-1])
+            with self.log.appending(said, actor=actor, before=suppose) as (events, addition):
+                *_, (_, reached) = islice(self.log.after(position), len(events))
+                self._remember(connection, reached)
+                try:
+                    transaction.commit()
+                except BaseException as error:
+                    addition.kept = not self._backend.is_rolled_back(error)
+                    connection.invalidate()  # nothing of the transaction stays open
+                    raise
         return events
 
     def apply(self, event: Event) -> None:
@@ -156,8 +161,7 @@ class Store:
 
         position, met = Position(), not known.seq
         with self.write() as connection:
-            backend = database.of(connection)
-            with backend.anew(connection):
+            with self._backend.anew(connection):
                 for event, behind in self.log.after(Position()):
                     apply(connection, event, self.archive)
                     met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
@@ -166,7 +170,7 @@ class Store:
                     raise ahead(self.log, known)
                 self._read = None
                 database.remember(connection, position, self._hashed(position.offset).hexdigest())
-            backend.tell(connection)
+            self._backend.tell(connection)
         return position
 
     def check(self, position: Position, prefix: str | None) -> None:
@@ -207,7 +211,7 @@ class Store:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A connection in a transaction that took the write lock at its start."""
-        with self._begun(database.of(self.engine).writing) as (connection, _):
+        with self._begun(self._backend.writing) as (connection, _):
             yield connection
 
     @contextmanager
@@ -216,8 +220,8 @@ class Store:
 
         Nobody else writes meanwhile; with ``alone`` False others do, and ``change`` may make temporary things only.
         """
-        backend = database.of(self.engine)
-        with self._begun(backend.writing if alone else backend.supposing) as (connection, transaction):
+        options = self._backend.writing if alone else self._backend.supposing
+        with self._begun(options) as (connection, transaction):
             change(connection)
             yield _Supposed(self, connection)
             transaction.rollback()
@@ -237,7 +241,7 @@ class Store:
 
         Raises E306 when another one is.
         """
-        with database.errors(self.engine), database.of(self.engine).alone(self.engine, role) as number:
+        with database.errors(self.engine), self._backend.alone(self.engine, role) as number:
             self._fence = role, number
             try:
                 yield
@@ -247,7 +251,7 @@ class Store:
     @contextmanager
     def changes(self) -> Iterator[Callable[[float], None]]:
         """A function that waits until somebody has written to the store, where the database tells it; at most so many seconds."""
-        with database.errors(self.engine), database.of(self.engine).changes(self.engine) as wait:
+        with database.errors(self.engine), self._backend.changes(self.engine) as wait:
             yield wait
 
     def writes_beside_readers(self) -> bool:
@@ -391,7 +395,4 @@ def _refused(error: PlatformError) -> PlatformError:
 
 
 def _log_size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+    return path.stat().st_size if path.exists() else 0

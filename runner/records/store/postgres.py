@@ -33,6 +33,7 @@ _ALONE = "SELECT pg_try_advisory_lock(hashtextextended(%s || current_schema(), 0
 _SWAP = "SAVEPOINT gate; SET LOCAL lock_timeout = '1s'; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE"
 _COORDINATORS = "CREATE TABLE IF NOT EXISTS coordinators (role text PRIMARY KEY, number bigint NOT NULL)"
 _NO_TABLE, _NO_LOCK, _IN_USE = "42P01", "55P03", "2BP01"  # SQLSTATE
+_BROKEN = ("08", "57P")  # beginnings of it: the connection failed, or the server ended it
 _TOO_LARGE, _WRONG_SHAPE = "54", ("427", "42P", "42804", "XX")  # beginnings of it
 
 
@@ -125,6 +126,11 @@ class PostgreSQL:
         moves = [f'ALTER TABLE {beside}."{name}" SET SCHEMA {schema}' for name in metadata.tables]
         drops = [f"DROP TABLE {', '.join(there)}"] if there else []
         connection.exec_driver_sql("; ".join([*drops, *moves, f"DROP SCHEMA {beside}"]))
+
+    def is_rolled_back(self, error: BaseException) -> bool:
+        """True if the server reported the error. A connection that breaks may do so after the server has committed."""
+        state = _state(getattr(error, "orig", None))
+        return bool(state) and not state.startswith(_BROKEN)
 
     def unusable(self, error: BaseException, engine: Engine | None) -> PlatformError:
         """What server or driver say, in one line; neither says a password."""

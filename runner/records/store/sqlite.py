@@ -92,6 +92,10 @@ class SQLite:
         metadata.create_all(connection)
         yield
 
+    def is_rolled_back(self, error: BaseException) -> bool:
+        """True for every error of SQLite: it does not wait for the disk at a commit, so none comes after it."""
+        return isinstance(getattr(error, "orig", None), sqlite3.Error)
+
     def unusable(self, error: BaseException, engine: Engine | None) -> PlatformError:
         """SQLite says "disk I/O error" of a full disk and "unable to open database file" of a folder that cannot be written:
         what is so is looked up."""

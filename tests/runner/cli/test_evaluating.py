@@ -129,6 +129,20 @@ def test_how_far_it_is_fits_and_says_what_is_left(many: Plan) -> None:
     assert tally.line() == "147/147 done · 144 scored, 3 invalid · took 5 min"
 
 
+def test_what_is_not_done_is_not_counted_as_done(many: Plan) -> None:
+    now = [0.0]
+    tally = Tally(4, lambda: now[0])
+    blocked = [RunProgress("blocked", planned.run, planned.step, "E306") for planned in many.work[:4]]
+    for moment in blocked[:2]:
+        tally.take(moment)
+    now[0] = 60.0
+    assert tally.line() == "0/4 done · 2 not done · 1 min left"
+    tally.take(RunProgress("done", a_run(3), "evaluate"))
+    tally.take(blocked[3])
+    assert tally.line() == "1/4 done · 3 not done, 1 scored · took 1 min"
+    assert tally.line(80).startswith("███░")
+
+
 def test_a_failed_evaluation_is_not_counted_as_scored() -> None:
     tally = Tally(1)
     run = a_run(1)

@@ -79,15 +79,25 @@ class World:
         self, team: str, software: str = "one", script: Any = good, *, task: str = "mini", **keys: Any
     ) -> str:
         """Register a software; returns its run id on the hidden dataset."""
+        self.hand_in_later(team, software, script, task=task, **keys)
+        return f"{self.register(team, software)}.test"
+
+    def hand_in_later(
+        self, team: str, software: str = "one", script: Any = good, *, task: str = "mini", **keys: Any
+    ) -> None:
+        """Pack a system, for :meth:`register`."""
         image = f"{team}/{software}"
         self.engine.script[image] = script
         self.project.software(software, team=team, image=image, task=task, **keys)
         submission = load_submission(self.project.config, team, software)
         target = self.project.home / "bundles" / f"{team}.{software}"
         ref = self.engine.resolve(image)
-        bundle = write(submission, ref, target, engine=self.engine, check=None, with_archive=False)
-        register(self.project.config, self.store, self.engine, self.tasks, bundle.folder)
-        return f"{bundle.submission_id}.test"
+        write(submission, ref, target, engine=self.engine, check=None, with_archive=False)
+
+    def register(self, team: str, software: str) -> str:
+        """Register a packed software; returns the submission's id."""
+        folder = self.project.home / "bundles" / f"{team}.{software}"
+        return register(self.project.config, self.store, self.engine, self.tasks, folder).submission
 
     def desk(self) -> Workspace:
         bundles, errors = registered(self.project.config, self.store)

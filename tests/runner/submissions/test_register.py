@@ -267,8 +267,9 @@ def test_a_failure_in_the_middle_leaves_nothing(world: World, monkeypatch: pytes
 
     bundle = _bundle(world, "alpha", "one")
     monkeypatch.setattr(shutil, "copytree", fails)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(RunnerError) as caught:
         _register(world, bundle)
+    assert caught.value.code == "E306"
     monkeypatch.undo()
     assert _kept(world) == [] and submissions(world.store) == []
     assert _register(world, bundle).new

@@ -226,6 +226,7 @@ def test_a_task_that_takes_no_run_files(project: Project, take: Call) -> None:
 
 def test_a_failure_in_the_middle_takes_nothing(project: Project, folder: Path) -> None:
     """The third bundle cannot be copied: the first two are not registered either, and nothing of them is left."""
+    from runner.model.errors import RunnerError
     from runner.records.store.connect import open_store
     from runner.records.store.queries import submissions
     from runner.submissions.pack import write
@@ -247,7 +248,7 @@ def test_a_failure_in_the_middle_takes_nothing(project: Project, folder: Path) -
     blocked.write_text("a file where the folder should be")
     with open_store(project.config) as store:
         arguments: Any = (project.config, store, None, {"mini": task}, folders)
-        with pytest.raises(OSError):
+        with pytest.raises(RunnerError, match="cannot be kept"):
             register_all(*arguments)
         assert submissions(store) == [] and [p.name for p in blocked.parent.iterdir()] == [blocked.name]
         blocked.unlink()

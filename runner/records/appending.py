@@ -1,0 +1,81 @@
+"""Lines that are appended to a file as a whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.model.errors import PlatformError
+from runner.records.files import on_disk
+from schemas.files import make_private, sync_folder
+
+WHAT = "the event log cannot be written"
+
+
+@dataclass
+class Addition:
+    """Lines that were appended. They stay if ``kept`` is set, although the block raised."""
+
+    kept: bool = False
+
+
+@contextmanager
+def locked(path: Path, seconds: float) -> Iterator[None]:
+    """Hold the lock of the file at ``path``, whose folder is made. Raises E306 after so many ``seconds``."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(f"{path}.lock", timeout=seconds)
+    try:
+        with on_disk(WHAT, path):
+            make_private(path.parent)
+            lock.acquire()
+    except Timeout as error:
+        raise PlatformError(
+            "the event log is locked",
+            why=f"Another process has held {path}.lock for {seconds:g} s.",
+            fix="wait for the other command, or end it",
+            code="E306",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """Open the file for appending, which is made if it is missing; links are not followed. Raises E306."""
+    with on_disk(WHAT, path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def added(descriptor: int, path: Path, lines: bytes) -> Iterator[Addition]:
+    """Append ``lines`` to an open file for the block, and wait until they are on the disk.
+
+    They are taken back if the disk refuses a part of them, or if the block raises and did not keep them. Raises E306.
+    """
+    size = os.fstat(descriptor).st_size
+    addition = Addition()
+    try:
+        with on_disk(WHAT, path):
+            if os.write(descriptor, lines) != len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+            if size == 0:
+                sync_folder(path.parent)
+        yield addition
+    except BaseException:
+        if not addition.kept:
+            os.ftruncate(descriptor, size)
+            with suppress(OSError):  # no reader sees the lines any more; only a crash can bring them back
+                os.fsync(descriptor)
+        raise

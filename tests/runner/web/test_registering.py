@@ -22,6 +22,7 @@ from runner.model.clock import FixedClock, stamp
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.web.limits import REGISTERING
+from runner.work.daily_limits import LIMITS, DailyLimits
 from runner.work.members.accounts import open_accounts
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
@@ -332,7 +333,8 @@ def test_whoever_comes_after_so_many_in_a_day_is_told_when_to_come_again(project
         open_store(project.config) as store,
         open_accounts(project.config, clock=FixedClock(NOW)) as accounts,
     ):
-        requests = Requests(project.config, store, accounts, lambda _: None, FixedClock(NOW), strangers=2)
+        limits = DailyLimits({**LIMITS, "register": 2})
+        requests = Requests(project.config, store, accounts, lambda _: None, FixedClock(NOW), limits=limits)
         for n in range(3 + 10 * 2):
             token = Token.new()
             data = {"task": "mini", "team": f"team-{n}", "key": token.key}

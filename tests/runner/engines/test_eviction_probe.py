@@ -1,0 +1,87 @@
+"""The probe of an eviction: pages that others evict while it measures are read again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.docker.evict import PAGES, PROGRAM, judge
+
+# Evicts the file that is measured, as another engine's eviction on the same machine would, before the first measurements.
+DISTURBANCE = """
+import mmap, os
+real, left = mmap.mmap, {times}
+def disturbed(descriptor, *args, **keys):
+    global left
+    if left:
+        left -= 1
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    return real(descriptor, *args, **keys)
+mmap.mmap = disturbed
+"""
+
+
+def probe(folder: Path, times: int, tries: int = 10) -> dict[str, Any]:
+    """Return what the program reports if its file is evicted so many ``times``; the machine's caches stay."""
+    file = folder / "file"
+    file.write_bytes(os.urandom(4096 * PAGES))
+    program = (
+        PROGRAM.replace("/probe/file", str(file))
+        .replace("'/probe'", repr(str(folder)))
+        .replace("/proc/sys/vm/drop_caches", str(folder / "switch"))
+        .replace("os.sync()", "None")
+        .replace("len(missing) < 10", f"len(missing) < {tries}")
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", DISTURBANCE.format(times=times) + program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said: dict[str, Any] = json.loads(done.stdout)
+    assert "error" not in said and not said["memory"]
+    return said
+
+
+def evicted(said: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of an eviction that worked, with the same probing."""
+    return {**said, "after": {name: said[name][0] for name in ("volume", "image")}}
+
+
+def test_a_page_that_others_evict_is_read_again(tmp_path: Path) -> None:
+    alone = probe(tmp_path, times=1, tries=1)
+    assert alone["volume"][1] > 0 and judge(evicted(alone)), "without another try the file cannot be measured"
+    said = probe(tmp_path, times=3)
+    assert said["volume"] == [PAGES, 0] and said["image"][1] == 0
+    assert len(said["tries"]["volume"]) >= 4 and said["tries"]["volume"][-1] == 0
+    assert judge(evicted(said)) == ""
+    assert judge(said), "nothing was evicted, and that is seen"
+
+
+def test_what_cannot_be_measured_is_said_in_numbers(tmp_path: Path) -> None:
+    said = probe(tmp_path, times=100)
+    problem = judge(evicted(said))
+    assert len(said["tries"]["volume"]) == 10
+    assert "volume" in problem and str(PAGES) in problem
+    assert ", ".join(map(str, said["tries"]["volume"])) in problem
+    small = evicted(said) | {"volume": [3, 0]}
+    assert "3 pages" in judge(small)
+
+
+@pytest.mark.parametrize("name", ["volume", "image"])
+def test_a_page_that_stays_is_found(name: str) -> None:
+    said = {
+        "memory": False,
+        "tries": {"volume": [0], "image": [5, 0]},
+        "volume": [64, 0],
+        "image": [64, 0],
+        "after": {"volume": 64, "image": 64},
+    }
+    assert judge(said) == ""
+    assert name in judge(said | {"after": {"volume": 64, "image": 64, name: 63}})

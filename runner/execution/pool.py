@@ -358,8 +358,7 @@ class Pool:
             self._lost[planned.run.id, most] += 1
             if self._lost[planned.run.id, most] < most:
                 return planned
-            why = f"{result}; that happened {most} times. Look at the hosts, then start it again"
-            self._blocked(planned, why)
+            self._blocked(planned, f"{result}; that happened {most} times. Look at the hosts, then try again")
             return run
         result = machine_error(result, self.workspace.store.archive.root) or result
         if isinstance(result, RunnerError):

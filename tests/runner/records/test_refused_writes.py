@@ -16,7 +16,8 @@ import sqlalchemy.exc
 from runner.execution.executors import local
 from runner.model.errors import PLATFORM, PlatformError
 from runner.records.events import EventLog
-from runner.records.store.connect import Store, open_store
+from runner.records.store import database
+from runner.records.store.connect import open_store
 from runner.records.store.postgres import PostgreSQL
 from runner.records.store.queries import submissions
 from runner.records.store.sqlite import SQLite
@@ -216,7 +217,7 @@ def break_database(patch: pytest.MonkeyPatch, where: str, code: int) -> None:
     if where == "commit":
         patch.setattr(sqlalchemy.engine.default.DefaultDialect, "do_commit", refuse)
     else:
-        patch.setattr(Store, "_remember", refuse)
+        patch.setattr(database, "remember", refuse)
 
 
 def test_the_copy_of_a_bundle_that_cannot_be_registered_is_removed(

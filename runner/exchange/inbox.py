@@ -39,7 +39,8 @@ from typing import Any, BinaryIO
 
 import schemas
 from runner.exchange.access import prove, proven
-from runner.exchange.untrusted_files import (
+from schemas.files import atomic_file, make_private, sync_folder
+from schemas.untrusted_files import (
     REFUSED_PREFIX,
     copy_file,
     delete_folder,
@@ -47,8 +48,7 @@ from runner.exchange.untrusted_files import (
     open_folder,
     refused_name,
 )
-from runner.exchange.untrusted_files import Refused as Refused
-from schemas.files import atomic_file, make_private, sync_folder
+from schemas.untrusted_files import Refused as Refused
 
 MAX_REQUEST = 64 * 1024  # bytes of request.json
 MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most

@@ -30,14 +30,14 @@ class Refused(Exception):
 
 @contextmanager
 def open_folder(path: Path | str, inside: int | None = None) -> Iterator[int]:
-    """The descriptor of a folder, which is no link. Raises Refused."""
+    """Open a folder that is not a link. Raises Refused."""
     try:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(path, flags, dir_fd=inside)
     except OSError as error:
         if error.errno not in _THEIRS:
             raise
-        raise Refused(f"it is no folder: {error.strerror}") from None
+        raise Refused(f"not a folder: {error.strerror}") from None
     try:
         yield descriptor
     finally:
@@ -57,7 +57,7 @@ def open_file(folder: int, name: str, most: int) -> Iterator[BinaryIO]:
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
         os.close(descriptor)
-        raise Refused(f"{name} is no file of its own")
+        raise Refused(f"{name} is not a regular file with one name")
     with os.fdopen(descriptor, "rb") as file:
         if facts.st_size > most:
             raise Refused(f"{name} has more than {most} bytes")

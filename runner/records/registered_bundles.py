@@ -20,10 +20,10 @@ def bundle_digest(data: Mapping[str, Any]) -> str:
 
     The same software is the same submission, whether its image travels in the bundle or not.
     """
-    kept = {k: v for k, v in data.items() if k not in ("packed", "check", "source")}
-    if kept["image"]:
-        kept["image"] = {k: v for k, v in kept["image"].items() if k != "archive"}
-    return schemas.digest(kept)
+    fields = {k: v for k, v in data.items() if k not in ("packed", "check", "source")}
+    if fields["image"]:
+        fields["image"] = {k: v for k, v in fields["image"].items() if k != "archive"}
+    return schemas.digest(fields)
 
 
 def verify_bundles(registered: Path, events: Iterable[Event]) -> list[Problem]:

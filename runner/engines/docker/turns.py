@@ -103,7 +103,7 @@ class DockerBoard(Board):
             listed = api.volumes(filters={"label": [f"{key}={value}" for key, value in LOOPBACK.items()]})
             if times := [volume["CreatedAt"] for volume in listed["Volumes"] or ()]:
                 now = datetime.fromisoformat(api.info()["SystemTime"])
-                ages += [(now - datetime.fromisoformat(at)).total_seconds() - 1 for at in times]
+                ages += [(now - datetime.fromisoformat(created)).total_seconds() - 1 for created in times]
         return min(ages, default=None)
 
     def evict(self) -> None:

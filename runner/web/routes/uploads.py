@@ -120,7 +120,7 @@ class Uploading(Routes):
         return _empty(201, Location=f"{ROOT}/uploads/{made.id}", **self._times(made))
 
     async def head(self, call: Call) -> Response:
-        """How far an upload is. If all bytes are there, their digest is checked first."""
+        """Return the offset of an upload. The digest is checked first if all bytes have arrived."""
         found = self._of(call)
         try:
             if found is not None and self.uploads.is_unsettled(found):

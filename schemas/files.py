@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 TICKS = 50_000_000  # nanoseconds: several ticks of any clock that files get their times from
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NAME_BYTES = 80  # of the target's name in that of its unfinished version: names have 255 bytes at most
 
 
@@ -89,9 +90,11 @@ def atomic_path(target: Path, *, mode: int | None = None) -> Iterator[Path]:
         if mode is not None:
             part.chmod(mode)
         part.replace(target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            error.filename = str(target)  # a write does not say in which file it failed
         raise
 
 

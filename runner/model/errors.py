@@ -139,7 +139,7 @@ _TEXTS = {
     ),
     "E306": (
         "the data directory cannot be used",
-        "The data directory (RUNNER_HOME) is missing, not writable, locked by another process or damaged.",
+        "The data directory (RUNNER_HOME) is missing, not writable, locked by another process or damaged, or its disk is full. Nothing of a refused command is recorded; the same command works once there is space.",
     ),
     "E307": (
         "the archive or event log was changed",

@@ -14,13 +14,14 @@ import pytest
 import sqlalchemy.exc
 
 from runner.execution.executors import local
-from runner.model.errors import PLATFORM, PlatformError
+from runner.model.errors import PLATFORM, PlatformError, disk_words
 from runner.records.events import EventLog
 from runner.records.store import database
 from runner.records.store.connect import open_store
 from runner.records.store.postgres import PostgreSQL
 from runner.records.store.queries import submissions
 from runner.records.store.sqlite import SQLite
+from schemas.files import atomic_file
 from tests.runner.execution.test_pool import World
 from tests.worlds.mini import Project
 from tests.worlds.small_disk import SmallDisk, small_disk
@@ -46,6 +47,20 @@ def full(tmp_path: Path) -> Iterator[tuple[World, SmallDisk]]:
         made = World(project)
         yield made, disk
         made.close()
+
+
+@pytest.mark.parametrize("words", [b"x", b"x" * 100_000])
+def test_a_file_that_replaces_another_names_its_full_disk(tmp_path: Path, words: bytes) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        target = disk.path / "file"
+        target.write_bytes(b"before")
+        disk.fill()
+        with pytest.raises(OSError) as raised, atomic_file(target) as file:
+            file.write(words)
+        why, _ = disk_words(raised.value)
+        assert str(target) in why and raised.value.errno == errno.ENOSPC
+        disk.free()
+        assert [*disk.path.iterdir()] == [target] and target.read_bytes() == b"before"
 
 
 def known(world: World) -> set[str]:

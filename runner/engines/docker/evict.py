@@ -110,11 +110,12 @@ def judge(said: dict[str, Any]) -> str:
         return "" if said["volume"][1] == 0 else "its data lie in memory, but were not found there"
     for name in ("volume", "image"):
         pages, missing = said[name]
+        problem = f"a file of the {name} cannot be measured"
         if pages < PAGES // 4:
-            return f"the file of the {name} has {pages} pages, and {PAGES // 4} are needed to measure what is in memory"
+            return f"{problem}: it has {pages} pages, and {PAGES // 4} are needed"
         if missing:
             tries = ", ".join(map(str, said["tries"][name]))
-            return f"of {pages} pages of a file of the {name}, as many were not in memory after each try to read them: {tries}"
+            return f"{problem}: of {pages} pages, as many were not in memory after each try to read them: {tries}"
         if said["after"][name] != pages:
             return f"of {pages} pages of a file of the {name}, {pages - said['after'][name]} stayed in memory"
     return ""

@@ -47,39 +47,39 @@ def probe(folder: Path, times: int, tries: int = 10) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    said: dict[str, Any] = json.loads(done.stdout)
-    assert "error" not in said and not said["memory"]
-    return said
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert "error" not in report and not report["memory"]
+    return report
 
 
-def evicted(said: dict[str, Any]) -> dict[str, Any]:
+def evicted(report: dict[str, Any]) -> dict[str, Any]:
     """Return the report of an eviction that worked, with the same probing."""
-    return {**said, "after": {name: said[name][0] for name in ("volume", "image")}}
+    return {**report, "after": {name: report[name][0] for name in ("volume", "image")}}
 
 
 def test_a_page_that_others_evict_is_read_again(tmp_path: Path) -> None:
     alone = probe(tmp_path, times=1, tries=1)
     assert alone["volume"][1] > 0 and judge(evicted(alone)), "without another try the file cannot be measured"
-    said = probe(tmp_path, times=3)
-    assert said["volume"] == [PAGES, 0] and said["image"][1] == 0
-    assert len(said["tries"]["volume"]) >= 4 and said["tries"]["volume"][-1] == 0
-    assert judge(evicted(said)) == ""
-    assert judge(said), "nothing was evicted, and that is seen"
+    report = probe(tmp_path, times=3)
+    assert report["volume"] == [PAGES, 0] and report["image"][1] == 0
+    assert len(report["tries"]["volume"]) >= 4 and report["tries"]["volume"][-1] == 0
+    assert judge(evicted(report)) == ""
+    assert judge(report), "nothing was evicted, and that is seen"
 
 
 def test_what_cannot_be_measured_is_said_in_numbers(tmp_path: Path) -> None:
-    said = probe(tmp_path, times=100)
-    problem = judge(evicted(said))
-    assert len(said["tries"]["volume"]) == 10
+    report = probe(tmp_path, times=100)
+    problem = judge(evicted(report))
+    assert len(report["tries"]["volume"]) == 10
     assert "volume" in problem and str(PAGES) in problem
-    assert ", ".join(map(str, said["tries"]["volume"])) in problem
-    small = evicted(said) | {"volume": [3, 0]}
+    assert ", ".join(map(str, report["tries"]["volume"])) in problem
+    small = evicted(report) | {"volume": [3, 0]}
     assert "3 pages" in judge(small)
 
 
 @pytest.mark.parametrize("name", ["volume", "image"])
 def test_a_page_that_stays_is_found(name: str) -> None:
-    said = {
+    report = {
         "counters": COUNTERS,
         "memory": False,
         "tries": {"volume": [0], "image": [5, 0]},
@@ -87,5 +87,5 @@ def test_a_page_that_stays_is_found(name: str) -> None:
         "image": [64, 0],
         "after": {"volume": 64, "image": 64},
     }
-    assert judge(said) == ""
-    assert name in judge(said | {"after": {"volume": 64, "image": 64, name: 63}})
+    assert judge(report) == ""
+    assert name in judge(report | {"after": {"volume": 64, "image": 64, name: 63}})

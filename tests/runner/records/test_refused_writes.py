@@ -34,9 +34,9 @@ PAGE = 4096
 def world(tmp_path: Path) -> Iterator[World]:
     project = Project(tmp_path / "project", tmp_path / "home", tmp_path / "truths")
     project.write_task(quota={"submissions": 1000})
-    made = World(project)
-    yield made
-    made.close()
+    world = World(project)
+    yield world
+    world.close()
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ def full(tmp_path: Path) -> Iterator[tuple[World, SmallDisk]]:
     project = Project(tmp_path / "project", tmp_path / "home", tmp_path / "truths")
     project.write_task(quota={"submissions": 1000})
     with small_disk(project.config.home, 32) as disk:
-        made = World(project)
-        yield made, disk
-        made.close()
+        world = World(project)
+        yield world, disk
+        world.close()
 
 
 @pytest.mark.parametrize("words", [b"x", b"x" * 100_000])
@@ -63,7 +63,7 @@ def test_a_file_that_replaces_another_names_its_full_disk(tmp_path: Path, words:
         assert [*disk.path.iterdir()] == [target] and target.read_bytes() == b"before"
 
 
-def known(world: World) -> set[str]:
+def registered_ids(world: World) -> set[str]:
     """Return the ids of registered submissions, as a command that starts now sees them."""
     with open_store(world.project.config) as store:
         return {entry.id for entry in submissions(store)}
@@ -77,7 +77,7 @@ def test_a_submission_refused_for_a_full_disk_is_not_registered(full: tuple[Worl
     for pages in range(80):
         software = f"s{pages}"
         world.hand_in_later("alpha", software)
-        before = known(world)
+        before = registered_ids(world)
         disk.leave(pages * PAGE)
         try:
             world.register("alpha", software)
@@ -85,14 +85,14 @@ def test_a_submission_refused_for_a_full_disk_is_not_registered(full: tuple[Worl
             refused += 1
             assert error.code == "E306" and str(world.project.home) in error.why
             disk.free()
-            assert known(world) == before, f"refused with {pages} free pages, and registered"
+            assert registered_ids(world) == before, f"refused with {pages} free pages, and registered"
             world.store.catch_up()
             left = {path.name for path in world.project.config.registered.iterdir()}
             assert left <= before, "the bundle of a refused submission stays on the full disk"
             world.register("alpha", software)
         else:
             disk.free()
-        assert len(known(world)) == len(before) + 1
+        assert len(registered_ids(world)) == len(before) + 1
     assert 0 < refused < 80
     assert bundle.exists()
 
@@ -243,7 +243,7 @@ def test_the_copy_of_a_bundle_that_cannot_be_registered_is_removed(
         break_database(patch, "statement", sqlite3.SQLITE_FULL)
         with pytest.raises(PlatformError):
             world.register("alpha", "one")
-    assert not [*world.project.config.registered.iterdir()] and not known(world)
+    assert not [*world.project.config.registered.iterdir()] and not registered_ids(world)
     world.register("alpha", "one")
-    assert len(known(world)) == 1
+    assert len(registered_ids(world)) == 1
     shutil.rmtree(world.project.home / "bundles")

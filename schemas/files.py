@@ -41,12 +41,13 @@ def make_private(folder: Path) -> None:
     Raises:
         OSError: A folder cannot be made, or a file has its name.
     """
+    if folder.is_dir():
+        return
+    if not folder.parent.exists():
+        make_private(folder.parent)
     try:
         folder.mkdir(mode=0o700)
-    except FileNotFoundError:
-        make_private(folder.parent)
-        make_private(folder)
-    except OSError:
+    except FileExistsError:
         if not folder.is_dir():
             raise
 

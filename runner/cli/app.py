@@ -50,7 +50,12 @@ def group(name: str, text: str) -> typer.Typer:
     return commands
 
 
-tasks = group("task", "Tasks of this project: list, start a new one, check one.")  # of two modules
+# Groups of more than one module.
+tasks = group("task", "Tasks of this project: list, start a new one, check one.")
+teams = group("team", "Teams that may sign in at the server, and their tokens.")
+accounts = group(
+    "account", "Everybody who may sign in at the server: organisers, assistants, assessors, teams."
+)
 
 
 def _version(wanted: bool) -> None:

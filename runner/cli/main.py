@@ -21,7 +21,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "cancel", "check", "reevaluate"),
     "labels": ("labels",),
     "leaderboard": ("leaderboard", "plot"),
-    "organise": ("publish", "unpublish", "release", "extend", "name", "choose"),
+    "organise": ("publish", "unpublish", "release", "extend", "name", "choose", "team", "account"),
     "review": ("events", "review", "release-log"),
     "rounds": ("round",),
     "runs": ("runs", "show", "logs", "export"),
@@ -32,7 +32,6 @@ COMMANDS = {
     "task": ("task",),
     "task_check": ("task",),
     "team": ("team", "account"),
-    "team_texts": ("team", "account"),
     "verify": ("verify", "receipt"),
     "demo": ("demo",),
 }

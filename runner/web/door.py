@@ -27,8 +27,7 @@ from runner.model.errors import RunnerError
 from runner.web.accepted import Accepted
 from runner.web.caching import Compressed, fitted
 from runner.web.guard import bounded
-from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, Waiting, address
-from runner.web.numbers import content_length
+from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, Waiting, address, content_length
 from runner.web.pages import page
 from runner.web.problems import is_api, problem
 from runner.web.program import Program

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
-from runner.web.numbers import whole_number
+from runner.web.limits import whole_number
 from runner.web.problems import MEDIA, content, is_api
 
 Message = MutableMapping[str, Any]

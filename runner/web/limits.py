@@ -6,16 +6,19 @@ A bucket holds so many calls and is filled at an even rate; who finds it empty i
 tokens are never refused because others tried wrong ones: only what was refused counts against a token's id.
 
 How much: :class:`Room` alone counts it, for what is refused and for what a team is told.
+
+Numbers in requests are read here, too, within their bounds.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import math
+import re
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -33,6 +36,8 @@ STRANGE = {
 NOBODY = ""  # whose registration it is, for the front's own notes
 _ALL = 10_000_000  # of the inbox everything is counted
 MOST = 20_000  # buckets that are kept; of more, those that were asked longest ago are forgotten
+MAX_DIGITS = 18  # the number fits into 64 bits, and int() takes no time
+_DIGITS = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}")
 
 
 @dataclass(frozen=True)
@@ -293,3 +298,25 @@ def _network(text: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(ipaddress.ip_network((found, 64), strict=False))
+
+
+def whole_number(text: str, least: int = 0, most: int = 10**MAX_DIGITS - 1) -> int | None:
+    """Return the whole number that a text is; None for any other text, and outside the bounds.
+
+    Only the ASCII digits count: ``int()`` also takes signs, blanks, underscores and the digits of other scripts, and raises
+    ValueError above 4,300 digits.
+
+    Args:
+        text: From a query, a header, a path or a form.
+        least: The smallest number.
+        most: The largest number.
+    """
+    if not _DIGITS.fullmatch(text):
+        return None
+    number = int(text)
+    return number if least <= number <= most else None
+
+
+def content_length(headers: Mapping[str, str]) -> int:
+    """Return the length of a body as the head of the request announces it; 0 where it does not."""
+    return whole_number(headers.get("content-length", "")) or 0

@@ -43,6 +43,7 @@ DONE: tuple[tuple[str, str], ...] = (
     ("team people", "gamma --member Ada"),
     ("team link", "gamma --url https://task.example.org"),
     ("team rotate", "gamma"),
+    ("team texts", "alpha --clear-texts"),
     ("team close", "gamma"),
     ("team reopen", "gamma"),
     ("account add", "assistant"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from runner.cli import accounts as show
 from runner.cli import context, options, output
-from runner.cli.app import group
+from runner.cli.app import accounts, teams
 from runner.model.clock import SystemClock, stamp
 from runner.model.errors import RunnerError, no_such
 
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from runner.exchange.access import Role
     from runner.work.members.accounts import Accounts
     from runner.work.members.tokens import Account
-
-teams = group("team", "Teams that may sign in at the server, and their tokens.")
-accounts = group(
-    "account", "Everybody who may sign in at the server: organisers, assistants, assessors, teams."
-)
 
 
 @teams.command(

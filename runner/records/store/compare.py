@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.config import Config
-from runner.model.errors import Problem, RunnerError
+from runner.model.errors import PlatformError, Problem, RunnerError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
+    from runner.records.store.backend import Objects
     from runner.records.store.connect import Store
 
 SHOWN = 3  # differing rows that are spelled out for each run and table
 _FIX = "runner store rebuild makes the database again from the event log and the archive"
+_SCHEMA_FIX = "runner store rebuild makes the database again; drop what PostgreSQL keeps besides by hand"
 _OF_EVALUATIONS = ("evaluations", "measures", "resamples", "pending", "topic_scores", "findings")
 _Key = tuple[Any, ...]
 _Rows = dict[_Key, dict[str, Any]]
@@ -162,3 +164,39 @@ def _difference(
 def _listed(rows: list[str]) -> str:
     more = len(rows) - SHOWN
     return "; ".join(rows[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+
+def verify_schema(config: Config) -> list[Problem]:
+    """Compare tables, columns, indexes, triggers and views of the database with those of a new store.
+
+    A trigger, rule or view can change rows that are written or read later, so equal rows alone do not show that a database is sound.
+    In PostgreSQL only the schema of the store is read. Objects of extensions are left out. A database that cannot be read is one problem.
+    """
+    from runner.records.store.database import database_url, errors, make_engine, of
+
+    try:
+        engine = make_engine(database_url(config))
+        try:
+            with errors(engine):
+                wanted, existing = of(engine).objects(engine)
+        finally:
+            engine.dispose()
+    except PlatformError as error:
+        return [Problem("the database", error.why or error.what, error.fix)]
+    return list(_schema_differences(wanted, existing))
+
+
+def _schema_differences(wanted: Objects, existing: Objects) -> Iterator[Problem]:
+    for kind, name in sorted({*wanted, *existing}):
+        place = f"database, {kind} {schemas.show(name, 200)}"
+        expected, actual = wanted.get((kind, name)), existing.get((kind, name))
+        if expected is None:
+            yield Problem(place, "is not part of a store.", _SCHEMA_FIX)
+        elif actual is None:
+            yield Problem(place, "is missing.", _SCHEMA_FIX)
+        elif expected != actual:
+            yield Problem(
+                place,
+                f"is {schemas.show(actual, 200)} instead of {schemas.show(expected, 200)}.",
+                _SCHEMA_FIX,
+            )

@@ -21,10 +21,9 @@ from runner.records.events import Event, EventLog, Position
 from runner.records.integrity import verify as verify_archive
 from runner.records.registered_bundles import verify_bundles
 from runner.records.snapshot import verify as verify_rounds
-from runner.records.store.compare import compare, names_its_files, try_events
+from runner.records.store.compare import compare, names_its_files, try_events, verify_schema
 from runner.records.store.database import Recorded, read_recorded
 from runner.records.store.history import known_heads, missing
-from runner.records.store.schema import verify_schema
 
 _HEAD = re.compile(r"[0-9a-f]{12,64}")
 

@@ -272,11 +272,11 @@ def _frozen_board(
 ) -> LeaderboardTable:
     """A table (None: the first) of a snapshot, as ``audience`` may see it."""
     from runner.records.store.queries import submissions
-    from runner.records.store.team_texts import without_cleared_texts
     from runner.views.leaderboard import table as tables
     from runner.views.leaderboard.anonymous import names_for
     from runner.views.leaderboard.export import from_dict
     from runner.views.scores import board_split
+    from runner.views.team_texts import without_cleared_texts
 
     round_id: str = frozen["round"]
     name = next(iter(frozen["tables"]), "") if table_id is None else table_id

@@ -11,7 +11,7 @@ import schemas
 from runner.exchange.inbox import ID
 from runner.exchange.published import Object
 from runner.web.caching import matches
-from runner.web.numbers import whole_number
+from runner.web.limits import whole_number
 from runner.web.routes.base import Routes
 from runner.web.routes.boards import stands, tested
 from runner.web.rules import ASKING, EVERYBODY, SIGNED_IN, TEAM, Call, Operation, Rule

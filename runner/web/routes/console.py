@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from runner.web.door import FORM
-from runner.web.numbers import whole_number
+from runner.web.limits import whole_number
 from runner.web.pages import page
 from runner.web.routes.base import Routes
 from runner.web.rules import CONSOLE, Call, Rule

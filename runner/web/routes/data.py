@@ -9,8 +9,7 @@ from runner.exchange.pieces import Pieces
 from runner.exchange.published import FILE, Object
 from runner.web.caching import matches
 from runner.web.door import FORM, Door
-from runner.web.limits import Room
-from runner.web.numbers import whole_number
+from runner.web.limits import Room, whole_number
 from runner.web.routes.api import ROOT, tagged
 from runner.web.routes.base import Routes, text
 from runner.web.rules import EVERYBODY, TEAM, Call, Operation, Rule

@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from runner.web.door import Door
+from runner.web.limits import whole_number
 from runner.web.live import Live
-from runner.web.numbers import whole_number
 from runner.web.pages import environment
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, Call, Rule

@@ -18,8 +18,7 @@ from runner.model.errors import Problem, RunnerError
 from runner.model.limits import MIB
 from runner.web.accepted import summary
 from runner.web.door import FORM, Door
-from runner.web.limits import NoRoom, Room
-from runner.web.numbers import content_length
+from runner.web.limits import NoRoom, Room, content_length
 from runner.web.pages import page
 from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes, text

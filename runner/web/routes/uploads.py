@@ -16,7 +16,7 @@ from email.utils import format_datetime
 from typing import TYPE_CHECKING, BinaryIO
 
 from runner.web.door import Door
-from runner.web.numbers import content_length, whole_number
+from runner.web.limits import content_length, whole_number
 from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, TEAM, Call, Operation, Rule

@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from runner.web.limits import Limits
-from runner.web.numbers import whole_number
+from runner.web.limits import Limits, whole_number
 from tests.runner.web.test_hostile_clients import raw, status
 from tests.runner.web.test_routes import PLOT, REQUEST, ROLES, TABLE, Front, fronts
 

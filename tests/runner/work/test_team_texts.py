@@ -126,11 +126,11 @@ def test_a_frozen_round_shows_cleared_texts_no_more(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
     from runner.model.clock import FixedClock
-    from runner.records.store.team_texts import clear_texts
     from runner.tasks.load import load_task
     from runner.views.audience import ORGANISER, PUBLIC
     from runner.views.leaderboard.export import export
     from runner.views.leaderboard.rounds import board, freeze
+    from runner.views.team_texts import clear_texts
 
     world = Records.make(tmp_path / "project")
     project = Project(tmp_path / "project", world.config.home, tmp_path / "truths")

@@ -218,8 +218,8 @@ def test_a_team_switches_its_notices_and_the_organiser_stays_the_bound(
     assert "nothing" in zeta.run("notices").out
     zeta.run("notices", "on")
     until(lambda: shown()["about"] == ["done", "held"])
-    assert "E201" in zeta.run("notices", "on", "--mail", "nobody", expect=2).err
-    assert "E201" in zeta.run("notices", "off", "--about", "held", expect=2).err
+    assert "E101" in zeta.run("notices", "on", "--mail", "nobody", expect=2).err
+    assert "E101" in zeta.run("notices", "off", "--about", "held", expect=2).err
     assert "E201" in zeta.run("notices", "on", "--about", "everything", expect=2).err
     assert "grace" not in served.project.config.events.read_text()
 

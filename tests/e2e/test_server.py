@@ -47,18 +47,20 @@ Work(config, Silent(), machine=Machine(config, engine=engine, images={"evaluator
 # It is killed right behind the n-th thing that it writes down, whatever n is.
 DYING = """
 import os, signal, sys
+from contextlib import contextmanager
 from runner.records.events import EventLog
 left = int(sys.argv[1])
 def dying(append):
-    def appended(*args, **more):
+    @contextmanager
+    def appending(*args, **more):
         global left
-        made = append(*args, **more)
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return made
-    return appended
-EventLog.append_all = dying(EventLog.append_all)
+        with append(*args, **more) as made:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield made
+    return appending
+EventLog.appending = dying(EventLog.appending)
 """
 FIELD = re.compile(r'name="form-token" value="([^"]+)"')
 

@@ -130,9 +130,10 @@ def test_a_replaced_system_is_registered_anew(
 ) -> None:
     """A front that has the keys of two teams gives one the result of the other."""
     done: list[str] = []
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
 
     def register(wish: Wish) -> dict[str, Any]:
+        begun.set()
         assert go_on.wait(60)
         done.append(str(wish.account.team))
         raise RunnerError("E205", f"this is a text for {wish.account.team}")
@@ -140,6 +141,7 @@ def test_a_replaced_system_is_registered_anew(
     monkeypatch.setitem(HANDLERS, "software", replace(HANDLERS["software"], do=register))
     request = submit(desk, members["alpha"], "one")
     desk.requests.round(desk.tasks)
+    assert begun.wait(60), "the first round begins the job"
     [(name, _)] = desk.inbox.waiting()
     desk.inbox.remove(name)
     account, token = members["beta"]

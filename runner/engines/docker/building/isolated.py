@@ -112,9 +112,9 @@ class IsolatedBuild:
 
     def _read(self) -> list[tuple[int, str]]:
         """Return the instructions. Raises E203 if one is not known."""
-        text = (self._spec.context / self._spec.dockerfile).read_text(
-            encoding="utf-8", errors="surrogateescape"
-        )
+        # As the check of images reads it: read_text() would make a line break of a lone carriage return.
+        content = (self._spec.context / self._spec.dockerfile).read_bytes()
+        text = content.decode("utf-8", "surrogateescape")
         text = text.removeprefix("\ufeff")
         if "`" in ESCAPE_DIRECTIVE.findall(text):
             raise self._log.failure("The directive escape=` is not supported.")

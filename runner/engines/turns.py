@@ -1,23 +1,23 @@
 """Blinded and public runs take turns on an engine: never both at once, and nothing cached is carried over.
 
-What a software reads stays in the memory of the engine's machine, and a later software can find out which pages are
-there. A software that reads page *i* of a file when bit *i* of the hidden inputs is 1 so
-leaves a message for its next run on public data, whose words its team may read. Hence two rules, kept by
-:class:`Turns` for every session of every process that uses the same engine:
+What a system reads stays in the memory of the engine's machine, and a later system can find out which pages are
+cached. A system that reads page *i* of a file when bit *i* of the hidden inputs is 1 leaves a message for its next
+run on public data, whose output its team may read. Hence two rules, kept by :class:`Turns` for every session of every
+process that uses the same engine:
 
-1. sessions of one visibility share the engine; the other kind waits until they are gone;
-2. a blinded session marks the engine before anything of it is started, and the first public session that finds
-   the mark has the machine's caches emptied, and sees that this worked, before anything of it is started.
+1. sessions of one visibility share the engine; sessions of the other wait until they have ended;
+2. a blinded session marks the engine before it starts anything. The first public session that finds the mark has the
+   machine's caches emptied, and checks that this worked, before it starts anything.
 
 The kernel chooses TCP source ports with a table that all network namespaces share. A blinded system with a loopback
 interface can write into it, and a public one can read it until the kernel changes the key, every ten seconds. Hence:
 
 3. a public session starts at least :data:`LOOPBACK_SECONDS` after a blinded one with a loopback has ended.
 
-The start of a waiting public session would tell when the blinded one ended. Hence:
+The start of a public session would tell when the blinded one before it ended. Hence:
 
-4. a public session that had to wait, for a blinded session or for rule 3, starts on a full minute
-   (:data:`START_GRID_SECONDS`).
+4. the first public session after a blinded one starts on a full minute (:data:`START_GRID_SECONDS`), whether it waited
+   at the engine or not. The mark stays until then.
 """
 
 from __future__ import annotations
@@ -117,12 +117,19 @@ class Turns:
         building: bool = False,
         stays: bool = False,
     ) -> Iterator[None]:
-        """Wait for the turn of ``visibility``, and keep it while the context lasts.
+        """Wait until sessions of ``visibility`` may run, and let no others start while the context lasts.
 
-        ``building``: an image is built, which every engine does. ``stays``: the turn is not this thread's, which may take
-        others meanwhile, and another thread may end it; it cannot be taken inside another turn. Raises :class:`Cancelled` when ``cancelled`` becomes
-        true while it waits, E311 when the engine is not for that visibility or its caches cannot be emptied, ValueError
-        inside a turn of the other kind (it would wait for itself).
+        Args:
+            visibility: the visibility of the data of the session.
+            attempt_id: the id under which the session is announced.
+            cancelled: is asked while the session waits.
+            building: an image is built; every engine may do that.
+            stays: the context is not bound to this thread: the thread may take other turns, and another thread may end it.
+
+        Raises:
+            Cancelled: ``cancelled`` returned true.
+            PlatformError: E311, the engine is not for that visibility or its caches cannot be emptied.
+            ValueError: inside a context of the other visibility (it would wait for itself), or of any with ``stays``.
         """
         if self.engine_for in ("public", "blinded") and visibility != self.engine_for and not building:
             raise not_for(visibility, self.engine_for)
@@ -193,9 +200,10 @@ class Turns:
                 try:
                     self.board.announce(visibility, attempt_id)
                     if not (present := self.board.present(other)):
-                        self._prepare(visibility)
-                        if visibility == "public":
-                            self._delay_start(cancelled, waited=waited)
+                        if visibility == "blinded":
+                            self._mark()
+                        else:
+                            self._clean(cancelled)
                         return
                 except BaseException:
                     self.board.withdraw(attempt_id)
@@ -224,32 +232,32 @@ class Turns:
         finally:
             lock.release()
 
-    def _prepare(self, visibility: Visibility) -> None:
-        """Leave the mark, or wipe it together with what it stands for."""
-        if visibility == "blinded":
-            if self.engine_for == "both" and not self._proved and not self.board.marked():
-                # An engine that could not be cleaned afterwards takes no blinded run in the first place.
-                self.board.evict()
-                self._proved = True
-            self.board.mark()
-        elif self.board.marked():
+    def _mark(self) -> None:
+        """Mark the engine for a blinded session. Raises E311 if its caches cannot be emptied."""
+        if self.engine_for == "both" and not self._proved and not self.board.marked():
+            # An engine that could not be cleaned afterwards takes no blinded run in the first place.
+            self.board.evict()
+            self._proved = True
+        self.board.mark()
+
+    def _clean(self, cancelled: Callable[[], bool]) -> None:
+        """Keep rules 2 to 4 for a public session. If it is cancelled, the mark stays for the next one."""
+        marked = self.board.marked()
+        if marked:
             self.tell("emptying the caches of the engine's machine: a blinded run came before")
             self.board.evict()
             self._proved = True
-            self.board.unmark()
-
-    def _delay_start(self, cancelled: Callable[[], bool], *, waited: bool) -> None:
-        """Keep rules 3 and 4 for a public session; ``waited`` is True if it waited for a blinded one."""
         since = self.board.seconds_since_loopback()
         remaining = 0.0 if since is None else min(LOOPBACK_SECONDS - since, LOOPBACK_SECONDS)
-        if remaining <= 0 and not waited:
-            return
-        seconds = seconds_to_grid(time.time(), max(remaining, 0.0))
-        self.tell(f"waiting {math.ceil(seconds)} s: public runs start on the full minute after blinded ones")
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            _give_up(cancelled)
-            time.sleep(min(left, POLL))
+        if marked or remaining > 0:
+            seconds = seconds_to_grid(time.time(), max(remaining, 0.0))
+            self.tell(f"waiting {math.ceil(seconds)} s: public runs start on the full minute after blinded ones")
+            end = time.monotonic() + seconds
+            while (left := end - time.monotonic()) > 0:
+                _give_up(cancelled)
+                time.sleep(min(left, POLL))
+        if marked:
+            self.board.unmark()
 
 
 def seconds_to_grid(now: float, least: float) -> float:

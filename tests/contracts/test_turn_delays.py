@@ -50,6 +50,7 @@ class Busy(Board):
 
     def __init__(self, clock: Clock, until: float) -> None:
         super().__init__()
+        self.mark()
         self._clock, self._until = clock, until
 
     def present(self, visibility: Visibility) -> list[str]:
@@ -84,12 +85,40 @@ def test_a_public_session_that_waited_starts_on_a_full_minute(
     )
 
 
-def test_a_public_session_that_need_not_wait_starts_at_once(clock: Clock, tmp_path: Path) -> None:
-    board = Board()
+def test_the_first_public_session_after_a_blinded_one_starts_on_a_full_minute(
+    clock: Clock, tmp_path: Path
+) -> None:
+    """The server starts public runs after the blinded ones of a plan: they find the mark, and never wait at the engine."""
+    board, began = Board(), clock.now
     start(board, tmp_path, "blinded")
-    clock.now += 0.5
+    clock.now += 7.5
+    start(board, tmp_path)
+    assert clock.now == began + 60.0
+    clock.now += 3.25
+    start(board, tmp_path)
+    assert clock.now == began + 63.25
+
+
+def test_public_sessions_without_blinded_ones_start_at_once(clock: Clock, tmp_path: Path) -> None:
+    board = Board()
+    start(board, tmp_path)
     start(board, tmp_path)
     assert clock.sleeps == []
+
+
+def test_a_session_cancelled_in_its_delay_leaves_the_delay_to_the_next(clock: Clock, tmp_path: Path) -> None:
+    board, began = Board(), clock.now
+    start(board, tmp_path, "blinded")
+    clock.now += 7.5
+    cancelled = iter([False, False, True])
+    with (
+        pytest.raises(Cancelled),
+        Turns(board, lambda: tmp_path / "turn.lock").take("public", "attempt-1", lambda: next(cancelled)),
+    ):
+        pass
+    assert board.marked() and clock.now < began + 60.0
+    start(board, tmp_path)
+    assert clock.now == began + 60.0 and not board.marked()
 
 
 @pytest.mark.parametrize(("age", "delay"), [(0.0, 60.0), (11.5, 48.5), (12.0, 0.0), (3600.0, 0.0)])

@@ -91,7 +91,7 @@ def test_the_other_kind_waits(guarded: Any, attempt: str, first: Any, second: An
     with guarded.session(f"{attempt}a", visibility=first):
         thread.start()
         end = time.monotonic() + 100
-        while not any("waiting" in words for words in told) and time.monotonic() < end:
+        while not any(f"waiting for 1 {first}" in words for words in told) and time.monotonic() < end:
             time.sleep(0.02)
         assert any(f"waiting for 1 {first}" in words for words in told), told
         time.sleep(0.5)

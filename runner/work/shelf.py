@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import site
 import sqlite3
 import sys
 from collections.abc import Mapping
@@ -38,7 +39,10 @@ _TRANSIENT = (
 
 
 def program() -> str:
-    """A digest of all that pages are made by: our files, the interpreter, and the names and versions of all packages."""
+    """Return a digest of our files, the interpreter, and the names and versions of its installed packages.
+
+    Folders that are added to ``sys.path`` while the process runs do not count.
+    """
     found = hashlib.sha256(sys.version.encode())
     for package in (runner, schemas):
         root = Path(str(package.__file__)).parent
@@ -46,7 +50,8 @@ def program() -> str:
             if path.is_file() and _CACHES not in path.parts:
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
                 found.update(f"{path.relative_to(root)}\0{content}\n".encode())
-    for name in sorted(f"{one.name} {one.version}" for one in distributions()):
+    folders = [*site.getsitepackages(), site.getusersitepackages()]
+    for name in sorted(f"{package.name} {package.version}" for package in distributions(path=folders)):
         found.update(f"{name}\n".encode())
     return found.hexdigest()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -36,15 +36,6 @@ with open_store(config) as store:
     Desk(store, load_tasks(config)[0], Publisher(config.root / "kept"), print, kept=kept).publish(sys.argv[2:])
 print(json.dumps([len(kept), read]))
 """
-
-
-@pytest.fixture(autouse=True)
-def _as_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process is the program that was started: other tests bring it packages (:func:`tests.worlds.object_store.packages`)."""
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if not Path(path).name.startswith("stores-")])
-    shelves.started_as.cache_clear()
-    yield
-    shelves.started_as.cache_clear()
 
 
 @pytest.fixture
@@ -83,6 +74,19 @@ def test_what_another_program_made_is_not_used(world: World) -> None:
     theirs.save({one: kept[one]})
     assert Shelf(place, "ours").load() == {}
     assert [*Shelf(place, "theirs").load()] == [one]
+
+
+def test_packages_that_a_process_finds_later_do_not_change_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests of object stores import packages from a folder of their own."""
+    before = shelves.program()
+    metadata = tmp_path / "later-1.0.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: later\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert version("later") == "1.0"
+    assert shelves.program() == before
 
 
 def test_what_is_gone_is_kept_no_more_and_what_is_damaged_is_begun_anew(world: World) -> None:

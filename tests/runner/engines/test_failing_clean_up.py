@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 from docker.errors import APIError
 from filelock import FileLock
@@ -15,6 +17,7 @@ from requests import Response
 
 from runner.engines.base import ContainerSpec
 from runner.engines.docker import meter, owner
+from runner.engines.docker.building import step
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.memory import own_mounts
 from runner.engines.docker.turns import DockerBoard
@@ -194,3 +197,36 @@ def test_reaping_goes_on_after_a_failed_sweep(engine: DockerEngine, monkeypatch:
         engine.reap()
     assert sorted(done) == ["groups", "mounts", "sweep"] if engine.local else done == ["sweep"]
     assert names(engine, f"proctor.data={digest}") == set()
+
+
+def test_a_build_step_is_ended_though_its_disk_cannot_be_measured(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first two tries to end it fail, too."""
+    api = engine.clients.get()
+    container = api.create_container(scratch_image.id, ("sleep", "600"), labels={"proctor.attempt": attempt})[
+        "Id"
+    ]
+    kill, tries = docker.APIClient.kill, []
+
+    def kill_at_last(self: docker.APIClient, name: str, signal: str) -> None:
+        tries.append(name)
+        refuse() if len(tries) < 3 else kill(self, name, signal)
+
+    try:
+        watch = step.LayerWatch(engine, container, 1 << 30, 1000)
+        api.start(container)
+
+        def fail(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOENT, "No such file or directory")
+
+        monkeypatch.setattr(step.LayerWatch, "check", fail)
+        monkeypatch.setattr(docker.APIClient, "kill", kill_at_last)
+        with watch:
+            deadline = time.monotonic() + 60
+            while api.inspect_container(container)["State"]["Running"] and time.monotonic() < deadline:
+                time.sleep(0.1)
+        assert not api.inspect_container(container)["State"]["Running"]
+        assert watch.exceeded and len(tries) == 3
+    finally:
+        api.remove_container(container, force=True)

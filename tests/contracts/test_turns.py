@@ -291,7 +291,7 @@ def test_the_mark_outlives_a_clean_up_of_unused_volumes(engine: DockerEngine) ->
 def test_machines_that_share_an_engine_keep_the_latest_record_of_a_loopback(
     engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another machine records one between the creation of ours and the removal of older ones."""
+    """Another machine records a loopback after this one has made its volume, and before it removes older ones."""
     with FileLock(private_folder(default_locks()) / "test-caches.lock"):
         other = DockerEngine(engine.clients.host)
         board(engine).record_loopback()

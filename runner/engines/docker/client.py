@@ -153,11 +153,11 @@ class Clients:
         refusals: list[PlatformError] = []
         with self.calling("looking for containers to remove") as api:
             listed = api.containers(all=True, filters=labels_filter(**common))
-        for found in listed:
-            if any(_has(found.get("Labels") or {}, labels) for labels in left):
+        for container in listed:
+            if any(_has(container.get("Labels") or {}, labels) for labels in left):
                 with _deferred(refusals), self.calling("removing containers") as api, ignoring(404, 409):
                     # 409: its removal is under way
-                    api.remove_container(found["Id"], force=True, v=True)
+                    api.remove_container(container["Id"], force=True, v=True)
         in_use = []
         volumes = self.volumes(**common)
         for labels in left:

@@ -190,7 +190,7 @@ class DockerEngine(DockerVolumes):
                     steps.callback(own_mounts.clean_up)
                     steps.callback(meter.clean_up, self.raw)
                 steps.enter_context(self._board.recording(dead))
-                # What somebody else is removing at the same time goes without us.
+                # Another process may be removing the same things.
                 self.clients.sweep(
                     [
                         {"attempt": attempt, "owner": owner} if attempt else {"filling": None, "owner": owner}

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.engine
 
 
 class StepFailure(Exception):
-    """An error that no code of ours translates."""
+    """An error that is not translated."""
 
 
 def refuse(*_: object, **__: object) -> None:
@@ -171,8 +171,8 @@ def test_what_the_engine_cannot_remove_does_not_keep_the_rest(
 
 def names_of_containers(api: Any, attempt: str) -> list[str]:
     """Return the names of this test's containers as the engine lists them."""
-    found = [entry["Names"][0].strip("/") for entry in api.containers(all=True)]
-    return [name for name in found if name.startswith(attempt)]
+    containers = [entry["Names"][0].strip("/") for entry in api.containers(all=True)]
+    return [name for name in containers if name.startswith(attempt)]
 
 
 def test_reaping_goes_on_after_a_failed_sweep(engine: DockerEngine, monkeypatch: pytest.MonkeyPatch) -> None:

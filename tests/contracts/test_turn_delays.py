@@ -258,21 +258,40 @@ import sys, time
 from runner.engines.base import ContainerSpec
 from runner.engines.docker.engine import DockerEngine
 from runner.model.limits import MIB, Limits
-host, attempt, image = sys.argv[1:]
+host, attempt, image, loopback = sys.argv[1:]
 engine = DockerEngine(host)
 with engine.session(attempt, visibility="blinded") as session:
-    limits = Limits(memory=64 * MIB, pids=16, loopback=True)
+    limits = Limits(memory=64 * MIB, pids=16, loopback=loopback == "True")
     session.start(ContainerSpec("software", engine.resolve(image), ("sleep", "600"), limits))
     print("running", flush=True)
     time.sleep(600)
 """
 
 
+def _start_public(engine: DockerEngine, attempt: str) -> None:
+    with engine.session(attempt):
+        pass
+
+
+def _reap(engine: DockerEngine, _: str) -> None:
+    engine.reap()
+
+
 @pytest.mark.engine
+@pytest.mark.parametrize("remove", [_start_public, _reap])
+@pytest.mark.parametrize("loopback", [True, False])
 def test_a_container_that_outlived_its_process_counts_until_it_is_removed(
-    guarded: DockerEngine, scratch_image: ImageRef, attempt: str, monkeypatch: pytest.MonkeyPatch
+    guarded: DockerEngine,
+    scratch_image: ImageRef,
+    attempt: str,
+    monkeypatch: pytest.MonkeyPatch,
+    remove: Callable[[DockerEngine, str], None],
+    loopback: bool,
 ) -> None:
+    board = guarded.turns.board
+    board.record_loopback()
     command = [sys.executable, "-c", KILLED, guarded.clients.host, f"{attempt}a", scratch_image.id]
+    command.append(str(loopback))
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None and process.stdout.readline() == b"running\n"
@@ -280,8 +299,12 @@ def test_a_container_that_outlived_its_process_counts_until_it_is_removed(
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     time.sleep(3)
-    before = guarded.turns.board.seconds_since_loopback()
+    before, looked_at = board.seconds_since_loopback(), time.monotonic()
     assert before is not None and before > 1
-    with guarded.session(f"{attempt}b"):
-        after = guarded.turns.board.seconds_since_loopback()
-    assert after is not None and after < before
+    record, records = board.record_loopback, []
+    monkeypatch.setattr(board, "record_loopback", lambda: records.append(record()))
+    remove(guarded, f"{attempt}b")
+    assert bool(records) == loopback
+    if loopback:
+        after = board.seconds_since_loopback()
+        assert after is not None and after < before - 1 + time.monotonic() - looked_at

@@ -18,6 +18,7 @@ from filelock import FileLock
 
 from runner.engines import sandbox, tarstream
 from runner.engines.base import Cancelled, Mount, Volume
+from runner.engines.docker import turns as docker_turns
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.evict import PROGRAM, evict, judge
 from runner.engines.docker.owner import default_locks, private_folder
@@ -284,6 +285,32 @@ def test_the_mark_outlives_a_clean_up_of_unused_volumes(engine: DockerEngine) ->
         assert board(engine).marked()
         evict(engine)
         board(engine).unmark()
+
+
+@pytest.mark.engine
+def test_machines_that_share_an_engine_keep_the_latest_record_of_a_loopback(
+    engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine records a loopback after this one has made its volume, and before it removes older ones."""
+    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
+        other = DockerEngine(engine.clients.host)
+        board(engine).record_loopback()
+        [*older] = engine.clients.volumes(mark="loopback")
+        create = engine.clients.get().create_volume
+
+        def create_before_other(name: str, **options: Any) -> None:
+            create(name, **options)
+            board(other).record_loopback()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(engine.clients.get(), "create_volume", create_before_other)
+            board(engine).record_loopback()
+        left = engine.clients.volumes(mark="loopback").keys() - older
+        assert len(left) >= 2
+        monkeypatch.setattr(docker_turns, "LOOPBACK_RECORD_SECONDS", -60.0)
+        board(engine).record_loopback()
+        assert not engine.clients.volumes(mark="loopback").keys() & left
+        other.close()
 
 
 @contextlib.contextmanager

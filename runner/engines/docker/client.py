@@ -142,22 +142,31 @@ class Clients:
         """Remove the containers of all of these, then their volumes; returns those of which a volume is still in use.
 
         Containers of one may have volumes of another, and another process may be removing the same ones.
+
+        Raises:
+            PlatformError: the engine refused to remove something; everything else is removed.
         """
         if not left:
             return []
         # One list of all, whatever they are: on a machine with much work there are hundreds of them.
         common = left[0] if len(left) == 1 else dict.fromkeys(set.intersection(*map(set, left)))
-        with self.calling("removing containers") as api:
-            for found in api.containers(all=True, filters=labels_filter(**common)):
-                if any(_has(found.get("Labels") or {}, labels) for labels in left):
-                    with ignoring(404, 409):  # 409: its removal is under way
-                        api.remove_container(found["Id"], force=True, v=True)
+        refusals: list[PlatformError] = []
+        with self.calling("looking for containers to remove") as api:
+            listed = api.containers(all=True, filters=labels_filter(**common))
+        for container in listed:
+            if any(_has(container.get("Labels") or {}, labels) for labels in left):
+                with _deferred(refusals), self.calling("removing containers") as api, ignoring(404, 409):
+                    # 409: its removal is under way
+                    api.remove_container(container["Id"], force=True, v=True)
         in_use = []
         volumes = self.volumes(**common)
         for labels in left:
-            removed = [self.remove_volume(name) for name, has in volumes.items() if _has(has, labels)]
-            if not all(removed):
-                in_use.append(labels)
+            for name in [name for name, has in volumes.items() if _has(has, labels)]:
+                with _deferred(refusals):
+                    if not self.remove_volume(name) and labels not in in_use:
+                        in_use.append(labels)
+        if refusals:
+            raise refusals[0]
         return in_use
 
     def remove_volume(self, name: str) -> bool:
@@ -245,6 +254,19 @@ def translated(clients: Clients, doing: str) -> Iterator[None]:
         raise PlatformError(
             f"the container engine failed while {doing}", why=printable(str(error), 300)
         ) from error
+
+
+@contextmanager
+def _deferred(refusals: list[PlatformError]) -> Iterator[None]:
+    """Add what the engine refuses to ``refusals``. An engine that does not answer raises at once."""
+    import docker.errors
+
+    try:
+        yield
+    except PlatformError as error:
+        if not isinstance(error.__cause__, docker.errors.APIError):
+            raise
+        refusals.append(error)
 
 
 @contextmanager

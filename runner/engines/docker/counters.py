@@ -4,7 +4,7 @@ The kernel counts inodes, processes and packets for the whole machine, and every
 A blinded run can move such a counter by an amount that depends on hidden data; a later public run can read the difference.
 Counters that software does not need are refused (``seccomp.json``, :mod:`runner.engines.masks`). The others are moved here.
 
-At most log2(1 + M / N) bits remain if a run can move a counter by up to M and the program adds a uniform amount below N.
+At most log2(1 + M / N) bits remain if a run can move a counter by up to M and the program adds an amount drawn from N values.
 ``docs/explanation/threat-model.md`` has the numbers.
 """
 
@@ -51,14 +51,15 @@ def send_packets(count):
 
 def take_time(begun, share):
     'Work until as much time has passed as the largest amount takes: else the duration tells the amount.'
-    end = begun + (time.monotonic() - begun) / max(share, 0.05)
+    end = begun + (time.monotonic() - begun) / share
     while time.monotonic() < end:
         os.close(os.eventfd(0))
 
 def move(action, span):
-    begun, amount = time.monotonic(), draw(span)
+    least = span // 20  # the time of the largest amount cannot be extrapolated from smaller ones
+    begun, amount = time.monotonic(), least + draw(span)
     action(amount)
-    take_time(begun, amount / span)
+    take_time(begun, amount / (least + span))
 
 def read_pipe_inode():
     reader, writer = os.pipe()

@@ -67,8 +67,8 @@ class DockerEngine(DockerVolumes):
         super().__init__(docker_host, local)
         self.locks, self.keeper_image = locks or default_locks(), keeper_image
         self.stall, self.patience = stall, patience
-        board = DockerBoard(self)
-        self.turns = Turns(board, board.gate, engine_for, tell)
+        self._board = DockerBoard(self)
+        self.turns = Turns(self._board, self._board.gate, engine_for, tell)
         self._accounts = Accounts(lambda: private_folder(self.locks), lambda: self.identity)
         self._outputs: Lending[Outputs] | None = None
         self._ahead = 1  # output volumes that are made with the next of these keepers
@@ -158,7 +158,7 @@ class DockerEngine(DockerVolumes):
                 self._accounts,
                 cancelled,
                 outputs,
-                self.turns.board.record_loopback if visibility == "blinded" else None,
+                self._board.record_loopback if visibility == "blinded" else None,
             )
             try:
                 yield session
@@ -181,21 +181,23 @@ class DockerEngine(DockerVolumes):
             if not alive(labels["proctor.owner"]) and labels.get("proctor.attempt", "").startswith(prefix)
         ]
         left = {(labels.get("proctor.attempt", ""), labels["proctor.owner"]) for labels in dead}
-        if not dry_run:
-            # What somebody else is removing at the same time goes without us.
-            self.clients.sweep(
-                [
-                    {"attempt": attempt, "owner": owner} if attempt else {"filling": None, "owner": owner}
-                    for attempt, owner in left
-                    if attempt or not prefix
-                ]
-            )
-            if self.local:
-                meter.clean_up(self.raw)
-                own_mounts.clean_up()
         unfinished = [] if prefix else self._unfinished()
-        for name in () if dry_run else unfinished:
-            self.clients.remove_volume(name)
+        if not dry_run:
+            with ExitStack() as steps:  # the last one first; each is done whatever another one raises
+                for name in unfinished:
+                    steps.callback(self.clients.remove_volume, name)
+                if self.local:
+                    steps.callback(own_mounts.clean_up)
+                    steps.callback(meter.clean_up, self.raw)
+                steps.enter_context(self._board.recording(dead))
+                # Another process may be removing the same things.
+                self.clients.sweep(
+                    [
+                        {"attempt": attempt, "owner": owner} if attempt else {"filling": None, "owner": owner}
+                        for attempt, owner in left
+                        if attempt or not prefix
+                    ]
+                )
         return sorted({attempt for attempt, _ in left if attempt}) + unfinished
 
     def _unfinished(self) -> list[str]:

@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from runner.engines.docker.owner import Processors, RoomUsers, Slot, default_loc
 from runner.engines.docker.room import LIFETIME, DockerRoom
 from runner.engines.docker.session_volumes import SessionVolumes
 from runner.engines.docker.starting import their_fault
+from runner.engines.docker.turns import LOOPBACK_LABEL
 from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.roles import SIDECARS, Sharing
 from runner.engines.text import printable
@@ -135,7 +137,7 @@ class DockerSession:
             spec,
             self.sidecar_uid if spec.role in SIDECARS else self.uid,
             joined=spec.join.id if isinstance(spec.join, DockerHandle) else None,
-            labels=self._labels | {"proctor.role": spec.role},
+            labels=self._labels | {"proctor.role": spec.role} | self._loopback_label(spec),
             own_profile=self._engine.own_profile,
             cgroup_parent=gauge.parent,
             processors=processors,
@@ -197,32 +199,29 @@ class DockerSession:
 
     def close(self) -> None:
         """Remove every container and volume of this session. Raises :class:`PlatformError` if that fails."""
-        if self._made is not None:
-            self._made.close()
-        failure: PlatformError | None = None
-        for attempt in range(3):
-            if attempt:
-                time.sleep(0.5)
+        with ExitStack() as steps:  # the last one first; each is done whatever another one raises
+            for held in (self._slot, self._processors, self._users):
+                if held is not None:
+                    steps.callback(held.release)
+            for handle in self._handles:
+                steps.callback(handle.close)
+            steps.callback(self._volumes.close)
+            if self._had_loopback and self._record_loopback is not None:
+                steps.callback(self._record_loopback)
+            steps.callback(self._remove)
+            if self._made is not None:
+                steps.callback(self._made.close)
+
+    def _remove(self) -> None:
+        """Remove the containers and volumes; try again if that fails."""
+        for attempts_left in (2, 1, 0):
             try:
                 self._clients.remove(attempt=self._attempt, owner=me())
-                failure = None
-                break
-            except PlatformError as error:
-                failure = error
-        if self._had_loopback and self._record_loopback is not None:
-            self._record_loopback()
-        self._volumes.close()
-        self._release()
-        if failure is not None:
-            raise failure
-
-    def _release(self) -> None:
-        """Give back what this process holds for the session."""
-        for handle in self._handles:
-            handle.close()
-        for held in (self._slot, self._processors, self._users):
-            if held is not None:
-                held.release()
+                return
+            except PlatformError:
+                if not attempts_left:
+                    raise
+            time.sleep(0.5)
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -238,11 +237,14 @@ class DockerSession:
                 code="E302",
             )
 
+    def _loopback_label(self, spec: ContainerSpec) -> dict[str, str]:
+        """Return the label of a blinded container that can open TCP sockets; without our seccomp profile all of them can."""
+        has_loopback = spec.limits.loopback or not self._engine.own_profile
+        return {LOOPBACK_LABEL: "yes"} if has_loopback and self._record_loopback is not None else {}
+
     def _note_loopback(self, spec: ContainerSpec) -> None:
-        """Record a container that can open TCP sockets; without our seccomp profile all of them can."""
-        if self._record_loopback is None or self._had_loopback:
-            return
-        if spec.limits.loopback or not self._engine.own_profile:
+        """Record the first container with that label."""
+        if self._record_loopback is not None and not self._had_loopback and self._loopback_label(spec):
             self._record_loopback()
             self._had_loopback = True
 

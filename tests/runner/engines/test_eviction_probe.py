@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from runner.engines.docker import counters
 from runner.engines.docker.evict import PAGES, PROGRAM, judge
 
 COUNTERS = {"processors": 1, "inodes": 1, "memory_inodes": 1}  # all of them were moved
@@ -89,3 +91,28 @@ def test_a_page_that_stays_is_found(name: str) -> None:
     }
     assert judge(report) == ""
     assert name in judge(report | {"after": {"volume": 64, "image": 64, name: 63}})
+
+
+@pytest.mark.parametrize("span", [1 << 10, 1 << 19])
+def test_a_step_takes_as_long_for_small_amounts_as_for_large_ones(span: int) -> None:
+    durations = [step_seconds(span, drawn) for drawn in (0, 1, span // 100, span // 30, span // 2, span - 1)]
+    assert durations == pytest.approx([durations[-1]] * len(durations), rel=0.02)
+
+
+def step_seconds(span: int, drawn: int) -> float:
+    """Return how long the program takes to move a counter if it draws this amount; the clock is simulated."""
+    now = 0.0
+
+    def work(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    program: dict[str, Any] = {}
+    exec(counters.PROGRAM, program)
+    program |= {
+        "time": SimpleNamespace(monotonic=lambda: now),
+        "os": SimpleNamespace(eventfd=lambda _: work(span * 1e-8), close=lambda _: None),
+        "draw": lambda _: drawn,
+    }
+    program["move"](lambda amount: work(amount * 1e-5), span)
+    return now

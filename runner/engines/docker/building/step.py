@@ -17,7 +17,7 @@ from runner.engines.docker.building.builder import BuildLog
 from runner.engines.docker.client import ignoring
 from runner.engines.docker.facts import DockerFacts
 from runner.engines.docker.owner import me
-from runner.model.errors import PlatformError
+from runner.model.errors import PlatformError, disk_error
 from runner.model.limits import GIB, MIB, Limits, in_units
 
 WATCH_SECONDS = 0.25
@@ -163,15 +163,16 @@ class LayerWatch:
         while not self._ended.wait(WATCH_SECONDS):
             looks += 1
             try:
-                self.check(count_files=looks % LOOKS_BETWEEN_COUNTS == 0)
+                if not self.exceeded:
+                    self.check(count_files=looks % LOOKS_BETWEEN_COUNTS == 0)
+                if self.exceeded:
+                    self._kill()
+                    return
                 failures = 0
-            except PlatformError:
+            except (PlatformError, OSError):
                 failures += 1  # one answer may be missing; without any the step is not bounded
-            if failures > 3:
+            if failures > 3 and not self.exceeded:
                 self.exceeded = "could not be measured"
-            if self.exceeded:
-                self._kill()
-                return
 
     def _kill(self) -> None:
         with self._engine.clients.calling("ending a build step") as api, ignoring(404, 409):
@@ -196,8 +197,11 @@ class LayerWatch:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free bytes of a folder's file system."""
-    facts = os.statvfs(folder)
+    """Return the free bytes of a folder's file system. Raises E306 if the system refuses."""
+    try:
+        facts = os.statvfs(folder)
+    except OSError as error:
+        raise disk_error("the free space for a build step cannot be measured", error, folder) from error
     return facts.f_bavail * facts.f_frsize
 
 

@@ -42,6 +42,7 @@ _EITHER: tuple[Role, ...] = ("topics", "documents")
 _QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]{1,18}(\.0*)?\s*")
 _RUN = re.compile(r"\S+\s+\S+\s+\S+\s+[0-9]+\s+[-+.0-9eE]+\s+\S+\s*")
 _PRELS = re.compile(r"\S+\s+\S+\s+[+-]?[0-9]+\s+[0-9]+\s+[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*")
+_FIVE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]{1,2}\s+\S+\s*")
 _QUOTED = re.compile(r'(?:^|\t)"((?:[^"\t]|"")*+)"(?=\t|\r?$)', re.MULTILINE)
 _UTF16_DECLARED = re.compile(r"""(<\?xml\b[^>]*?)\s+encoding\s*=\s*["'][^"']*["']""", re.IGNORECASE)
 _WORDS: Mapping[Role, re.Pattern[str]] = {
@@ -214,11 +215,7 @@ def _columns(
         return Left(
             what, "write qrels in four columns: topic, 0, document, grade; measures use no probabilities"
         )
-    if most(
-        lambda line: (
-            _QREL.fullmatch(line.rpartition(" ")[0]) or len(line.split()) == 5 == len(lines[0].split())
-        )
-    ):
+    if most(_FIVE.fullmatch):
         return Left("five columns", "judgments have four: topic, iteration (0), document, grade")
     return _table(name, path, lines, report, text_fields) or Left("neither topics, documents nor judgments")
 

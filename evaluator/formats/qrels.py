@@ -22,18 +22,18 @@ class Qrels:
     """Judgements: ``grades[topic][document]``, the best grade if a document is judged for several subtopics.
 
     ``rows`` holds every line as (topic, subtopic, document, grade): the second column names the subtopic where truths
-    have some, also where no document is judged for two. ``repeated`` tells that one is judged more than once. ``twice``
+    have some, also where no document is judged for two. ``repeated`` tells that one is judged more than once. ``repeated_lines``
     has the numbers of two equal lines, and how many lines repeat another; None if documents are judged by subtopic.
     """
 
-    __slots__ = ("grades", "name", "path", "repeated", "rows", "twice")
+    __slots__ = ("grades", "name", "path", "repeated", "repeated_lines", "rows")
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
         self.grades: dict[bytes, dict[bytes, int]] = {}
         self.rows: list[tuple[bytes, bytes, bytes, int]] = []
         self.repeated = False
-        self.twice: tuple[int, int, int] | None = None
+        self.repeated_lines: tuple[int, int, int] | None = None
 
     def add(self, topic: bytes, subtopic: bytes, doc: bytes, grade: int) -> None:
         """Add one judgement."""
@@ -66,21 +66,21 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
 
 
 def _compare_repeated(qrels: Qrels, data: bytes) -> None:
-    """Set ``qrels.twice``. Raises :class:`EvaluatorError` if a document has two grades for one topic and subtopic."""
-    seen: dict[tuple[bytes, bytes, bytes], tuple[int, int]] = {}
+    """Set ``qrels.repeated_lines``. Raises :class:`EvaluatorError` if a document has two grades for one topic and subtopic."""
+    lines: dict[tuple[bytes, bytes, bytes], tuple[int, int]] = {}
     for number, (topic, iteration, doc, text), _ in lines_of(data):
-        first, grade = seen.setdefault((topic, iteration, doc), (number, int(text)))
+        first, grade = lines.setdefault((topic, iteration, doc), (number, int(text)))
         if grade != int(text):
             raise _broken(qrels.name, number, "the document has two different grades for this topic")
         if first != number:
-            later, earlier, count = qrels.twice or (number, first, 0)
-            qrels.twice = later, earlier, count + 1
-    if len(seen) > sum(map(len, qrels.grades.values())):  # documents are judged by subtopic, too
-        qrels.twice = None
+            later, earlier, count = qrels.repeated_lines or (number, first, 0)
+            qrels.repeated_lines = later, earlier, count + 1
+    if len(lines) > sum(map(len, qrels.grades.values())):  # documents are judged by subtopic, too
+        qrels.repeated_lines = None
 
 
 def _take_columns(qrels: Qrels, data: bytes) -> bool:
-    """Add the judgements of a file whose every line is one, with no document twice and topics grouped: loops are in C then.
+    """Add the judgements of a file whose every line is one, with no document repeated_lines and topics grouped: loops are in C then.
 
     Returns False, having done nothing, for any other file.
     """

@@ -275,8 +275,8 @@ class Feed:
 
 def not_by_subtopic(text: str, qrels: Qrels) -> EvaluatorError:
     """Return the error for a measure that needs one grade a document, and judgements that have several."""
-    if qrels.twice is not None:
-        later, earlier, count = qrels.twice
+    if qrels.repeated_lines is not None:
+        later, earlier, count = qrels.repeated_lines
         more = f", and {count - 1:,} more lines repeat another" if count > 1 else ""
         return EvaluatorError(
             f"{text} cannot use judgements that are there twice",

@@ -7,27 +7,27 @@ made public are written apart from all that participants see.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from runner.kinds import Say
 from runner.kinds.adhoc import formats
 from runner.kinds.adhoc.formats import Judgment, Record, Report, first
 from runner.kinds.adhoc.recognise import Found, Left, recognise
+from runner.kinds.adhoc.splits import draw_topics, split_topics
 from runner.kinds.adhoc.topics import with_turns
-from runner.kinds.release import Wrong, files_of, stem
+from runner.kinds.release import Wrong, files_of
 from schemas import show
 
 _TITLES = ("title", "headline", "head", "hl", "ttl")
 _TEXTS = ("text", "contents", "content", "body", "passage", "abstract")
-_ALIASES = {"desc": "description", "narr": "narrative"}
+_ALIASES = {"desc": "description", "narr": "narrative", "lang": "language", "xml:lang": "language"}
 # What software may see of a topic; anything else could be an answer.
 _OF_TOPICS = {
     "query",
@@ -41,10 +41,6 @@ _OF_TOPICS = {
     "language",
 }
 _LANGUAGE = re.compile(r"^[a-z]{2,3}-")  # en-title
-_SPLITS = {
-    "train": "train", "training": "train", "dev": "dev", "devel": "dev", "development": "dev", "val": "dev", "valid": "dev",
-    "validation": "dev", "test": "test", "eval": "test",
-}  # fmt: skip
 _STEP = 500_000  # documents between two messages
 
 
@@ -205,29 +201,33 @@ def topic(record: Record, hidden: set[str], text_fields: Sequence[str] = ()) -> 
     fields = record.fields
     name = _id(fields, formats.TOPIC_IDS, "topic")
     original = fields.get("original_query")
-    told = {**fields, **original} if isinstance(original, dict) else fields
-    told = {_ALIASES.get(key, key): value for key, value in told.items()}
+    values = {**fields, **original} if isinstance(original, dict) else fields
+    values = {_ALIASES.get(key, key): value for key, value in values.items()}
     if text_fields:
-        by_name = {formats.column_name(key): key for key in (*told, *fields)}
+        by_name = {formats.column_name(key): key for key in (*values, *fields)}
         used = [by_name[key] for key in text_fields if key in by_name]
     else:
-        used = [key for key in formats.QUERIES if told.get(key) not in (None, "")][:1]
-    texts = [text for key in used if isinstance(text := told.get(key, fields.get(key)), str) and text.strip()]
+        used = [key for key in formats.QUERIES if values.get(key) not in (None, "")][:1]
+    texts = [
+        text for key in used if isinstance(text := values.get(key, fields.get(key)), str) and text.strip()
+    ]
     if not texts:
-        others = ", ".join(show(key) for key in told if key not in formats.TOPIC_IDS) or "no other field"
+        others = ", ".join(show(key) for key in values if key not in formats.TOPIC_IDS) or "no other field"
         wanted = f"no text in {', '.join(map(show, text_fields))}" if text_fields else "no text"
         raise Wrong(
             f"the topic has {wanted}",
             f"give it one of {', '.join(formats.QUERIES)}, or name the field with --topic-text (this topic has {others})",
         )
-    shown = {key: value for key, value in told.items() if _LANGUAGE.sub("", key) in _OF_TOPICS or key in used}
-    ids = {key for key in formats.TOPIC_IDS if str(told.get(key, "")).strip() == name}
-    hidden |= {key for key, value in told.items() if value not in (None, "", [], {})} - {
-        *shown,
+    visible = {
+        key: value for key, value in values.items() if _LANGUAGE.sub("", key) in _OF_TOPICS or key in used
+    }
+    ids = {key for key in formats.TOPIC_IDS if str(values.get(key, "")).strip() == name}
+    hidden |= {key for key, value in values.items() if value not in (None, "", [], {})} - {
+        *visible,
         *ids,
         "original_query",
     }
-    return Entry(record.place, name, " ".join(texts), {"query_id": name, **shown})
+    return Entry(record.place, name, " ".join(texts), {"query_id": name, **visible})
 
 
 def write(
@@ -248,22 +248,22 @@ def write(
         OSError: when something cannot be written.
     """
     topics = _unique(source.topics, "topic", report)
-    judged = _judged(source.judgments, {one.id for one in topics}, report, say)
-    datasets = _splits(judged)
+    judged = _judged(source.judgments, {entry.id for entry in topics}, report, say)
+    datasets = split_topics(judged)
     is_split = bool(datasets)
     if is_split and public:
         what = f"has judgments of the splits {', '.join(datasets)}, which decide what is public"
         report.add("the collection", what, "leave --public-topics out")
     if not is_split:
-        datasets = _drawn(task_id, judged, public, report)
+        datasets = draw_topics(task_id, judged, public, report)
     *open_ones, blinded = datasets
     if is_split:
-        known = set().union(*datasets.values())
-        if rest := len(topics) - sum(1 for one in topics if one.id in known):
-            say(f"{rest:,} topics are in no split, and are left out")
-        topics = [one for one in topics if one.id in known]
+        split_topics = set().union(*datasets.values())
+        if unjudged := len(topics) - sum(1 for entry in topics if entry.id in split_topics):
+            say(f"{unjudged:,} topics are in no split, and are left out")
+        topics = [entry for entry in topics if entry.id in split_topics]
     else:
-        datasets[blinded] = {one.id for one in topics}.difference(*(datasets[name] for name in open_ones))
+        datasets[blinded] = {entry.id for entry in topics}.difference(*(datasets[name] for name in open_ones))
     inputs = hidden / blinded / "inputs"
     inputs.mkdir(parents=True)
     written = _documents(source, inputs / "documents.jsonl.gz", judged, report, say)
@@ -276,51 +276,9 @@ def write(
         if name != blinded:
             (target / "inputs").mkdir(parents=True)
             _same_file(inputs / "documents.jsonl.gz", target / "inputs" / "documents.jsonl.gz")
-        chosen = [one for one in topics if one.id in ids]
-        _dataset(target / "inputs", target / "truths", f"{task_id}-{name}", chosen, judged)
+        dataset_topics = [entry for entry in topics if entry.id in ids]
+        _dataset(target / "inputs", target / "truths", f"{task_id}-{name}", dataset_topics, judged)
     return Made(written, len(topics), {name: len(datasets[name]) for name in open_ones}, blinded, is_split)
-
-
-def _drawn(task_id: str, judged: Iterable[Judgment], public: int, report: Report) -> dict[str, set[str]]:
-    """Return the topics of ``dev``, of which there are ``public``, and of ``test``: all other judged ones."""
-    ordered = sorted({one.topic for one in judged}, key=lambda name: _draw(task_id, name))
-    if not ordered:
-        report.add("the collection", "has no judgments of its topics", "take topics and judgments that fit")
-    elif public >= len(ordered):
-        what = f"has {len(ordered)} judged topics: with {public} of them public none is left to be blinded"
-        report.add("the collection", what, "make fewer topics public")
-    dev = {"dev": set(ordered[:public])} if public else {}
-    return dev | {"test": set(ordered[public:])}
-
-
-def _splits(judged: Iterable[Judgment]) -> dict[str, set[str]]:
-    """Return the topics of each split that names of judgment files tell, the last one blinded; none for a single split.
-
-    BEIR has ``qrels/train.tsv``, ``qrels/dev.tsv`` and ``qrels/test.tsv``. Judgments without such a name are for the test.
-    """
-    topics: dict[str, set[str]] = {}
-    split_of_file: dict[str, str] = {}
-    for one in judged:
-        if one.file not in split_of_file:
-            split_of_file[one.file] = _split_of(one.file)
-        topics.setdefault(split_of_file[one.file], set()).add(one.topic)
-    return (
-        {name: topics[name] for name in ("train", "dev", "test") if name in topics} if len(topics) > 1 else {}
-    )
-
-
-def _split_of(file: str) -> str:
-    path = PurePosixPath(file)
-    words = re.split("[^a-z]+", stem(path.name).lower())
-    splits = {_SPLITS[word] for word in words if word in _SPLITS} or {
-        _SPLITS.get(path.parent.name.lower(), "test")
-    }
-    return splits.pop() if len(splits) == 1 else "test"
-
-
-def _draw(task_id: str, topic: str) -> str:
-    """The place of a topic in an order that has no regard for its number, difficulty or subject."""
-    return hashlib.sha256(f"{task_id}:{topic}".encode()).hexdigest()
 
 
 def _unique(entries: Iterable[Entry], noun: str, report: Report) -> list[Entry]:

@@ -180,9 +180,9 @@ def table(
         if (names and not number) or (is_quoted and not any(cells)):
             continue
         if names and len(cells) != len(names):
-            one = {"\t": "tab", ",": "comma", ";": "semicolon"}[delimiter]
+            noun = {"\t": "tab", ",": "comma", ";": "semicolon"}[delimiter]
             report.add(
-                place, f"the line has {len(cells)} columns, not {len(names)}", f"one {one} between two"
+                place, f"the line has {len(cells)} columns, not {len(names)}", f"one {noun} between two"
             )
         elif len(cells) < 2:
             report.add(place, "the line has no tab", "write the id, a tab, the text")

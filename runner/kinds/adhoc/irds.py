@@ -86,7 +86,7 @@ def _entries(
         fields = {key: value for key, value in row._asdict().items() if _is_text(value)}
         try:
             entry = read(Record(place, fields))
-            # What is to be searched, or asked, ir_datasets knows best, if the organiser names no field.
+            # ir_datasets knows best which text is the query, if the organiser names no field.
             yield entry if keeps_text else entry._replace(text=row.default_text())
         except Wrong as error:
             report.add(place, error.what, error.fix)

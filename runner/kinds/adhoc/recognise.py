@@ -41,7 +41,9 @@ _ONLY_TOPICS = {
 _EITHER: tuple[Role, ...] = ("topics", "documents")
 _QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]{1,18}(\.0*)?\s*")
 _RUN = re.compile(r"\S+\s+\S+\s+\S+\s+[0-9]+\s+[-+.0-9eE]+\s+\S+\s*")
-_PRELS = re.compile(r"\S+\s+\S+\s+[+-]?[0-9]+\s+[0-9]+\s+[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*")
+_PRELS = re.compile(
+    r"\S+\s+\S+\s+[+-]?[0-9]+\s+[0-9]+\s+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?\s*"
+)
 _FIVE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]{1,2}\s+\S+\s*")
 _QUOTED = re.compile(r'(?:^|\t)"((?:[^"\t]|"")*+)"(?=\t|\r?$)', re.MULTILINE)
 _UTF16_DECLARED = re.compile(r"""(<\?xml\b[^>]*?)\s+encoding\s*=\s*["'][^"']*["']""", re.IGNORECASE)
@@ -141,7 +143,7 @@ def _form(name: str, path: Path, copy: Path, report: Report, text_fields: Sequen
         return Left("empty")
     is_whole = len(head) < HEAD
     lines = text.splitlines()[: None if is_whole else -1] or [text]
-    if text.startswith((b"{", b"[")):
+    if re.match(rb"\{|\[\s*[{\]]", text):
         return _json(name, path, lines)
     if text.startswith(b"<"):
         file = _markup(name, path, text)

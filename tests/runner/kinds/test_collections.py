@@ -350,8 +350,16 @@ def test_what_is_wrong_is_said_with_its_line(config: Config, tmp_path: Path, cas
         "a " * 1_500_000,
         "\t" * 3_000_000,
         "1\t" + " " * 3_000_000,
+        "<top><num>1<title>" + "<!--" * 700_000,
+        "<top><num>1<title>" + "<![CDATA[" * 300_000,
+        "<top><num>1<title>" + "<x y='" * 500_000,
+        "<top><num>1<title>" + "<x>" * 500_000,
+        "<top " + "a=" * 1_500_000 + "><num>1<title>x",
+        "1 d 1 1 " + "0" * 65_000 + "x\n",
+        "1\t" + '"' * 65_001,
+        '1\t"a' * 20_000,
     ],
-    ids=range(8),
+    ids=range(16),
 )
 def test_long_nonsense_takes_no_time_to_speak_of(config: Config, tmp_path: Path, content: str) -> None:
     source = collection(tmp_path / "c", GOOD | {"z": content})

@@ -150,6 +150,26 @@ def _pause(name: str, dataset: str | None, reason: str, wanted: bool) -> None:
     output.say(f"{shown} is {state}")
 
 
+PublicTopics = Annotated[
+    int,
+    typer.Option(
+        "--public-topics",
+        min=0,
+        help="So many topics everybody sees with their judgments, as the dataset dev. The others, and their truths, go to "
+        "RUNNER_PRIVATE.",
+    ),
+]
+TopicText = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic-text",
+        metavar="FIELD",
+        help="The field, element or column of a topic that holds its text, such as EN-title; several are joined. Default: the "
+        "first of query, title, text, question and description.",
+    ),
+]
+
+
 @tasks.command(
     epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection --public-topics 10  |  "
     "runner task new my-task --from irds:vaswani  |  runner task new my-task --from codabench:bundle.zip  |  "
@@ -177,24 +197,8 @@ def new(
             "platforms tira:FOLDER or codabench:BUNDLE. Default: synthetic data.",
         ),
     ] = None,
-    public: Annotated[
-        int,
-        typer.Option(
-            "--public-topics",
-            min=0,
-            help="So many topics everybody sees with their judgments, as the dataset dev. The others, and their truths, go to "
-            "RUNNER_PRIVATE.",
-        ),
-    ] = 0,
-    topic_text: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic-text",
-            metavar="FIELD",
-            help="The field, element or column of a topic that holds its text, such as EN-title; several are joined. Default: the "
-            "first of query, title, text, question and description.",
-        ),
-    ] = None,
+    public: PublicTopics = 0,
+    topic_text: TopicText = None,
 ) -> None:
     """Make a small task that works, to be changed into yours; with --from one on your collection.
 

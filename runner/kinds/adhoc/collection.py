@@ -258,10 +258,10 @@ def write(
         datasets = draw_topics(task_id, judged, public, report)
     *open_ones, blinded = datasets
     if is_split:
-        split_topics = set().union(*datasets.values())
-        if unjudged := len(topics) - sum(1 for entry in topics if entry.id in split_topics):
+        judged_topics = set().union(*datasets.values())
+        if unjudged := len(topics) - sum(1 for entry in topics if entry.id in judged_topics):
             say(f"{unjudged:,} topics are in no split, and are left out")
-        topics = [entry for entry in topics if entry.id in split_topics]
+        topics = [entry for entry in topics if entry.id in judged_topics]
     else:
         datasets[blinded] = {entry.id for entry in topics}.difference(*(datasets[name] for name in open_ones))
     inputs = hidden / blinded / "inputs"

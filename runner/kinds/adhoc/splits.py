@@ -29,7 +29,7 @@ def draw_topics(task_id: str, judged: Iterable[Judgment], public: int, report: R
 
 
 def split_topics(judged: Iterable[Judgment]) -> dict[str, set[str]]:
-    """Return the topics of each split that names of judgment files tell, the last entry blinded; none for a single split.
+    """Return the topics of each split that names of judgment files tell, the last of them blinded; none for a single split.
 
     BEIR has ``qrels/train.tsv``, ``qrels/dev.tsv`` and ``qrels/test.tsv``. Judgments without such a name are for the test.
     """

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from evaluator.errors import EvaluatorError
+from schemas.file_sorts import find_wrong_sort
 
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
@@ -177,6 +178,12 @@ def organisers(
         yield
     except (Unreadable, Damaged) as error:
         raise EvaluatorError(f"{what} cannot be read", str(error), fix) from None
+
+
+def refuse_wrong_sort(data: bytes, what: str) -> None:
+    """Raise :class:`EvaluatorError` about ``what`` if the bytes of its file, unpacked, are those of an archive or no text."""
+    if (sort := find_wrong_sort(data)) is not None:
+        raise EvaluatorError(f"{what} cannot be read", f"the file is {sort.name}", sort.fix)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.files import BOM, organisers, read_all
+from evaluator.formats.files import BOM, organisers, read_all, refuse_wrong_sort
 
 _GRADE = re.compile(rb"([+-]?[0-9]{1,18})(?:\.0*)?")
 COLUMNS = "write four columns: topic, iteration (0), document, grade (an integer)"
@@ -22,16 +22,18 @@ class Qrels:
     """Judgements: ``grades[topic][document]``, the best grade if a document is judged for several subtopics.
 
     ``rows`` holds every line as (topic, subtopic, document, grade): the second column names the subtopic where truths
-    have some, also where no document is judged for two. ``repeated`` tells that one is judged more than once.
+    have some, also where no document is judged for two. ``repeated`` tells that one is judged more than once. ``repeated_lines``
+    has the numbers of two equal lines, and how many lines repeat another; None if documents are judged by subtopic.
     """
 
-    __slots__ = ("grades", "name", "path", "repeated", "rows")
+    __slots__ = ("grades", "name", "path", "repeated", "repeated_lines", "rows")
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
         self.grades: dict[bytes, dict[bytes, int]] = {}
         self.rows: list[tuple[bytes, bytes, bytes, int]] = []
         self.repeated = False
+        self.repeated_lines: tuple[int, int, int] | None = None
 
     def add(self, topic: bytes, subtopic: bytes, doc: bytes, grade: int) -> None:
         """Add one judgement."""
@@ -59,16 +61,26 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
     if not qrels.grades:
         raise EvaluatorError(f"the truths {name} are empty", fix="put one judgement in every line")
     if qrels.repeated:
-        seen: dict[tuple[bytes, bytes, bytes], int] = {}
-        for topic, iteration, doc, grade in qrels.rows:
-            if seen.setdefault((topic, iteration, doc), grade) != grade:
-                number = _line_of(data, topic, iteration, doc)
-                raise _broken(name, number, "the document has two different grades for this topic")
+        _compare_repeated(qrels, data)
     return qrels
 
 
+def _compare_repeated(qrels: Qrels, data: bytes) -> None:
+    """Set ``qrels.repeated_lines``. Raises :class:`EvaluatorError` if a document has two grades for one topic and subtopic."""
+    lines: dict[tuple[bytes, bytes, bytes], tuple[int, int]] = {}
+    for number, (topic, iteration, doc, text), _ in lines_of(data):
+        first, grade = lines.setdefault((topic, iteration, doc), (number, int(text)))
+        if grade != int(text):
+            raise _broken(qrels.name, number, "the document has two different grades for this topic")
+        if first != number:
+            later, earlier, count = qrels.repeated_lines or (number, first, 0)
+            qrels.repeated_lines = later, earlier, count + 1
+    if len(lines) > sum(map(len, qrels.grades.values())):  # documents are judged by subtopic, too
+        qrels.repeated_lines = None
+
+
 def _take_columns(qrels: Qrels, data: bytes) -> bool:
-    """Add the judgements of a file whose every line is one, with no document twice and topics grouped: loops are in C then.
+    """Add the judgements of a file whose every line is one, with no document repeated_lines and topics grouped: loops are in C then.
 
     Returns False, having done nothing, for any other file.
     """
@@ -100,7 +112,9 @@ def _take_columns(qrels: Qrels, data: bytes) -> bool:
 def read_truths(path: Path, name: str) -> bytes:
     """All bytes of a plain or gzip file of judgements, called ``name``. Raises :class:`EvaluatorError`."""
     with organisers(f"the truths {name}"):
-        return read_all(path, follow=True).removeprefix(BOM)  # no topic begins with it
+        data = read_all(path, follow=True)
+    refuse_wrong_sort(data, f"the truths {name}")
+    return data.removeprefix(BOM)  # no topic begins with it
 
 
 Row = tuple[bytes, bytes, bytes, bytes]
@@ -120,7 +134,7 @@ def lines_of(data: bytes) -> Iterator[tuple[int, Row, str]]:
         comment = line.startswith(b"#")  # but a topic may be called #1
         if len(words) != 4:
             if not comment:
-                yield number, (b"", b"", b"", b""), f"the line has {len(words)} columns, not 4"
+                yield number, (b"", b"", b"", b""), f"the line has {len(words)} columns, not 4{_prels(words)}"
             continue
         topic, iteration, doc, text = words
         match = _GRADE.fullmatch(text)
@@ -130,10 +144,16 @@ def lines_of(data: bytes) -> Iterator[tuple[int, Row, str]]:
             yield number, (topic, iteration, doc, b""), _no_grade(text)
 
 
-def _line_of(data: bytes, topic: bytes, iteration: bytes, doc: bytes) -> int:
-    """The line on which a judgement stands for the second time."""
-    lines = [n for n, line in enumerate(data.split(b"\n"), 1) if line.split()[:3] == [topic, iteration, doc]]
-    return lines[1]
+def _prels(words: list[bytes]) -> str:
+    """Return what to add if five columns are a sampled judgment: topic, document, grade, method, probability."""
+    is_one = (
+        len(words) == 5 and _GRADE.fullmatch(words[2]) and words[3].isdigit() and _DECIMAL.fullmatch(words[4])
+    )
+    return (
+        " (it is a judgment of a sample, a prel: topic, document, grade, method, probability)"
+        if is_one
+        else ""
+    )
 
 
 def _no_grade(text: bytes) -> str:

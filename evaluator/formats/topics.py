@@ -11,16 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.files import BOM, organisers, read_all
+from evaluator.formats.files import BOM, organisers, read_all, refuse_wrong_sort
 from evaluator.formats.lines import id_of_object
 
 KEYS = ("qid", "query_id", "id", "number", "_id")
 WITHOUT = 'give every topic a "qid"'
 _ATTRIBUTE = re.compile(
-    rb"<(?:topic|query)\b[^>]*?\s(?:number|id|num)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE
+    rb"<(?:topic|query)\b[^>]*?\s(?:number|id|num|qid|topic_id)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE
 )
 _ELEMENT = re.compile(
-    rb"<(?:topic|query)\b[^>]*>\s*<(?:number|id|num)>\s*([^<]*?)\s*</", re.IGNORECASE | re.DOTALL
+    rb"<(?:topic|query)\b[^>]*>\s*<(?:number|id|num|qid|identifier)>\s*([^<]*?)\s*</",
+    re.IGNORECASE | re.DOTALL,
 )
 _TREC = re.compile(rb"<num>\s*(?:number:)?\s*([^\s<]+)", re.IGNORECASE)
 
@@ -51,7 +52,9 @@ def placed_topics(path: Path, name: str) -> Iterator[tuple[int, bytes | Evaluato
     Raises :class:`EvaluatorError` for a file that cannot be read.
     """
     with organisers(f"the topics {name}"):
-        data = read_all(path, follow=True).removeprefix(BOM)
+        data = read_all(path, follow=True)
+    refuse_wrong_sort(data, f"the topics {name}")
+    data = data.removeprefix(BOM)
     # What a file holds says what it is, not how somebody has called it (topics.jsonl.gzip, topics.txt).
     if data.lstrip()[:1] == b"{" or name.endswith((".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")):
         wrong = f"the topics {name} are not JSON lines", f"the topics {name} lack an id", WITHOUT

@@ -274,7 +274,15 @@ class Feed:
 
 
 def not_by_subtopic(text: str, qrels: Qrels) -> EvaluatorError:
-    """The error for a measure that needs one grade a document, and judgements that have several."""
+    """Return the error for a measure that needs one grade a document, and judgements that have several."""
+    if qrels.repeated_lines is not None:
+        later, earlier, count = qrels.repeated_lines
+        more = f", and {count - 1:,} more lines repeat another" if count > 1 else ""
+        return EvaluatorError(
+            f"{text} cannot use judgements that are there twice",
+            f"{qrels.name}:{later}: the line repeats line {earlier}{more}",
+            "remove the repeated lines",
+        )
     return EvaluatorError(
         f"{text} cannot use judgements by subtopic",
         f"{qrels.name} judges documents more than once",

@@ -80,7 +80,14 @@ class Collector(Protocol):
     """Makes a first task from a collection that exists."""
 
     def __call__(
-        self, task_id: str, source: str, folder: Path, hidden: Path, public: int, say: Callable[[str], None]
+        self,
+        task_id: str,
+        source: str,
+        folder: Path,
+        hidden: Path,
+        public: int,
+        say: Callable[[str], None],
+        text_fields: Sequence[str] = (),
     ) -> list[Problem]:
         """Write the files of a task to ``folder``, task.yaml included, and what belongs to blinded datasets to ``hidden``.
 
@@ -91,6 +98,7 @@ class Collector(Protocol):
             hidden: An empty folder apart from it: ``inputs`` and ``truths`` of each blinded dataset, as ``<dataset>/inputs``.
             public: How many topics everybody sees with their truths.
             say: Is given what was taken as what, what was left, and how far a long reading is.
+            text_fields: The fields of a topic that hold its text, where the kind cannot know them.
 
         Returns:
             Every problem of the collection; when there is one, what was written is of no use.

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -74,6 +74,7 @@ def new_task_from(
     *,
     kind: str = "adhoc",
     public: int = 0,
+    text_fields: Sequence[str] = (),
     say: Callable[[str], None],
 ) -> tuple[Path, Path | None]:
     """Make ``tasks/<task_id>`` from a collection, with the data of its blinded dataset where participants are not.
@@ -86,6 +87,7 @@ def new_task_from(
         source: a folder, an archive, a file, or ``irds:ID``.
         kind: the task's kind.
         public: how many topics everybody sees with their truths; the others are blinded.
+        text_fields: the fields of a topic that hold its text, where they cannot be known.
         say: is given what was taken as what, and what was left.
 
     Returns:
@@ -117,7 +119,7 @@ def new_task_from(
         with scratch_folder(root) as scratch:
             folder.mkdir()
             refuse(
-                collect(task_id, source, folder, scratch / task_id, public, say),
+                collect(task_id, source, folder, scratch / task_id, public, say, text_fields),
                 "no task was made of this collection",
             )
             _finish(replace(config, private=scratch), folder)

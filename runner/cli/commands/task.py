@@ -150,6 +150,26 @@ def _pause(name: str, dataset: str | None, reason: str, wanted: bool) -> None:
     output.say(f"{shown} is {state}")
 
 
+PublicTopics = Annotated[
+    int,
+    typer.Option(
+        "--public-topics",
+        min=0,
+        help="So many topics everybody sees with their judgments, as the dataset dev. The others, and their truths, go to "
+        "RUNNER_PRIVATE.",
+    ),
+]
+TopicText = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic-text",
+        metavar="FIELD",
+        help="The field, element or column of a topic that holds its text, such as EN-title; several are joined. Default: the "
+        "first of query, title, text, question and description.",
+    ),
+]
+
+
 @tasks.command(
     epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection --public-topics 10  |  "
     "runner task new my-task --from irds:vaswani  |  runner task new my-task --from codabench:bundle.zip  |  "
@@ -177,20 +197,14 @@ def new(
             "platforms tira:FOLDER or codabench:BUNDLE. Default: synthetic data.",
         ),
     ] = None,
-    public: Annotated[
-        int,
-        typer.Option(
-            "--public-topics",
-            min=0,
-            help="So many topics everybody sees with their judgments, as the dataset dev. The others, and their truths, go to "
-            "RUNNER_PRIVATE.",
-        ),
-    ] = 0,
+    public: PublicTopics = 0,
+    topic_text: TopicText = None,
 ) -> None:
     """Make a small task that works, to be changed into yours; with --from one on your collection.
 
-    What the files of a collection are, their content says: topics as TREC, XML, JSON Lines or TSV, documents as TREC, JSON
-    Lines or TSV, judgments as qrels, each also packed with gzip. What was taken as what is said, and what was left.
+    What the files of a collection are, their content says: topics as TREC, XML, JSON, CSV or TSV, documents as TREC, JSON, CSV
+    or TSV, judgments as qrels, each also packed with gzip. What was taken as what is said, and what was left. Judgments in
+    several files with train, dev or test in their names make a dataset for each of these: train (or dev) public, test blinded.
     A dataset folder of TIRA or a bundle of Codabench becomes a task of records, as far as their files say it.
     """
     from runner.model.kinds import kind_of_source
@@ -199,9 +213,10 @@ def new(
 
     where = context.config()
     if source is None:
-        if public:
-            fix = "name a collection with --from, or leave --public-topics out"
-            raise RunnerError("E101", "--public-topics is for a collection", fix=fix)
+        for option, value in (("--public-topics", public), ("--topic-text", topic_text)):
+            if value:
+                fix = f"name a collection with --from, or leave {option} out"
+                raise RunnerError("E101", f"{option} is for a collection", fix=fix)
         folder = new_task(where, name, kind or "adhoc", like)
     elif like is not None:
         raise RunnerError(
@@ -209,7 +224,9 @@ def new(
         )
     else:
         chosen = kind or kind_of_source(source)
-        folder, hidden = new_task_from(where, name, source, kind=chosen, public=public, say=output.say)
+        folder, hidden = new_task_from(
+            where, name, source, kind=chosen, public=public, text_fields=topic_text or (), say=output.say
+        )
         if hidden is not None:
             output.say(f"inputs and truths of what is blinded are in {hidden}")
     readme.write(context.load_task(where, name))

@@ -7,9 +7,9 @@ made public are written apart from all that participants see.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,13 +19,15 @@ from typing import Any, NamedTuple
 from runner.kinds import Say
 from runner.kinds.adhoc import formats
 from runner.kinds.adhoc.formats import Judgment, Record, Report, first
-from runner.kinds.adhoc.recognise import File, Found, recognise
+from runner.kinds.adhoc.recognise import Found, Left, recognise
+from runner.kinds.adhoc.splits import draw_topics, split_topics
+from runner.kinds.adhoc.topics import with_turns
 from runner.kinds.release import Wrong, files_of
 from schemas import show
 
 _TITLES = ("title", "headline", "head", "hl", "ttl")
 _TEXTS = ("text", "contents", "content", "body", "passage", "abstract")
-_QUERIES = ("query", "title", "text", "question", "description")
+_ALIASES = {"desc": "description", "narr": "narrative", "lang": "language", "xml:lang": "language"}
 # What software may see of a topic; anything else could be an answer.
 _OF_TOPICS = {
     "query",
@@ -38,6 +40,7 @@ _OF_TOPICS = {
     "background",
     "language",
 }
+_LANGUAGE = re.compile(r"^[a-z]{2,3}-")  # en-title
 _STEP = 500_000  # documents between two messages
 
 
@@ -60,24 +63,33 @@ class Source:
 
 
 class Made(NamedTuple):
-    """How many there are of each; ``public`` are topics that everybody sees with their judgments."""
+    """Counts of documents and topics, and the datasets.
+
+    ``public`` has the number of topics of each dataset that everybody sees with its judgments, ``blinded`` is the name of
+    the other dataset. ``is_split`` if the collection says which topics are whose.
+    """
 
     documents: int
     topics: int
-    public: int
+    public: dict[str, int]
+    blinded: str
+    is_split: bool
 
 
-def from_files(source: Path, scratch: Path, report: Report, say: Say) -> Source | None:
-    """The collection in a folder, an archive or a single file; None when ``report`` says why there is none.
+def from_files(
+    source: Path, scratch: Path, report: Report, say: Say, text_fields: Sequence[str] = ()
+) -> Source | None:
+    """Return the collection in a folder, an archive or a single file; None if ``report`` has the reason.
 
-    ``say`` is told what was taken as what, and what was left.
+    ``say`` receives the role of each file, and the files that are left. ``text_fields`` are the fields of topics whose texts
+    are the query; without them it is the first of :data:`formats.QUERIES`.
     """
     try:
-        found = recognise(files_of(source, scratch), report)
+        found = recognise(files_of(source, scratch), scratch, report, text_fields)
     except Wrong as error:
         report.add(source.name, error.what, error.fix)
         return None
-    topics = _topics(found, report)
+    topics = _topics(found, report, text_fields)
     for role, taken in (
         ("documents", found.documents),
         ("topics", found.topics),
@@ -87,24 +99,29 @@ def from_files(source: Path, scratch: Path, report: Report, say: Say) -> Source 
             say(f"{role}: {show(file.name, 100)} ({file.form})")
         if not taken:
             report.add(source.name, f"holds no {role}", "see what its files were taken for")
-    for name, why in sorted(found.left.items()):
-        say(f"left: {show(name, 100)} ({why})")
+    is_whole = bool(found.documents and found.topics and found.judgments)
+    for name, left in sorted(found.left.items()):
+        say(f"left: {show(name, 100)} ({left.why})")
+        if left.fix and not is_whole:
+            report.add(name, f"was not read: {left.why}", left.fix)
     for remark in report.remarks:
         say(remark)
-    if not (found.documents and found.topics and found.judgments):
+    if not is_whole or not topics:  # comparing them would only repeat the problem for each judgment
         return None
-    return Source(lambda: _entries(found.documents, document, report), topics, found.judged)
+    records = (record for file in found.documents for record in file.records(report))
+    return Source(lambda: _entries(records, document, report), topics, found.judged)
 
 
-def _topics(found: Found, report: Report) -> list[Entry]:
+def _topics(found: Found, report: Report, text_fields: Sequence[str]) -> list[Entry]:
     """The topics; a file of ``found`` that only has them once more is left."""
     hidden: set[str] = set()
     topics = list[Entry]()
     for file in list(found.topics):
-        entries = list(_entries([file], lambda record: topic(record, hidden), report))
+        records = (one for record in file.records(report) for one in with_turns(record))
+        entries = list(_entries(records, lambda record: topic(record, hidden, text_fields), report))
         if again := _again(entries, topics):
             found.topics.remove(file)
-            found.left[file.name] = f"the topics of {again} again"
+            found.left[file.name] = Left(f"the topics of {again} again")
         else:
             topics += entries
     judged = {one.topic for one in found.judged}
@@ -129,13 +146,18 @@ def _again(entries: Sequence[Entry], before: Iterable[Entry]) -> str:
     return show(files.pop(), 100) if len(same) == len(entries) and len(files) == 1 else ""
 
 
-def _entries(files: Iterable[File], read: Callable[[Record], Entry], report: Report) -> Iterator[Entry]:
-    for file in files:
-        for record in file.records(report):
-            try:
-                yield read(record)
-            except Wrong as error:
-                report.add(record.place, error.what, error.fix)
+def _entries(records: Iterable[Record], read: Callable[[Record], Entry], report: Report) -> Iterator[Entry]:
+    """Yield what ``read`` makes of the records; the same problem of several records is reported once, with their number."""
+    wrong: dict[str, tuple[Record, Wrong, int]] = {}
+    for record in records:
+        try:
+            yield read(record)
+        except Wrong as error:
+            first, _, count = wrong.get(error.what, (record, error, 0))
+            wrong[error.what] = first, error, count + 1
+    for record, problem, count in wrong.values():
+        more = f", and so for {count - 1:,} more" if count > 1 else ""
+        report.add(record.place, problem.what + more, problem.fix)
 
 
 def _id(fields: dict[str, Any], keys: Sequence[str], noun: str) -> str:
@@ -170,15 +192,42 @@ def document(record: Record) -> Entry:
     return Entry(record.place, name, "\n".join(dict.fromkeys(parts)), {"doc_id": name, **rest})
 
 
-def topic(record: Record, hidden: set[str]) -> Entry:
-    """A topic; names of what is left out of it go to ``hidden``. Raises :class:`Wrong`."""
+def topic(record: Record, hidden: set[str], text_fields: Sequence[str] = ()) -> Entry:
+    """Return a topic; names of fields that are left out of it go to ``hidden``.
+
+    Raises:
+        Wrong: for a topic without id or text; the fix names the fields that the topic has.
+    """
     fields = record.fields
     name = _id(fields, formats.TOPIC_IDS, "topic")
     original = fields.get("original_query")
-    told = {**fields, **original} if isinstance(original, dict) else fields
-    shown = {key: value for key, value in told.items() if key in _OF_TOPICS}
-    hidden |= set(told) - set(shown) - {*formats.TOPIC_IDS, "original_query"}
-    return Entry(record.place, name, _text(fields, _QUERIES, "topic"), {"query_id": name, **shown})
+    values = {**fields, **original} if isinstance(original, dict) else fields
+    values = {_ALIASES.get(key, key): value for key, value in values.items()}
+    if text_fields:
+        by_name = {formats.column_name(key): key for key in (*values, *fields)}
+        used = [by_name[key] for key in text_fields if key in by_name]
+    else:
+        used = [key for key in formats.QUERIES if values.get(key) not in (None, "")][:1]
+    texts = [
+        text for key in used if isinstance(text := values.get(key, fields.get(key)), str) and text.strip()
+    ]
+    if not texts:
+        others = ", ".join(show(key) for key in values if key not in formats.TOPIC_IDS) or "no other field"
+        wanted = f"no text in {', '.join(map(show, text_fields))}" if text_fields else "no text"
+        raise Wrong(
+            f"the topic has {wanted}",
+            f"give it one of {', '.join(formats.QUERIES)}, or name the field with --topic-text (this topic has {others})",
+        )
+    visible = {
+        key: value for key, value in values.items() if _LANGUAGE.sub("", key) in _OF_TOPICS or key in used
+    }
+    ids = {key for key in formats.TOPIC_IDS if str(values.get(key, "")).strip() == name}
+    hidden |= {key for key, value in values.items() if value not in (None, "", [], {})} - {
+        *visible,
+        *ids,
+        "original_query",
+    }
+    return Entry(record.place, name, " ".join(texts), {"query_id": name, **visible})
 
 
 def write(
@@ -189,9 +238,9 @@ def write(
     Args:
         source: the collection.
         task_id: the task's name; together with the topics' ids it decides which topics are public.
-        folder: the task's folder, for inputs and truths of the public dataset ``dev``.
-        hidden: the folder for inputs and truths of the blinded dataset ``test``.
-        public: how many of the judged topics become ``dev``.
+        folder: the task's folder, for inputs and truths of public datasets.
+        hidden: the folder for the blinded dataset.
+        public: how many of the judged topics become the public dataset ``dev``, if the collection has no splits.
         report: told of every problem.
         say: told how far a long reading is, and what is no problem but has to be known.
 
@@ -199,34 +248,37 @@ def write(
         OSError: when something cannot be written.
     """
     topics = _unique(source.topics, "topic", report)
-    judged = _judged(source.judgments, {one.id for one in topics}, report)
-    ordered = sorted({one.topic for one in judged}, key=lambda name: _draw(task_id, name))
-    if not ordered:
-        report.add("the collection", "has no judgments of its topics", "take topics and judgments that fit")
-    elif public >= len(ordered):
-        what = f"has {len(ordered)} judged topics: with {public} of them public none is left to be blinded"
-        report.add("the collection", what, "make fewer topics public")
-    shown = set(ordered[:public])
-    inputs = hidden / "inputs"
+    judged = _judged(source.judgments, {entry.id for entry in topics}, report, say)
+    datasets = split_topics(judged)
+    is_split = bool(datasets)
+    if is_split and public:
+        what = f"has judgments of the splits {', '.join(datasets)}, which decide what is public"
+        report.add("the collection", what, "leave --public-topics out")
+    if not is_split:
+        datasets = draw_topics(task_id, judged, public, report)
+    *open_ones, blinded = datasets
+    if is_split:
+        judged_topics = set().union(*datasets.values())
+        if unjudged := len(topics) - sum(1 for entry in topics if entry.id in judged_topics):
+            say(f"{unjudged:,} topics are in no split, and are left out")
+        topics = [entry for entry in topics if entry.id in judged_topics]
+    else:
+        datasets[blinded] = {entry.id for entry in topics}.difference(*(datasets[name] for name in open_ones))
+    inputs = hidden / blinded / "inputs"
     inputs.mkdir(parents=True)
     written = _documents(source, inputs / "documents.jsonl.gz", judged, report, say)
     for name, count in report.latin.items():
         say(f"{show(name, 100)}: {count:,} records are not UTF-8, and were read as Latin-1")
     if report.count:
         return None
-    _dataset(inputs, hidden / "truths", f"{task_id}-test", [t for t in topics if t.id not in shown], judged)
-    if shown:
-        open_inputs = folder / "datasets" / "dev" / "inputs"
-        open_inputs.mkdir(parents=True)
-        _same_file(inputs / "documents.jsonl.gz", open_inputs / "documents.jsonl.gz")
-        open_truths = open_inputs.parent / "truths"
-        _dataset(open_inputs, open_truths, f"{task_id}-dev", [t for t in topics if t.id in shown], judged)
-    return Made(written, len(topics), len(shown))
-
-
-def _draw(task_id: str, topic: str) -> str:
-    """The place of a topic in an order that has no regard for its number, difficulty or subject."""
-    return hashlib.sha256(f"{task_id}:{topic}".encode()).hexdigest()
+    for name, ids in datasets.items():
+        target = hidden / blinded if name == blinded else folder / "datasets" / name
+        if name != blinded:
+            (target / "inputs").mkdir(parents=True)
+            _same_file(inputs / "documents.jsonl.gz", target / "inputs" / "documents.jsonl.gz")
+        dataset_topics = [entry for entry in topics if entry.id in ids]
+        _dataset(target / "inputs", target / "truths", f"{task_id}-{name}", dataset_topics, judged)
+    return Made(written, len(topics), {name: len(datasets[name]) for name in open_ones}, blinded, is_split)
 
 
 def _unique(entries: Iterable[Entry], noun: str, report: Report) -> list[Entry]:
@@ -239,11 +291,14 @@ def _unique(entries: Iterable[Entry], noun: str, report: Report) -> list[Entry]:
     return list(known.values())
 
 
-def _judged(judgments: Iterable[Judgment], topics: Collection[str], report: Report) -> list[Judgment]:
-    """The judgments, each once; problems where two disagree, two files judge one topic, or a topic is not there."""
+def _judged(
+    judgments: Iterable[Judgment], topics: Collection[str], report: Report, say: Say
+) -> list[Judgment]:
+    """Return the judgments, each once; problems where two disagree, two files judge one topic, or a topic is missing."""
     known: dict[tuple[str, str, str], Judgment] = {}
     files: dict[str, str] = {}
     both: set[tuple[str, str]] = set()
+    repeated: list[str] = []
     for one in judgments:
         seen = one.topic in files
         if (other := files.setdefault(one.topic, one.file)) != one.file:
@@ -258,9 +313,14 @@ def _judged(judgments: Iterable[Judgment], topics: Collection[str], report: Repo
             what = f"the topic {show(one.topic)} is not among the topics"
             report.add(one.place, what, "add the topic, or take its judgments out")
         before = known.setdefault((one.topic, one.iteration, one.document), one)
+        if before is not one and before.grade == one.grade:
+            repeated.append(f"{one.place} repeats {before.place}")
         if before.grade != one.grade:
             what = f"the document {show(one.document)} has another grade for this topic at {show(before.place, 200)}"
             report.add(one.place, what, "keep one of them")
+    if repeated:
+        more = f", and {len(repeated) - 1:,} more lines do so" if len(repeated) > 1 else ""
+        say(f"judgments that are there twice count once: {show(repeated[0], 400)}{more}")
     return list(known.values())
 
 

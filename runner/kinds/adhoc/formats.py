@@ -1,11 +1,12 @@
 """Topics, documents and judgments in the forms in which collections are handed on; each yields records with their places.
 
-Forms: JSON Lines, tab-separated values, TREC's SGML (``<DOC>``, ``<top>``), XML (``<topic>``), and TREC's qrels; each plain or
-gzip. What is wrong with a line is noted with file and line in a :class:`Report`, and reading goes on.
+Forms: JSON Lines, a JSON array, CSV and TSV, TREC's documents (``<DOC>``), and TREC's qrels; each plain or gzip. Topics in markup
+are read by :mod:`runner.kinds.adhoc.topics`. What is wrong with a line is noted with file and line in a :class:`Report`, and reading goes on.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 import zlib
 from collections import Counter
@@ -14,11 +15,11 @@ from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.parsers import expat
 
 from runner.kinds.release import unpacked
 from runner.model.errors import Problem
 from schemas import jsonl, show
+from schemas.jsonarray import array_rows
 
 MAX_LINE = 64 << 20  # bytes of one document, or of a file of topics in markup
 MAX_PROBLEMS = 50
@@ -108,6 +109,22 @@ def json_lines(path: Path, name: str, report: Report) -> Iterator[Record]:
             report.add(place, f"the line holds {jsonl.kind_of(value)}", "write one JSON object a line")
 
 
+def json_array(path: Path, name: str, report: Report) -> Iterator[Record]:
+    """Yield the objects of a JSON array."""
+    with readable(name, report), unpacked(path) as stream:
+        for number, value, fault in array_rows(stream.read, MAX_LINE):
+            place = f"{name}:{number}"
+            if fault is not None:
+                detail = f" ({show(fault.detail)})" if fault.detail else ""
+                report.add(
+                    place, f"an entry of the JSON array is not valid{detail}", "write an array of objects"
+                )
+            elif isinstance(value, dict):
+                yield Record(place, value)
+            else:
+                report.add(place, f"the entry is {jsonl.kind_of(value)}", "write an array of objects")
+
+
 def _lines(path: Path, name: str, report: Report) -> Iterator[tuple[str, str]]:
     """Every line that is not blank, without its line end, with its place."""
     with readable(name, report), unpacked(path) as stream:
@@ -119,28 +136,90 @@ def _lines(path: Path, name: str, report: Report) -> Iterator[tuple[str, str]]:
                 yield place, report.text(line.rstrip(b"\r"), name)
 
 
-def header_of(line: str) -> list[str]:
-    """The names of the columns if this first line of a tab-separated file holds names, else nothing."""
-    cells = [cell.strip().lower() for cell in line.split("\t")]
-    known = {*TOPIC_IDS, *DOCUMENT_IDS, *_OF_JUDGMENTS}
-    return cells if cells[0] in known and not cells[0].isdigit() and len(cells) > 1 else []
+def column_name(text: str) -> str:
+    """Return the name of a column or field in lower case, with underscores for blanks and hyphens."""
+    return "_".join(text.lower().replace("-", " ").split())
 
 
-def tab_separated(path: Path, name: str, report: Report) -> Iterator[Record]:
-    """Each row: by the names in the first line, or else ``id`` and ``text`` (all further columns, a line each)."""
-    names: list[str] | None = None
-    for place, line in _lines(path, name, report):
-        if names is None and (names := header_of(line)):
+def header_of(cells: Sequence[str], text_fields: Sequence[str] = ()) -> list[str]:
+    """Return the names of the columns if the first row of a table names columns, else nothing.
+
+    Args:
+        cells: The first row.
+        text_fields: Names that the organiser gives to columns.
+    """
+    names = [column_name(cell) for cell in cells]
+    while names and not names[-1]:  # spreadsheets write empty columns
+        names.pop()
+    if len(names) < 2 or names[0].isdigit():
+        return []
+    ids = {*TOPIC_IDS, *DOCUMENT_IDS, *OF_JUDGMENTS}
+    is_header = names[0] in ids or (ids & {*names} and {*names} <= {*ids, *TEXTS})
+    return names if is_header or {*text_fields} & {*names} else []
+
+
+def table(
+    path: Path, name: str, report: Report, delimiter: str, header: Sequence[str], *, is_quoted: bool
+) -> Iterator[Record]:
+    """Yield each row of a table in CSV or TSV.
+
+    Args:
+        path: The file.
+        name: The name of the file for messages.
+        report: Receives every problem.
+        delimiter: The character between two columns.
+        header: The names of the columns, which the first row holds; without names the columns are ``id`` and ``text`` (all
+            further columns, a line each).
+        is_quoted: True if cells can be in quotation marks, as spreadsheets write them.
+    """
+    lines = _lines(path, name, report)
+    rows = _quoted_rows(lines, name, report, delimiter) if is_quoted else _plain_rows(lines, delimiter)
+    names = list(header)
+    for number, (place, row) in enumerate(rows):
+        cells = row[: len(names)] if names and not any(row[len(names) :]) else row
+        if (names and not number) or (is_quoted and not any(cells)):
             continue
-        cells = line.split("\t")
         if names and len(cells) != len(names):
-            report.add(place, f"the line has {len(cells)} columns, not {len(names)}", "one tab between two")
+            noun = {"\t": "tab", ",": "comma", ";": "semicolon"}[delimiter]
+            report.add(
+                place, f"the line has {len(cells)} columns, not {len(names)}", f"one {noun} between two"
+            )
         elif len(cells) < 2:
             report.add(place, "the line has no tab", "write the id, a tab, the text")
         elif names:
             yield Record(place, dict(zip(names, cells, strict=True)))
         else:
             yield Record(place, {"id": cells[0], "text": "\n".join(cells[1:])})
+
+
+def _plain_rows(lines: Iterator[tuple[str, str]], delimiter: str) -> Iterator[tuple[str, list[str]]]:
+    for place, line in lines:
+        yield place, line.split(delimiter)
+
+
+def _quoted_rows(
+    lines: Iterator[tuple[str, str]], name: str, report: Report, delimiter: str
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the rows with the places of their last lines; a cell in quotation marks can hold line ends."""
+    place = name
+
+    def texts() -> Iterator[str]:
+        nonlocal place
+        for number, (place, line) in enumerate(lines):  # noqa: B007  (place is read below)
+            if number or not is_separator_line(line):
+                yield line + "\n"
+
+    csv.field_size_limit(MAX_LINE)
+    try:
+        for row in csv.reader(texts(), delimiter=delimiter, strict=True):
+            yield place, row
+    except csv.Error as error:
+        report.add(place, f"is not a table from here on ({show(str(error))})", "write it as CSV or TSV again")
+
+
+def is_separator_line(line: str) -> bool:
+    """True for the line in which Excel names the delimiter, such as ``sep=;``."""
+    return re.fullmatch(r"sep=[,;\t]", line.strip('\r\n"'), re.IGNORECASE) is not None
 
 
 _DOC = re.compile(rb"<doc(?:\s[^<>]*)?>", re.IGNORECASE)
@@ -196,92 +275,8 @@ def _elements(text: str) -> dict[str, Any]:
     return {name: text for name, text in joined.items() if text}
 
 
-_TOPIC_TAGS = {"num": "qid", "desc": "description", "narr": "narrative"}
-_LABEL = re.compile(r"(?:number|topic|description|narrative)\s*:", re.IGNORECASE)
-
-
-def _whole(path: Path, name: str, report: Report) -> bytes:
-    """The bytes of a file of topics; none when they cannot be read."""
-    with readable(name, report), unpacked(path) as stream:
-        data: bytes = stream.read(MAX_LINE + 1)
-        if len(data) <= MAX_LINE:
-            return data
-        report.add(name, f"has more than {MAX_LINE >> 20} MiB, too much for topics")
-    return b""
-
-
-def trec_topics(path: Path, name: str, report: Report) -> Iterator[Record]:
-    """Each ``<top>``, whose elements need not be closed: number, title, description and narrative without their labels."""
-    data = _whole(path, name, report)
-    line, at = 1, 0
-    begun = [match.end() for match in re.finditer(rb"<top>", data, re.IGNORECASE)]
-    for start, end in zip(begun, [*begun[1:], len(data)], strict=True):
-        line, at = line + data.count(b"\n", at, start), start
-        text = re.split("</top>", report.text(data[start:end], name), maxsplit=1, flags=re.IGNORECASE)[0]
-        parts = _TAG.split(text)  # text, slash, name, text, slash, name, …
-        fields: dict[str, Any] = {}
-        for slash, tag, value in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-            key = _TOPIC_TAGS.get(tag.lower(), tag.lower())
-            label = _LABEL.match(value := value.strip())
-            if not slash and (value := unescape(value[label.end() if label else 0 :]).strip()):
-                fields[key] = value
-        yield Record(f"{name}:{line}", fields)
-
-
-class _XmlTopics:
-    """What expat tells of a file of topics, turned into records."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.done = name, list[Record]()
-        self.parser = expat.ParserCreate()
-        self.parser.StartElementHandler = self.start
-        self.parser.EndElementHandler = self.end
-        self.parser.CharacterDataHandler = self.characters
-        self.parser.EntityDeclHandler = self.entity
-        self.path: list[str] = []  # elements from the topic down
-        self.place = ""
-        self.fields: dict[str, list[str]] = {}
-        self.entities = False
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        if self.path:
-            self.path.append(tag.lower())
-        elif tag.lower() in ("topic", "query"):
-            self.path, self.place = [tag.lower()], f"{self.name}:{self.parser.CurrentLineNumber}"
-            number = next((key for key in ("number", "id", "num", "qid") if key in attributes), None)
-            self.fields = {"qid": [attributes[number]]} if number else {}
-
-    def end(self, tag: str) -> None:
-        if self.path:
-            self.path.pop()
-            if not self.path:
-                texts = {key: "".join(parts).strip() for key, parts in self.fields.items()}
-                self.done.append(Record(self.place, {key: text for key, text in texts.items() if text}))
-
-    def characters(self, text: str) -> None:
-        if self.path:
-            self.fields.setdefault(self.path[1] if len(self.path) > 1 else "text", []).append(text)
-
-    def entity(self, *_: object) -> None:
-        self.entities = True  # an exception from here would lose its place
-        self.parser.StartElementHandler = self.parser.CharacterDataHandler = None
-
-
-def xml_topics(path: Path, name: str, report: Report) -> Iterator[Record]:
-    """Each ``<topic>`` or ``<query>``: its number, and the text of each element in it."""
-    found = _XmlTopics(name)
-    try:
-        found.parser.Parse(_whole(path, name, report), True)
-    except expat.ExpatError as error:
-        what = f"is not XML from here on ({expat.ErrorString(error.code)})"
-        report.add(f"{name}:{error.lineno}", what, "correct the file")
-    if found.entities:
-        report.add(name, "declares entities", "write their texts instead")
-    yield from found.done
-
-
 _GRADE = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
-_OF_JUDGMENTS = ("query-id", "query_id", "qid", "topic_id")
+OF_JUDGMENTS = ("query-id", "query_id", "qid", "topic_id")
 _THREE = (
     ("query-id", "corpus-id", "score"),
     ("query_id", "doc_id", "relevance"),
@@ -289,18 +284,27 @@ _THREE = (
 )
 
 
-def is_header(line: str) -> bool:
-    """Whether a line names the columns of judgments in three columns: topic, document, grade."""
-    return tuple(line.lower().split()) in _THREE
+def delimiter_of_judgments(line: str) -> str | None:
+    """Return what separates the columns of three-column judgments if ``line`` names them; None for any other line.
+
+    A blank stands for blanks and tabs.
+    """
+    for delimiter in (" ", ",", ";"):
+        words = line.lower().split(None if delimiter == " " else delimiter)
+        if tuple(word.strip(' "') for word in words) in _THREE:
+            return delimiter
+    return None
 
 
 def judgments(path: Path, name: str, report: Report) -> Iterator[Judgment]:
-    """Each judgment: TREC's four columns, or three below a line that names them."""
-    three: bool | None = None
+    """Yield each judgment: TREC's four columns, or three below a line that names them."""
+    first_line, three = True, None
     for place, line in _lines(path, name, report):
-        words = line.split()
-        if three is None and (three := is_header(line)):
-            continue
+        if first_line:
+            first_line, three = False, delimiter_of_judgments(line)
+            if three is not None:
+                continue
+        words = [word.strip(' "') for word in line.split(three)] if three in (",", ";") else line.split()
         if three and len(words) == 3:
             words.insert(1, "0")
         match = _GRADE.fullmatch(words[-1])
@@ -318,7 +322,12 @@ def judgments(path: Path, name: str, report: Report) -> Iterator[Judgment]:
 
 
 DOCUMENT_IDS = ("docno", "doc_id", "docid", "pid", "id", "_id")
-TOPIC_IDS = ("qid", "query_id", "topic_id", "number", "num", "id", "_id")
+TOPIC_IDS = (
+    "qid", "query_id", "topic_id", "number", "num", "id", "_id", "identifier", "topicid", "queryid", "topic_number", "query_number",
+)  # fmt: skip
+# Fields of topics that are searched, the best first.
+QUERIES = ("query", "title", "text", "question", "description", "query_text", "topic_text", "content")
+TEXTS = {*QUERIES, "desc", "narrative", "narr", "keywords", "background", "language"}
 
 
 def first(fields: dict[str, Any], keys: Sequence[str]) -> Any:

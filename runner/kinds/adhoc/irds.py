@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from runner.kinds import Say
@@ -16,8 +16,8 @@ PREFIX = "irds:"
 _PARTS = {"docs": "documents", "queries": "topics", "qrels": "judgments"}
 
 
-def from_irds(name: str, report: Report, say: Say) -> Source | None:
-    """The collection that ``ir_datasets`` calls ``name``; None when ``report`` says what is wrong with it.
+def from_irds(name: str, report: Report, say: Say, text_fields: Sequence[str] = ()) -> Source | None:
+    """Return the collection that ``ir_datasets`` calls ``name``; None when ``report`` says what is wrong with it.
 
     Raises E101 when ir_datasets is not installed, E102 when it has no such dataset, and E407 when it cannot fetch it.
     """
@@ -42,7 +42,14 @@ def from_irds(name: str, report: Report, say: Say) -> Source | None:
         return None
     hidden: set[str] = set()
     topics = list(
-        _entries(dataset.queries_iter, "queries", name, lambda record: topic(record, hidden), report)
+        _entries(
+            dataset.queries_iter,
+            "queries",
+            name,
+            lambda record: topic(record, hidden, text_fields),
+            report,
+            bool(text_fields),
+        )
     )
     judged = [
         Judgment(
@@ -67,14 +74,20 @@ def _fetched(rows: Callable[[], Iterator[Any]], name: str) -> Iterator[Any]:
 
 
 def _entries(
-    rows: Callable[[], Iterator[Any]], part: str, name: str, read: Callable[[Record], Entry], report: Report
+    rows: Callable[[], Iterator[Any]],
+    part: str,
+    name: str,
+    read: Callable[[Record], Entry],
+    report: Report,
+    keeps_text: bool = False,
 ) -> Iterator[Entry]:
     for number, row in enumerate(_fetched(rows, name), 1):
         place = f"{name}/{part}:{number}"
         fields = {key: value for key, value in row._asdict().items() if _is_text(value)}
         try:
-            # What is to be searched, or asked, ir_datasets knows best.
-            yield read(Record(place, fields))._replace(text=row.default_text())
+            entry = read(Record(place, fields))
+            # ir_datasets knows best which text is the query, if the organiser names no field.
+            yield entry if keeps_text else entry._replace(text=row.default_text())
         except Wrong as error:
             report.add(place, error.what, error.fix)
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
+import csv
 import re
+import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal, NamedTuple
 
-from runner.kinds.adhoc import formats
+from runner.kinds.adhoc import formats, topics
 from runner.kinds.adhoc.formats import DOCUMENT_IDS, TOPIC_IDS, Judgment, Record, Report
 from runner.kinds.release import stem, unpacked
 from schemas import jsonl, show
+from schemas.file_sorts import find_wrong_sort
+from schemas.jsonarray import array_rows
 
 Role = Literal["topics", "documents", "judgments"]
 HEAD = 1 << 16  # bytes of a file that tell its form
@@ -29,10 +35,18 @@ _ONLY_DOCUMENTS = {
     "url",
     "original_document",
 }
-_ONLY_TOPICS = {"qid", "query_id", "topic_id", "query", "question", "narrative", "original_query"}
+_ONLY_TOPICS = {
+    "qid", "query_id", "topic_id", "query", "question", "narrative", "original_query", "query_text", "topic_text", "turn", "turns",
+}  # fmt: skip
 _EITHER: tuple[Role, ...] = ("topics", "documents")
 _QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]{1,18}(\.0*)?\s*")
 _RUN = re.compile(r"\S+\s+\S+\s+\S+\s+[0-9]+\s+[-+.0-9eE]+\s+\S+\s*")
+_PRELS = re.compile(
+    r"\S+\s+\S+\s+[+-]?[0-9]+\s+[0-9]+\s+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?\s*"
+)
+_FIVE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]{1,2}\s+\S+\s*")
+_QUOTED = re.compile(r'(?:^|\t)"((?:[^"\t]|"")*+)"(?=\t|\r?$)', re.MULTILINE)
+_UTF16_DECLARED = re.compile(r"""(<\?xml\b[^>]*?)\s+encoding\s*=\s*["'][^"']*["']""", re.IGNORECASE)
 _WORDS: Mapping[Role, re.Pattern[str]] = {
     "topics": re.compile("topic|quer", re.IGNORECASE),
     "documents": re.compile("doc|corpus|collection|passage", re.IGNORECASE),
@@ -55,6 +69,13 @@ class File:
         return self.reader(self.path, self.name, report)
 
 
+class Left(NamedTuple):
+    """The reason why a file is left; with a ``fix`` if the organiser may have meant it to be read."""
+
+    why: str
+    fix: str = ""
+
+
 @dataclass
 class Found:
     """The files of a collection by what they are, and those that were left with the reason."""
@@ -62,16 +83,25 @@ class Found:
     topics: list[File] = field(default_factory=list)
     documents: list[File] = field(default_factory=list)
     judgments: list[File] = field(default_factory=list)
-    left: dict[str, str] = field(default_factory=dict)
+    left: dict[str, Left] = field(default_factory=dict)
     judged: list[Judgment] = field(default_factory=list)
 
 
-def recognise(files: Mapping[str, Path], report: Report) -> Found:
-    """What each of ``files`` (by name) is; the judgments are read. What cannot be told goes to ``report``."""
+def recognise(
+    files: Mapping[str, Path], scratch: Path, report: Report, text_fields: Sequence[str] = ()
+) -> Found:
+    """Return the role of each of ``files`` (by name), and the judgments. Files that can be either go to ``report``.
+
+    Args:
+        files: The files of the collection.
+        scratch: A folder for copies of files in UTF-16.
+        report: Receives every problem.
+        text_fields: The fields of topics that the organiser names as their text.
+    """
     found, open_ones = Found(), list[File]()
-    for name, path in sorted(files.items()):
-        file = _form(name, path, report)
-        if isinstance(file, str):
+    for number, (name, path) in enumerate(sorted(files.items())):
+        file = _form(name, path, scratch / f"utf8-{number}", report, text_fields)
+        if isinstance(file, Left):
             found.left[name] = file
         elif len(file.roles) > 1:
             open_ones.append(file)
@@ -91,37 +121,62 @@ def recognise(files: Mapping[str, Path], report: Report) -> Found:
     return found
 
 
-def _form(name: str, path: Path, report: Report) -> File | str:
-    """A file and its form, or why it is left."""
+def _form(name: str, path: Path, copy: Path, report: Report, text_fields: Sequence[str]) -> File | Left:
+    """Return a file and its form, or why it is left; a file in UTF-16 is read from its ``copy`` in UTF-8."""
     try:
         with unpacked(path) as stream:
             head = stream.read(HEAD)
-    except (OSError, EOFError, zlib.error) as error:
+            sort = find_wrong_sort(head)
+            if sort is not None and sort.key in ("utf-16", "utf-32"):
+                _write_utf8(stream, head, sort.key, copy)
+                report.remarks.append(f"{show(name, 100)}: is {sort.name}, and was read as such")
+                return _form(name, copy, copy, report, text_fields)
+    except (OSError, EOFError, zlib.error, UnicodeError) as error:
         report.add(name, f"cannot be read ({show(str(error), 100)})", "fetch it again, or take it out")
-        return "cannot be read"
+        return Left("cannot be read")
+    if sort is not None and sort.key != "html":
+        return Left(sort.name, sort.fix)
     if b"\0" in head:
-        return "not text"
+        return Left("not text")
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text:
-        return "empty"
-    whole = len(head) < HEAD
-    lines = text.splitlines()[: None if whole else -1] or [text]
-    if text.startswith(b"{"):
+        return Left("empty")
+    is_whole = len(head) < HEAD
+    lines = text.splitlines()[: None if is_whole else -1] or [text]
+    if re.match(rb"\{|\[\s*[{\]]", text):
         return _json(name, path, lines)
     if text.startswith(b"<"):
-        return _markup(name, path, text)
-    return _columns(name, path, [line.decode("latin-1") for line in lines if line.strip()])
+        file = _markup(name, path, text)
+        return Left(sort.name, sort.fix) if sort is not None and isinstance(file, Left) else file
+    return _columns(
+        name, path, [line.decode("utf-8", "replace") for line in lines if line.strip()], report, text_fields
+    )
 
 
-def _json(name: str, path: Path, lines: Iterable[bytes]) -> File | str:
+def _write_utf8(stream: IO[bytes], head: bytes, encoding: str, target: Path) -> None:
+    """Write a file in UTF-16 or UTF-32 as UTF-8. XML loses the declaration of its encoding."""
+    if not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):  # no byte order mark
+        encoding += "-be" if head[:1] == b"\0" else "-le"
+    stream.seek(0)
+    with codecs.getreader(encoding)(stream) as reader, target.open("w", encoding="utf-8", newline="") as out:
+        out.write(_UTF16_DECLARED.sub(r"\1", reader.read(HEAD), count=1))
+        shutil.copyfileobj(reader, out)
+
+
+def _json(name: str, path: Path, lines: Iterable[bytes]) -> File | Left:
     objects = (jsonl.parse(line) for line in islice(lines, 20))
     known = next((one for one in objects if isinstance(one, dict)), None)
+    form, reader = "JSON Lines", formats.json_lines
     if known is None:
-        return "JSON, but not an object in every line"
+        form, reader = "JSON array", formats.json_array
+        with unpacked(path) as stream:
+            first = next(array_rows(stream.read, formats.MAX_LINE), None)
+        known = first.value if first is not None and isinstance(first.value, dict) else None
+    if known is None:
+        return Left("JSON, but not an object in every line", "write JSON Lines, or an array of objects")
     roles = _roles(known)
-    return (
-        File(name, path, "JSON Lines", roles, formats.json_lines) if roles else "JSON Lines of something else"
-    )
+    fix = f"give each object one of {', '.join(TOPIC_IDS[:7])} and a query"
+    return File(name, path, form, roles, reader) if roles else Left(f"{form} of something else", fix)
 
 
 def _roles(keys: Collection[str]) -> tuple[Role, ...]:
@@ -132,32 +187,88 @@ def _roles(keys: Collection[str]) -> tuple[Role, ...]:
     return ("documents",) if document else ("topics",) if topic else _EITHER
 
 
-def _markup(name: str, path: Path, text: bytes) -> File | str:
+def _markup(name: str, path: Path, text: bytes) -> File | Left:
+    elements = "|".join(topics.TOPIC_ELEMENTS).encode()
     forms: tuple[tuple[bytes, str, Role, formats.Reader], ...] = (
         (rb"<docno>", "TREC", "documents", formats.trec_documents),
-        (rb"<top>", "TREC", "topics", formats.trec_topics),
-        (rb"<(topic|query)[\s>]", "XML", "topics", formats.xml_topics),
+        (rb"<top[\s>]", "TREC", "topics", topics.trec_topics),
+        (rb"<(\w+:)?(" + elements + rb")[\s>]", "XML", "topics", topics.xml_topics),
     )
     for pattern, form, role, reader in forms:
         if re.search(pattern, text, re.IGNORECASE):
             return File(name, path, form, (role,), reader)
-    return "markup without topics or documents"
+    return Left("markup without topics or documents", "topics are <top> or <topic> elements, documents <DOC>")
 
 
-def _columns(name: str, path: Path, lines: Sequence[str]) -> File | str:
+def _columns(
+    name: str, path: Path, lines: Sequence[str], report: Report, text_fields: Sequence[str]
+) -> File | Left:
     def most(fits: Callable[[str], object]) -> bool:
         return 2 * sum(1 for line in lines if fits(line)) > len(lines)
 
-    if formats.is_header(lines[0]) or most(_QREL.fullmatch):
+    if formats.delimiter_of_judgments(lines[0]) or most(_QREL.fullmatch):
         return File(name, path, "TREC qrels", ("judgments",))
     if most(_RUN.fullmatch):
-        return "a run"
-    if most(lambda line: all(cell.strip() for cell in line.partition("\t")[::2])):
-        header = formats.header_of(lines[0])
-        roles = _roles(header) if header else _EITHER
-        if roles:
-            return File(name, path, "tab-separated", roles, formats.tab_separated)
-    return "neither topics, documents nor judgments"
+        return Left("a run")
+    if most(_PRELS.fullmatch):
+        what = (
+            "judgments in five columns: topic, document, grade, method and probability (prels, of a sample)"
+        )
+        return Left(
+            what, "write qrels in four columns: topic, 0, document, grade; measures use no probabilities"
+        )
+    if most(_FIVE.fullmatch):
+        return Left("five columns", "judgments have four: topic, iteration (0), document, grade")
+    return _table(name, path, lines, report, text_fields) or Left("neither topics, documents nor judgments")
+
+
+def _table(
+    name: str, path: Path, lines: Sequence[str], report: Report, text_fields: Sequence[str]
+) -> File | Left | None:
+    """Return a table of topics or documents, or None for any other text."""
+    if formats.is_separator_line(lines[0]):
+        lines = lines[1:] or [""]
+    for delimiter, form in (("\t", "tab-separated"), (",", "CSV"), (";", "CSV with semicolons")):
+        is_quoted = delimiter != "\t" or _is_quoted(name, lines, report)
+        first = next(csv.reader(lines[:1], delimiter=delimiter)) if is_quoted else lines[0].split(delimiter)
+        header = formats.header_of(first, text_fields)
+        if header and {*text_fields} & {*header} and not {*TOPIC_IDS} & {*header}:
+            header[0] = "qid"
+        with_cells = sum(1 for line in lines if all(cell.strip() for cell in line.partition(delimiter)[::2]))
+        if header or (delimiter == "\t" and 2 * with_cells > len(lines)):
+            roles: tuple[Role, ...] = (
+                ("topics",) if {*text_fields} & {*header} else _roles(header) if header else _EITHER
+            )
+            reader = partial(formats.table, delimiter=delimiter, header=header, is_quoted=is_quoted)
+            if roles:
+                return File(name, path, form, roles, reader)
+        if delimiter != "\t" and with_cells == len(lines) > 1:
+            fix = "write the names of the columns into the first line, such as qid,query, or name a column with --topic-text"
+            return Left(f"{form}, whose first line does not name its columns", fix)
+    return None
+
+
+def _is_quoted(name: str, lines: Sequence[str], report: Report) -> bool:
+    """True if cells of a tab-separated file are in quotation marks, as spreadsheets write them.
+
+    Spreadsheets quote cells with a comma, a line end or a quotation mark, which they double; some programs quote every text.
+    In other files a quotation mark is part of a text, as in a query for a phrase.
+    """
+    text = "\n".join(lines)
+    cells = _QUOTED.findall(text)
+    if not cells:
+        return False
+    try:
+        count = sum(1 for _ in csv.reader((f"{line}\n" for line in lines), delimiter="\t", strict=True))
+    except csv.Error as error:
+        is_quoted = len(text) > HEAD // 2 and "unexpected end" in str(error)  # the last cell goes on
+        count = len(lines)
+    else:
+        is_quoted = True
+    is_quoted = is_quoted and (len(cells) >= count or any(re.search(r'""|[,;\n]', cell) for cell in cells))
+    done = "were removed" if is_quoted else "are part of the texts"
+    report.remarks.append(f"{show(name, 100)}: quotation marks around cells {done}")
+    return is_quoted
 
 
 @dataclass(frozen=True)

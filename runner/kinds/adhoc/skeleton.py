@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runner.kinds import Say
 from runner.kinds.adhoc.collection import Made, from_files, write
-from runner.kinds.adhoc.formats import Report
+from runner.kinds.adhoc.formats import Report, column_name
 from runner.kinds.adhoc.irds import PREFIX, from_irds
 from runner.kinds.skeletons import jsonl, readme, task_yaml
 from runner.model.errors import Problem, no_such
@@ -49,7 +49,7 @@ description: Rank {documents:,} documents for {topics:,} topics.
 kind: adhoc
 
 datasets:
-{dev}  - id: test
+{open}  - id: {blinded}
     visibility: blinded
     description: For the ranking. Its topics and truths lie outside this tree.
     topics: queries.jsonl
@@ -63,7 +63,7 @@ measures:
 # Software that proves the task: write `baseline: team/software` into the table.
 tables:
   - id: main
-    cells: [{{dataset: test}}]
+    cells: [{{dataset: {blinded}}}]
     rank_by: ndcg_10
 
 limits: {{memory: 2GiB, cpus: 1, wall_clock: 30min}}
@@ -71,10 +71,10 @@ quota: {{submissions: 20}}
 # Before it opens, too: licence, terms, contact, opens, closes, and other rules: docs/how-to/rules.md
 """
 
-_DEV = """\
-  - id: dev
+_OPEN = """\
+  - id: {name}
     visibility: public
-    description: {public:,} topics with their judgments, to develop on.
+    description: {count:,} topics with their judgments, to {use} on.
     topics: queries.jsonl
     corpus: documents.jsonl.gz
 """
@@ -88,7 +88,7 @@ State here what the task is, where its data come from and under which licence. D
 `text`, `original_document`), topics in `queries.jsonl` (`qid`, `query`, `original_query`).
 """
 
-_DRAWN = """ {public:,} of them are public with their judgments: those with the
+_DRAWN = """ {count:,} of them are public with their judgments: those with the
 smallest SHA-256 of `{id}:` and the topic's id."""
 
 
@@ -139,31 +139,44 @@ def files(task_id: str) -> Mapping[str, str]:
 
 
 def from_collection(
-    task_id: str, source: str, folder: Path, hidden: Path, public: int, say: Say
+    task_id: str,
+    source: str,
+    folder: Path,
+    hidden: Path,
+    public: int,
+    say: Say,
+    text_fields: Sequence[str] = (),
 ) -> list[Problem]:
     """Write the files of a task on the collection ``source``; see :class:`runner.model.kinds.Collector`."""
     report = Report()
+    names = [column_name(one) for one in text_fields]
     with tempfile.TemporaryDirectory(prefix="collection-") as scratch:
         if source.startswith(PREFIX):
-            found = from_irds(source.removeprefix(PREFIX), report, say)
+            found = from_irds(source.removeprefix(PREFIX), report, say, names)
         elif (path := Path(source)).exists():
-            found = from_files(path, Path(scratch), report, say)
+            found = from_files(path, Path(scratch), report, say, names)
         else:
             raise no_such("folder or file", source, fix=f"name the collection, or {PREFIX}ID", limit=1000)
-        made = write(found, task_id, folder, hidden / "test", public, report, say) if found else None
+        made = write(found, task_id, folder, hidden, public, report, say) if found else None
     if report.count or made is None:
         return report.all()
     say(_in_words(made))
-    facts = {"id": task_id, **made._asdict()}
-    dev = _DEV.format(**facts) if made.public else ""
-    facts["drawn"] = _DRAWN.format(**facts) if made.public else ""
-    (folder / "task.yaml").write_text(_OF_A_COLLECTION.format(dev=dev, **facts), "utf-8")
-    (folder / "README.md").write_text(_README_OF_A_COLLECTION.format(**facts), "utf-8")
+    uses = {"train": "train", "dev": "develop"}
+    open_ones = "".join(
+        _OPEN.format(name=name, count=count, use=uses[name]) for name, count in made.public.items()
+    )
+    facts = {"id": task_id, "documents": made.documents, "topics": made.topics, "blinded": made.blinded}
+    drawn = "" if made.is_split or not made.public else _DRAWN.format(id=task_id, count=made.public["dev"])
+    (folder / "task.yaml").write_text(_OF_A_COLLECTION.format(open=open_ones, **facts), "utf-8")
+    (folder / "README.md").write_text(_README_OF_A_COLLECTION.format(drawn=drawn, **facts), "utf-8")
     return []
 
 
 def _in_words(made: Made) -> str:
-    blinded = f"{made.documents:,} documents; {made.topics - made.public:,} topics are blinded"
+    blinded = f"{made.documents:,} documents; {made.topics - sum(made.public.values()):,} topics are blinded"
+    if made.is_split:
+        counts = ", ".join(f"{count:,} of the split {name}" for name, count in made.public.items())
+        return f"{blinded} (the split {made.blinded}), public with their judgments: {counts}"
     if made.public:
-        return f"{blinded}, {made.public:,} public with their judgments"
+        return f"{blinded}, {made.public['dev']:,} public with their judgments"
     return f"{blinded}, none is public\n(with --public-topics N teams have some to try their software on)"

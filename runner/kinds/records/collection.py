@@ -34,7 +34,13 @@ _CONTACT = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|https?
 
 
 def from_elsewhere(
-    task_id: str, source: str, folder: Path, hidden: Path, public: int, say: Say
+    task_id: str,
+    source: str,
+    folder: Path,
+    hidden: Path,
+    public: int,
+    say: Say,
+    text_fields: Sequence[str] = (),
 ) -> list[Problem]:
     """Write the files of a task of another platform; see :class:`runner.model.kinds.Collector`."""
     prefix = next((one for one in SOURCES if source.startswith(one)), None)
@@ -43,12 +49,10 @@ def from_elsewhere(
         raise RunnerError(
             "E101", "this kind makes tasks of other platforms' only", why=why, fix="name one of these"
         )
-    if public:
-        raise RunnerError(
-            "E101",
-            f"--public-topics is not for {prefix}PATH",
-            fix="leave it out: its own files say what is public",
-        )
+    for option, value in (("--public-topics", public), ("--topic-text", text_fields)):
+        if value:
+            fix = "leave it out: the files of the other platform decide that"
+            raise RunnerError("E101", f"{option} is not for {prefix}PATH", fix=fix)
     path = Path(source.removeprefix(prefix))
     if not path.exists():
         raise no_such("folder or file", str(path), fix="name the folder or the archive", limit=1000)

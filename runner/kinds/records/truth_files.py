@@ -17,6 +17,7 @@ from typing import Any
 import schemas
 from runner.kinds.release import Wrong, read
 from schemas import jsonl, show
+from schemas.file_sorts import find_wrong_sort
 
 MOST = 256 << 20  # bytes of a file, unpacked
 _IDS = ("id", "_id", "uid", "uuid", "instance_id", "example_id")
@@ -60,12 +61,7 @@ def read_records(path: Path, name: str, id_field: str = "") -> Records:
     data = read(path)
     if len(data) > MOST:
         raise Wrong(f"is larger than {MOST >> 20} MiB")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Wrong("is not UTF-8 text", "save it as UTF-8") from None
-    if not text.strip():
-        raise Wrong("is empty")
+    text = _decode(data)
     form = _form(name, text)
     rows = _json(data, form) if form in ("json", "jsonl") else _table(text, form)
     if not rows:
@@ -84,6 +80,19 @@ def read_records(path: Path, name: str, id_field: str = "") -> Records:
     if form in ("csv", "tsv"):
         _type_cells(rows, found)
     return Records(form, found, rows)
+
+
+def _decode(data: bytes) -> str:
+    """Return the text of a file. Raises :class:`Wrong` for a file of another sort, and for an empty one."""
+    if (sort := find_wrong_sort(data)) is not None:
+        raise Wrong(f"is {sort.name}", sort.fix)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Wrong("is not UTF-8 text", "save it as UTF-8") from None
+    if not text.strip():
+        raise Wrong("is empty")
+    return text
 
 
 def _form(name: str, text: str) -> str:

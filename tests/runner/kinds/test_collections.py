@@ -117,7 +117,7 @@ def test_what_was_taken_and_what_was_left_is_said(config: Config, tmp_path: Path
     more = {
         "README.md": "All about\nthese data.\n",
         "runs/best.txt": run,
-        "paper.pdf": b"%PDF\0\1",
+        "paper.pdf": b"%PDF-1\0\1",
         "nothing": "",
         "stats.json": '{\n  "a": 1\n}\n',
         "page.html": "<html><p>x</p></html>",
@@ -130,8 +130,8 @@ def test_what_was_taken_and_what_was_left_is_said(config: Config, tmp_path: Path
         "judgments: c (TREC qrels)",
         "left: README.md (neither topics, documents nor judgments)",
         "left: nothing (empty)",
-        "left: page.html (markup without topics or documents)",
-        "left: paper.pdf (not text)",
+        "left: page.html (a web page (HTML))",
+        "left: paper.pdf (a PDF document)",
         "left: runs/best.txt (a run)",
         "left: stats.json (JSON, but not an object in every line)",
         "4 documents; 3 topics are blinded, none is public\n(with --public-topics N teams have some to try their software on)",
@@ -215,8 +215,8 @@ def test_judgments_in_three_columns_and_in_several_files(config: Config, tmp_pat
     files = {
         "corpus.jsonl": DOCUMENTS["json"],
         "queries.jsonl": "".join(json.dumps({"_id": t, "text": TOPICS[t]}) + "\n" for t in TOPICS),
-        "qrels/dev.tsv": "query-id\tcorpus-id\tscore\nt1\td1\t1\n",
-        "qrels/test.tsv": "query-id\tcorpus-id\tscore\nt2\td2\t2\nt3\td3\t1\n",
+        "qrels/a.tsv": "query-id\tcorpus-id\tscore\nt1\td1\t1\n",
+        "qrels/b.tsv": "query-id\tcorpus-id\tscore\nt2\td2\t2\nt3\td3\t1\n",
     }
     with zipfile.ZipFile(tmp_path / "collection.zip", "w") as archive:
         for name, text in files.items():
@@ -350,8 +350,16 @@ def test_what_is_wrong_is_said_with_its_line(config: Config, tmp_path: Path, cas
         "a " * 1_500_000,
         "\t" * 3_000_000,
         "1\t" + " " * 3_000_000,
+        "<top><num>1<title>" + "<!--" * 700_000,
+        "<top><num>1<title>" + "<![CDATA[" * 300_000,
+        "<top><num>1<title>" + "<x y='" * 500_000,
+        "<top><num>1<title>" + "<x>" * 500_000,
+        "<top " + "a=" * 1_500_000 + "><num>1<title>x",
+        "1 d 1 1 " + "0" * 65_000 + "x\n",
+        "1\t" + '"' * 65_001,
+        '1\t"a' * 20_000,
     ],
-    ids=range(8),
+    ids=range(16),
 )
 def test_long_nonsense_takes_no_time_to_speak_of(config: Config, tmp_path: Path, content: str) -> None:
     source = collection(tmp_path / "c", GOOD | {"z": content})

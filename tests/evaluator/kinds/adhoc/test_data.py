@@ -22,7 +22,7 @@ def said(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
     qrels: str | bytes,
-    topics: str = TOPICS,
+    topics: str | bytes = TOPICS,
     corpus: str | bytes = CORPUS,
 ) -> dict[str, Any]:
     for side, name, content in (
@@ -122,6 +122,31 @@ def test_files_that_cannot_be_read_are_problems_too(
         "inputs/topics.jsonl",
         "inputs/corpus.txt",
     }
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"PK\x03\x04\x14\0\0\0\x08\0__MACOSX", "zip"),
+        (b"\xfd7zXZ\0\0\x04", "xz"),
+        ("1 0 d1 1\n".encode("utf-16"), "UTF-16"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "LFS"),
+        (b"<!DOCTYPE html>\n<html><body>Sign in\n</body></html>", "HTML"),
+    ],
+)
+def test_files_of_another_sort_are_named_in_one_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, word: str
+) -> None:
+    found = said(tmp_path, capsys, content, topics=content)
+    for file in ("truths/qrels.txt", "inputs/topics.jsonl"):
+        (problem,) = [one for one in found["problems"] if one["file"] == file]
+        assert word in problem["what"] and problem["line"] is None
+
+
+def test_sampled_judgments_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = said(tmp_path, capsys, "1 d1 2 1 0.25\n1 0 d1 2 x\n")
+    named = [one["line"] for one in found["problems"] if "prel" in one["what"]]
+    assert named == [1] and {1, 2} <= {one["line"] for one in found["problems"]}
 
 
 def test_several_requests_are_answered_in_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

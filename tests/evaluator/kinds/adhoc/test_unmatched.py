@@ -77,6 +77,24 @@ def test_the_command_trec(form: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "F029 warning: no document of the run is judged" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("qrels", "named"),
+    [
+        ("1 0 a 1\n1 0 b 0\n2 0 a 1\n1 0 a 1\n", "qrels:4: the line repeats line 1"),
+        ("1 0 a 1\n# seen twice\n\n1 0 a 1\n1 0 a 1\n", "qrels:4: the line repeats line 1, and 1 more"),
+        ("1 1 a 1\n1 2 a 1\n1 2 a 1\n", "by subtopic"),
+    ],
+)
+@pytest.mark.parametrize("measure", ["AP", "Judged@10"])
+def test_lines_of_judgments_that_are_there_twice_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], qrels: str, named: str, measure: str
+) -> None:
+    (tmp_path / "qrels").write_text(qrels)
+    (tmp_path / "run").write_bytes(b"1 Q0 a 1 9 t\n")
+    assert main(["trec", str(tmp_path / "qrels"), str(tmp_path / "run"), "-m", measure]) != 0
+    assert named in capsys.readouterr().err
+
+
 def test_lists_of_candidates(tmp_path: Path) -> None:
     rules = Rules(frozenset((0, 1)), frozenset((10, 11)), 9, 1, 9)
     tolerant = dict.fromkeys(("F109", "F110", "F111"), "ignore")

@@ -132,6 +132,16 @@ def amounts(wanted: Mapping[str, float]) -> str:
     return ", ".join(amount(key, wanted[key]) for key in CHOOSABLE if key in wanted)
 
 
+def inner_amounts(limits: Limits) -> list[str]:
+    """Return the limits that a system meets inside its container, in words: ``256 threads and processes``."""
+    return [
+        f"{limits.pids:,} threads and processes",
+        f"{in_units(limits.tmp)} in /tmp{'' if limits.tmp_exec else ' (noexec)'}",
+        f"{in_units(limits.shm)} in /dev/shm",
+        "loopback" if limits.loopback else "no loopback",
+    ]
+
+
 def beyond(
     limits: Limits, most: Mapping[str, float], wanted: Mapping[str, float]
 ) -> list[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from runner.model.limits import amounts, in_units
+from runner.model.limits import amounts, in_units, inner_amounts
 from runner.model.quota import FIRST_CASES
 from runner.model.task import ASKS
 from runner.views.overview.facts import STATED, Figure, Overview
@@ -177,6 +177,7 @@ def _limits(of: Overview) -> str:
         *([plural_of(limits.gpus, "GPU")] if limits.gpus else []),
         *([f"machines labelled {', '.join(limits.labels)}"] if limits.labels else []),
         f"{in_units(limits.output)} of output",
+        *inner_amounts(limits),
         *([f"{in_units(task.image_limit)} of image"] if "image" in task.definition.get("limits", {}) else []),
         "no network",
     ]

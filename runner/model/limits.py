@@ -133,11 +133,11 @@ def amounts(wanted: Mapping[str, float]) -> str:
 
 
 def inner_amounts(limits: Limits) -> list[str]:
-    """Return the limits that a system meets inside its container, in words: ``256 threads and processes``."""
+    """Return the limits that a system meets inside its container, in words: ``256 threads``."""
     return [
-        f"{limits.pids:,} threads and processes",
-        f"{in_units(limits.tmp)} in /tmp{'' if limits.tmp_exec else ' (noexec)'}",
-        f"{in_units(limits.shm)} in /dev/shm",
+        f"{limits.pids:,} threads",
+        f"{in_units(limits.tmp)} /tmp{'' if limits.tmp_exec else ' (noexec)'}",
+        f"{in_units(limits.shm)} /dev/shm",
         "loopback" if limits.loopback else "no loopback",
     ]
 

@@ -314,11 +314,18 @@ class DockerSession:
             The container with its environment and read-only volumes, the mounts of single files, and why the image cannot
             run, or None.
         """
+        import docker.errors
+
         bare = sandbox.keeper_options(
             spec.image, (), labels=self._labels, own_profile=self._engine.own_profile
         )
         with self._clients.calling("looking at an image") as api:
-            facts = self._accounts.facts(api, spec.image, bare)
+            try:
+                facts = self._accounts.facts(api, spec.image, bare)
+            except docker.errors.APIError as error:
+                if (refusal := their_fault(explanation(error))) is None:
+                    raise
+                return spec, [], refusal
         if facts.refusal is not None or spec.role != "software":
             return spec, [], facts.refusal
         uid = 0 if spec.exceptions.root else self.uid

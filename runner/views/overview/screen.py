@@ -177,9 +177,8 @@ def _limits(of: Overview) -> str:
         *([plural_of(limits.gpus, "GPU")] if limits.gpus else []),
         *([f"machines labelled {', '.join(limits.labels)}"] if limits.labels else []),
         f"{in_units(limits.output)} of output",
-        *inner_amounts(limits),
         *([f"{in_units(task.image_limit)} of image"] if "image" in task.definition.get("limits", {}) else []),
-        "no network",
+        *inner_amounts(limits),
     ]
     return ", ".join(parts) + (
         f" (given to {standing.team})" if standing is not None and limits != task.limits else ""

@@ -44,7 +44,7 @@ PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 WRITABLE_HOME = "/tmp"  # noqa: S108
 ROOT_HOME = "/root"
 CLOSED_TO_OTHERS = 0o005
-# What base images and package managers leave in /root, which no system needs.
+# Files of base images and package managers in /root; no system needs them.
 UNIMPORTANT = (".bashrc", ".profile", ".wget-hsts", ".python_history", ".cache/pip")
 MAX_LOOKED_AT = GIB  # bytes of a folder that are read until a file is found
 CONTENT = re.compile("sha256:[0-9a-f]{64}")  # an identity that follows from content
@@ -213,7 +213,7 @@ def _mode(api: Any, container: str, path: str) -> int:
 
 
 def _holds_files(api: Any, container: str, folder: str) -> bool:
-    """True if a folder of a container has a file that matters. What cannot be read in time counts as one."""
+    """True if a folder of a container has a file that matters, or is too large to be searched."""
     with closing(api.get(_archive(api, container), params={"path": f"{folder}/."}, stream=True)) as answer:
         answer.raise_for_status()
         source = CappedReader(answer.iter_content(CHUNK), MAX_LOOKED_AT)

@@ -65,7 +65,7 @@ def test_the_user_of_a_run_has_a_name(run: Callable[..., Any], scratch_image: Im
         assert found["user"] == found["logname"] == found["entry"][0] == "sandbox"
         assert found["entry"][2:4] == [found["uid"], found["uid"]] and found["uid"] > sandbox.FIRST_UID
         assert found["home"] == found["entry"][5] == "/tmp" and found["group"]
-        assert {"root", "nobody", "www-data"} < set(found["names"])  # the image's own stay
+        assert {"root", "nobody", "www-data"} < set(found["names"])  # accounts of the image
         assert found["host"] == "127.0.0.1"
 
 

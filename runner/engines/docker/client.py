@@ -123,7 +123,8 @@ class Clients:
     def mounted(self) -> set[str]:
         """The names of volumes that a container has, running or not; also those of which it has a single file."""
         with self.calling("looking at what containers mount") as api:
-            mounts = [mount for found in api.containers(all=True) for mount in found.get("Mounts") or []]
+            containers = api.containers(all=True)
+        mounts = [mount for container in containers for mount in container.get("Mounts") or []]
         files = [PurePosixPath(mount.get("Source") or "").parent for mount in mounts if not mount.get("Name")]
         return {mount["Name"] for mount in mounts if mount.get("Name")} | {
             folder.parent.name for folder in files if folder.name == "_data"

@@ -335,9 +335,9 @@ class DockerSession:
         )
         env = {"USER": name, "LOGNAME": name} | dict(entry.partition("=")[::2] for entry in spec.image.env)
         env = {key: env[key] for key in ("USER", "LOGNAME")} | {"HOME": home} | dict(spec.env)
-        taken = [*(mount.target for mount in spec.mounts), *spec.exceptions.writable]
+        occupied = [*(mount.target for mount in spec.mounts), *spec.exceptions.writable]
         try:
-            mounts = self._engine.image_mounts(spec.image, facts.contents, taken)
+            mounts = self._engine.image_mounts(spec.image, facts.contents, occupied)
         except ValueError as error:
             return spec, [], f"the image has a VOLUME or a home folder that cannot be copied: {error}"
         spec = replace(spec, env=env, mounts=(*spec.mounts, *mounts))

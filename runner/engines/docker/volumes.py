@@ -23,7 +23,7 @@ from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import GIB, MIB
 
 BASES = ("proctor/base:bookworm", "python:3.11-slim")  # the keeper's image where there is no evaluator image
-# Of an image's folders that the sandbox would hide: how many are copied, and how large each copy is at most.
+# Limits for copies of an image's folders.
 MAX_FOLDERS = 8
 MAX_COPIED = 64 * GIB
 ROOM_FOR_SMALL = 64 * MIB  # what small files take on a disk is not in the size of an image
@@ -77,16 +77,16 @@ class DockerVolumes(DockerBuilds):
             raise ValueError(f"not a digest: {digest!r}")
         return self._data_volume(digest, lambda: tarstream.stream(sorted((str(p), s) for p, s in fill())))
 
-    def image_mounts(self, image: ImageRef, folders: Sequence[str], taken: Iterable[str]) -> list[Mount]:
+    def image_mounts(self, image: ImageRef, folders: Sequence[str], occupied: Iterable[str]) -> list[Mount]:
         """Return read-only mounts of copies of an image's folders, which everybody can read.
 
-        Each copy is made once for each image. Folders at, above or below a path that is ``taken`` are passed over.
+        Each copy is made once for each image. Folders at, above or below a path that is ``occupied`` are passed over.
 
         Raises:
             ValueError: A folder cannot be copied.
         """
-        taken = (*sandbox.PROTECTED, "/etc", *taken)
-        free = [path for path in folders if not any(_below(path, t) or _below(t, path) for t in taken)]
+        paths = (*sandbox.PROTECTED, "/etc", *occupied)
+        free = [path for path in folders if not any(_below(path, p) or _below(p, path) for p in paths)]
         max_bytes = min(2 * image.size + ROOM_FOR_SMALL, MAX_COPIED)
         mounts = []
         for folder in free[:MAX_FOLDERS]:
@@ -218,8 +218,8 @@ def check_files(api: Any, container: str, files: Sequence[Mapping[str, Any]]) ->
     if not files:
         return
     mounts = api.inspect_container(container)["Mounts"]
-    made = {(mount["Source"], mount["Destination"]) for mount in mounts if mount["RW"] is False}
-    if not made.issuperset((file["Source"], file["Target"]) for file in files):
+    pairs = {(mount["Source"], mount["Destination"]) for mount in mounts if mount["RW"] is False}
+    if not pairs.issuperset((file["Source"], file["Target"]) for file in files):
         raise PlatformError(
             "the engine did not mount the account files", why="It made a container without them."
         )

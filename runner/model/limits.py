@@ -136,7 +136,7 @@ def inner_amounts(limits: Limits) -> list[str]:
     """Return the limits that a system meets inside its container, in words: ``256 threads``."""
     return [
         f"{limits.pids:,} threads",
-        f"{in_units(limits.tmp)} {'' if limits.tmp_exec else 'noexec '}/tmp",
+        f"{in_units(limits.tmp)} {'' if limits.tmp_exec else 'noexec '}/tmp",  # noqa: S108 (a path of the container)
         f"{in_units(limits.shm)} /dev/shm",
         "no network" if limits.loopback else "no network/loopback",
     ]

@@ -6,6 +6,9 @@ engine turns that off, so an image with such a name is refused, and what the ker
 
 Two look: the runtime below all mounts, the daemon before in the image's own root. Links can lead each to files of its own, through
 places over which something is mounted, or such places to the files. So both are looked at.
+
+The same look at the image alone also gives the text of both files, to which :func:`with_user` adds the user of a run, and the
+folders that :func:`find_contents` returns. Nothing of the image runs for it, and nothing of it is opened on this machine.
 """
 
 from __future__ import annotations
@@ -18,11 +21,15 @@ import posixpath
 import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runner.engines.collect import CHUNK, CappedReader, TooMuch
 from runner.model.container import ImageRef
+from runner.model.limits import GIB
+from schemas.files import atomic_file
 
 FILES = ("/etc/passwd", "/etc/group")
 MAX_BYTES = 1024 * 1024
@@ -30,49 +37,90 @@ MAX_LINKS = 8
 SECONDS = 30
 STAT = "X-Docker-Container-Path-Stat"
 LINK = 1 << 27  # the bits of Go's file modes: a link
-RULES = 2  # another number has every image looked at again
+FOLDER = 1 << 31
+RULES = 3  # another number has every image looked at again
+USER_NAME = "sandbox"
+PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+WRITABLE_HOME = "/tmp"  # noqa: S108
+ROOT_HOME = "/root"
+CLOSED_TO_OTHERS = 0o005
+# Files of base images and package managers in /root; no system needs them.
+UNIMPORTANT = (".bashrc", ".profile", ".wget-hsts", ".python_history", ".cache/pip")
+MAX_LOOKED_AT = GIB  # bytes of a folder that are read until a file is found
 CONTENT = re.compile("sha256:[0-9a-f]{64}")  # an identity that follows from content
 NO_FILE = 1 << 31 | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19  # folder, device, pipe, socket, the rest
 
 
-class Accounts:
-    """What is known of images' account files: each image is looked at once by itself, and once with the places over which something is mounted.
+@dataclass(frozen=True)
+class ImageFacts:
+    """Facts about an image from a created container that never runs.
 
-    An image's identity follows from its content, so what was found sound is also left as the name of an empty file in ``folder``, which
+    Attributes:
+        refusal: Why the image cannot be run under a numeric user, or None.
+        texts: The account files by path, as Latin-1 text. None if a link leads to one of them.
+        contents: The folders that :func:`find_contents` returns.
+    """
+
+    refusal: str | None = None
+    texts: Mapping[str, str] | None = None
+    contents: tuple[str, ...] = ()
+
+    def to_json(self) -> bytes:
+        """Return the facts of a sound image for a file."""
+        return json.dumps({"texts": self.texts, "contents": self.contents}).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> ImageFacts:
+        """Return the facts that :meth:`to_json` wrote."""
+        record = json.loads(data)
+        return cls(None, record["texts"], tuple(record["contents"]))
+
+
+class Accounts:
+    """Facts about images: each image is looked at once by itself, and once with the places over which something is mounted.
+
+    An image's identity follows from its content, so the facts of a sound image are also left in a file of ``folder``, which
     is this user's alone, for processes that come later. That is of one ``engine`` and platform: an identity may be that of an index, out
     of which engines take what fits them. An image that was refused is looked at again by each process.
     """
 
     def __init__(self, folder: Callable[[], Path], engine: Callable[[], str]) -> None:
         self._folder, self._engine = folder, engine
-        self._refusals: dict[tuple[str, ...], str | None] = {}
+        self._facts: dict[tuple[str, ...], ImageFacts] = {}
 
-    def refusal(
-        self, api: Any, container: str, image: ImageRef, places: Iterable[str], bare: Mapping[str, Any]
-    ) -> str | None:
-        """As :func:`refusal`, of a created container of ``image`` with mounts at ``places``, and of one without any.
+    def facts(self, api: Any, image: ImageRef, bare: Mapping[str, Any]) -> ImageFacts:
+        """Return the facts about ``image`` by itself.
 
-        ``bare`` are the options of the latter, which is made where it is needed, never started, and removed.
+        Args:
+            api: The client of the engine.
+            image: The image.
+            bare: Options of a container without mounts, which is made where it is needed, never started, and removed.
         """
-        alone = self._known(api, image, lambda: _made(api, bare))
-        return alone or self._known(api, image, lambda: nullcontext(container), "with", *sorted(places))
 
-    def _known(
-        self, api: Any, image: ImageRef, made: Callable[[], AbstractContextManager[str]], *places: str
-    ) -> str | None:
+        def look() -> ImageFacts:
+            with _made(api, bare) as container:
+                return examine(api, container, image)
+
+        return self._known(image, look)
+
+    def refusal(self, api: Any, container: str, image: ImageRef, places: Iterable[str]) -> str | None:
+        """Return why a created container of ``image`` with mounts at ``places`` cannot run, or None."""
+        return self._known(image, lambda: examine(api, container), "with", *sorted(places)).refusal
+
+    def _known(self, image: ImageRef, look: Callable[[], ImageFacts], *places: str) -> ImageFacts:
         key = (self._engine(), image.platform, image.id, *places)
-        if key not in self._refusals:
-            said = json.dumps([RULES, *key]).encode()
-            sound = self._folder() / f"accounts-{hashlib.sha256(said).hexdigest()}"
+        if key not in self._facts:
+            digest = hashlib.sha256(json.dumps([RULES, *key]).encode()).hexdigest()
+            path = self._folder() / f"accounts-{digest}"
             lasts = CONTENT.fullmatch(image.id) is not None
-            if lasts and sound.exists():
-                self._refusals[key] = None
+            if lasts and path.exists():
+                self._facts[key] = ImageFacts.from_json(path.read_bytes())
             else:
-                with made() as container:
-                    self._refusals[key] = refusal(api, container)
-                if lasts and self._refusals[key] is None:
-                    sound.touch()
-        return self._refusals[key]
+                self._facts[key] = look()
+                if lasts and self._facts[key].refusal is None:
+                    with atomic_file(path) as file:
+                        file.write(self._facts[key].to_json())
+        return self._facts[key]
 
 
 @contextmanager
@@ -85,25 +133,98 @@ def _made(api: Any, options: Mapping[str, Any]) -> Iterator[str]:
         api.remove_container(container, v=True, force=True)
 
 
-def refusal(api: Any, container: str) -> str | None:
-    """Why the image of a created container cannot be run under a numeric user; None when it can.
+def examine(api: Any, container: str, image: ImageRef | None = None) -> ImageFacts:
+    """Return the facts about the image of a created container; the contents only where ``image`` is given.
 
     Nothing of the image is run for this. A file that is not there names nobody. Both files are looked at
     before either is fetched: engines hang for ever where one is a named pipe, when they fetch any file and
     when they start the container.
     """
     try:
-        found = [_resolve(api, container, path) for path in FILES]
-        contents = [b"" if path is None else _read(api, container, path) for path in found]
+        paths = [_resolve(api, container, path) for path in FILES]
+        texts = [b"" if path is None else _read(api, container, path) for path in paths]
     except ValueError as error:
-        return f"the image cannot be run: {error}"
-    for path, content in zip(FILES, contents, strict=True):
-        for line in content.decode("utf-8", "replace").split("\n"):
+        return ImageFacts(f"the image cannot be run: {error}")
+    for path, text in zip(FILES, texts, strict=True):
+        for line in text.decode("utf-8", "replace").split("\n"):
             # The runtime strips every kind of blank that Unicode knows, as this does.
             name, *fields = [field.strip() for field in line.split(":")]
             if name.isdigit() and fields[1:2] != [name]:
-                return f"{path} of the image names an account {name[:20]} that has another number"
-    return None
+                return ImageFacts(f"{path} of the image names an account {name[:20]} that has another number")
+    if image is None:
+        return ImageFacts()
+    # A mount over a linked file would land where the link leads.
+    direct = not any(_mode(api, container, path) & LINK for path in ("/etc", *FILES))
+    named = {path: text.decode("latin-1") for path, text in zip(FILES, texts, strict=True)}
+    return ImageFacts(None, named if direct else None, tuple(find_contents(api, container, image)))
+
+
+def home_of(image: ImageRef) -> str:
+    """Return the home folder that the image sets with ENV; empty if it sets none that is an absolute path."""
+    home = dict(entry.partition("=")[::2] for entry in image.env).get("HOME", "")
+    return home if home.startswith("/") and home.isprintable() and ":" not in home else ""
+
+
+def with_user(texts: Mapping[str, str], uid: int, home: str) -> tuple[str, dict[str, bytes]]:
+    """Return the name of ``uid`` and account files that name it.
+
+    Args:
+        texts: The image's own files by path.
+        uid: The number of the user and its group.
+        home: The user's home folder.
+
+    Returns:
+        The name, and the files by path. There are none if the image names the user itself.
+    """
+    for line in texts["/etc/passwd"].split("\n"):
+        name, *fields = line.split(":")
+        if fields[1:2] == [str(uid)] and PLAIN_NAME.fullmatch(name):
+            return name, {}
+    # First, so that neither an account of the same name nor a damaged line hides them.
+    own = {
+        "/etc/passwd": f"{USER_NAME}:x:{uid}:{uid}:{USER_NAME}:{home}:/bin/sh\n",
+        "/etc/group": f"{USER_NAME}:x:{uid}:\n",
+    }
+    return USER_NAME, {path: (own[path] + texts[path]).encode("latin-1") for path in FILES}
+
+
+def find_contents(api: Any, container: str, image: ImageRef) -> Iterator[str]:
+    """Yield the image's folders with files that the sandbox would hide.
+
+    These are the folders that the image declares as VOLUME, and its home folder (by default root's) if only
+    its owner can read it.
+    """
+    home = home_of(image) or ROOT_HOME
+    for path in image.volumes:
+        if _mode(api, container, path) & (FOLDER | LINK) == FOLDER and _holds_files(api, container, path):
+            yield path
+    mode = _mode(api, container, home)
+    closed = mode & (FOLDER | LINK) == FOLDER and mode & CLOSED_TO_OTHERS != CLOSED_TO_OTHERS
+    if home not in image.volumes and closed and _holds_files(api, container, home):
+        yield home
+
+
+def _mode(api: Any, container: str, path: str) -> int:
+    """Return the bits of Go's file mode of a path, 0 if the path is missing."""
+    answer = _look(api, container, path)
+    if answer.status_code != 200:
+        return 0
+    return int(json.loads(base64.b64decode(answer.headers[STAT]))["mode"])
+
+
+def _holds_files(api: Any, container: str, folder: str) -> bool:
+    """True if a folder of a container has a file that matters, or is too large to be searched."""
+    with closing(api.get(_archive(api, container), params={"path": f"{folder}/."}, stream=True)) as answer:
+        answer.raise_for_status()
+        source = CappedReader(answer.iter_content(CHUNK), MAX_LOOKED_AT)
+        try:
+            with tarfile.open(fileobj=source, mode="r|", errors="surrogateescape") as archive:
+                return any(
+                    entry.isreg() and not entry.name.removeprefix("./").startswith(UNIMPORTANT)
+                    for entry in archive
+                )
+        except (TooMuch, tarfile.TarError):
+            return True
 
 
 def _resolve(api: Any, container: str, path: str) -> str | None:
@@ -134,8 +255,12 @@ def _resolve(api: Any, container: str, path: str) -> str | None:
 
 def _look(api: Any, container: str, path: str) -> Any:
     """What the engine says of one path of a container, without opening it."""
-    url = f"{api.base_url}/v{api.api_version}/containers/{container}/archive"
-    return api.head(url, params={"path": path}, timeout=SECONDS)
+    return api.head(_archive(api, container), params={"path": path}, timeout=SECONDS)
+
+
+def _archive(api: Any, container: str) -> str:
+    """Return the address at which the engine gives the files of a container."""
+    return f"{api.base_url}/v{api.api_version}/containers/{container}/archive"
 
 
 def _read(api: Any, container: str, path: str) -> bytes:

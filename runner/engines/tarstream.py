@@ -14,6 +14,7 @@ from runner.model.errors import PlatformError
 
 CHUNK = 1 << 20
 BLOCK = tarfile.BLOCKSIZE
+PER_ENTRY = 4096  # bytes that a file, folder or link takes on a disk besides its content
 
 
 @lru_cache(maxsize=256)  # those of folders, and of files of one name and size, come again with each run
@@ -67,6 +68,59 @@ def anew(folders: Mapping[str, int], files: Mapping[str, Path | bytes], *, uid: 
         yield header(name)
         yield header(name, kind=tarfile.DIRTYPE, mode=mode, uid=uid)
     yield from stream(sorted(files.items()), uid=uid, folders=folders)
+
+
+def readable(chunks: Iterable[bytes], without: Iterable[PurePosixPath], max_bytes: int) -> Iterator[bytes]:
+    """Yield a tar archive of the same files, folders and links, owned by root and readable for everybody.
+
+    Devices, pipes and set-user-id bits are left out.
+
+    Args:
+        chunks: The archive of a folder, as an engine gives it.
+        without: Folders in it, relative to it, that become empty.
+        max_bytes: The size of all files together, with 4 KiB for each entry.
+
+    Raises:
+        ValueError: The content is larger than ``max_bytes``, or the archive is damaged.
+    """
+    empty = dict.fromkeys(without, False)
+    try:
+        with tarfile.open(fileobj=Chunks(iter(chunks)), mode="r|", errors="surrogateescape") as source:
+            for entry in source:
+                path = PurePosixPath(*(part for part in PurePosixPath(entry.name).parts if part != "."))
+                if ".." in path.parts or path.is_absolute() or any(p in empty for p in path.parents):
+                    continue
+                if not path.parts or not (entry.isreg() or entry.isdir() or entry.issym() or entry.islnk()):
+                    continue
+                max_bytes -= entry.size + PER_ENTRY
+                if max_bytes < 0:
+                    raise ValueError("it is too large")
+                empty.update({path: True} if path in empty else {})
+                yield _opened_to_all(entry, str(path))
+                if entry.isreg():
+                    file = source.extractfile(entry)
+                    assert file is not None
+                    while chunk := file.read(CHUNK):
+                        yield chunk
+                    yield padding(entry.size)
+    except (tarfile.TarError, UnicodeError) as error:
+        raise ValueError("its files cannot be read") from error
+    for path in [path for path, is_there in empty.items() if not is_there]:
+        for folder in (*reversed(path.parents[:-1]), path):
+            yield header(str(folder), kind=tarfile.DIRTYPE, mode=0o777)
+    yield b"\0" * (2 * BLOCK)
+
+
+def _opened_to_all(entry: tarfile.TarInfo, name: str) -> bytes:
+    """Return the header of an entry as :func:`readable` gives it on."""
+    executable = entry.isdir() or entry.mode & 0o111
+    entry.name, entry.mode = name, entry.mode & 0o777 | (0o555 if executable else 0o444)
+    if entry.islnk():
+        entry.linkname = str(PurePosixPath(entry.linkname))
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.pax_headers = {}
+    return entry.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
 
 
 def checked(name: str) -> PurePosixPath:

@@ -132,6 +132,16 @@ def amounts(wanted: Mapping[str, float]) -> str:
     return ", ".join(amount(key, wanted[key]) for key in CHOOSABLE if key in wanted)
 
 
+def inner_amounts(limits: Limits) -> list[str]:
+    """Return the limits that a system meets inside its container, in words: ``256 threads``."""
+    return [
+        f"{limits.pids:,} threads",
+        f"{in_units(limits.tmp)} {'' if limits.tmp_exec else 'noexec '}/tmp",  # noqa: S108 (a path of the container)
+        f"{in_units(limits.shm)} /dev/shm",
+        "no network" if limits.loopback else "no network/loopback",
+    ]
+
+
 def beyond(
     limits: Limits, most: Mapping[str, float], wanted: Mapping[str, float]
 ) -> list[tuple[str, str, str]]:

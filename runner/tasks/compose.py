@@ -20,7 +20,7 @@ from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import Limits
 from runner.model.task import Dataset, Scenario, Task
 from runner.tasks import compose_services, tira
-from runner.tasks.compose_services import bind
+from runner.tasks.compose_services import USER_ENV, bind
 from runner.tasks.files import missing_sources, view_files
 from runner.tasks.load import load_tasks
 from runner.tasks.request import request
@@ -95,7 +95,7 @@ def render(task: Task) -> str:
 
 def _software(task: Task, dataset: Dataset | None) -> dict[str, Any]:
     service = _sandbox(task.limits, SOFTWARE_USER)
-    service["environment"] = tira.container_env(dataset.id if dataset else "none") | {"HOME": "/tmp"}  # noqa: S108
+    service["environment"] = tira.container_env(dataset.id if dataset else "none") | USER_ENV
     scenario = shown_scenario(task)
     if dataset is not None and scenario is not None:
         service["volumes"] = _view(task, dataset, scenario)
@@ -142,6 +142,7 @@ def _sandbox(limits: Limits, user: int) -> dict[str, Any]:
         ],
         "healthcheck": {"disable": True},
         "hostname": "sandbox",
+        "extra_hosts": ["sandbox:127.0.0.1"],
         # With --exit-code-from, Compose stops every container as soon as the first one has ended, also those that
         # it starts after that. So a stop is a signal that does nothing, and then a wait as long as the time limit.
         "stop_signal": "SIGCONT",

@@ -25,6 +25,8 @@ UNUSED: dict[str, Any] = {"profiles": ["unused"], "network_mode": "none"}
 SERVER_USER, OUR_USER, READER = 20000, 20002, 20001
 OUT = "/out"  # on the volume of the debates, for Compose as for the evaluator
 HOME = "/tmp"  # noqa: S108
+# docker-compose.yml puts SOFTWARE_HOME in the place of HOME, since Compose cannot read what an image sets.
+USER_ENV = {"HOME": HOME, "USER": "sandbox", "LOGNAME": "sandbox"}
 SETTINGS = f"{HOME}/driver.json"
 EXTRA = {"search": ["--log", "/served/served.jsonl"]}
 
@@ -44,7 +46,7 @@ def services(task: Task, dataset: Dataset, sandbox: Sandbox) -> dict[str, dict[s
         return None
     if not all(SIDECARS[name].compose or name == "gateway" for name in task.services):
         return None
-    environment = {"HF_HUB_OFFLINE": "1", **service_env(talk, task.services), "HOME": HOME}
+    environment = {"HF_HUB_OFFLINE": "1", **service_env(talk, task.services), **USER_ENV}
     found = {
         **{name: _sidecar(task, talk, SIDECARS[name]) for name in ("relay", "search", "user")},
         "server": {"environment": environment},
@@ -60,7 +62,8 @@ def services(task: Task, dataset: Dataset, sandbox: Sandbox) -> dict[str, dict[s
         "transcript": (task.evaluator_limits, READER),
     }
     made = {name: _shared(sandbox(*limits[name])) | found[name] for name in NAMES}
-    del made["server"]["hostname"]  # it is the relay's
+    for key in ("hostname", "extra_hosts"):
+        del made["server"][key]  # they are the relay's
     return made
 
 

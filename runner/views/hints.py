@@ -33,10 +33,12 @@ def hint(view: Mapping[str, Any], task: Task | None) -> str:
     if verdict not in FAILED:
         return ""
     told = str(view["verdict"]["detail"])  # why it could not be started, where this audience is told
-    lines = [told, *view["log"].get("stdout", ()), *view["log"].get("stderr", ())]
-    return of_log(
-        lines, "" if task is None or len(lines) == 1 else inputs_hold(task, view["dataset"], view["scenario"])
-    )
+    log = [*view["log"].get("stdout", ()), *view["log"].get("stderr", ())]
+    refused = (view["output"] or {}).get("refused")
+    refused = refused if isinstance(refused, list) else []  # a number where the audience sees no names
+    names = [f"refused file: {name}" for name, _ in refused]  # such as one with a carriage return at its end
+    inputs = "" if task is None or not log else inputs_hold(task, view["dataset"], view["scenario"])
+    return of_log([told, *names, *log], inputs, view["limits"])
 
 
 def inputs_hold(task: Task, dataset: str, scenario: str) -> str:

@@ -297,8 +297,14 @@ def test_every_option_is_on_the_container(
     assert facts["HostConfig"]["Binds"] in (None, [])
     assert facts["HostConfig"]["CgroupParent"].startswith("/proctor/") or not engine.local
     mounts = {m["Destination"]: m for m in facts["Mounts"]}
-    assert {path: m["RW"] for path, m in mounts.items()} == {"/in": False, "/out": True}
-    assert all(m["VolumeOptions"] == {"NoCopy": True} for m in facts["HostConfig"]["Mounts"])
+    assert {path: m["RW"] for path, m in mounts.items()} == {
+        "/in": False,
+        "/out": True,
+        "/etc/passwd": False,
+        "/etc/group": False,
+    }
+    volumes = [m for m in facts["HostConfig"]["Mounts"] if m["Type"] == "volume"]
+    assert [m["VolumeOptions"] for m in volumes] == [{"NoCopy": True}] * 2
     user, environment = body.pop("User"), body.pop("Env")
     assert user == "1:1" and set(environment) <= set(facts["Config"]["Env"])
     assert facts["Config"]["User"] == f"{probe['uid']}:{probe['gid']}"
@@ -550,7 +556,7 @@ def test_what_an_image_declares(
     assert result.exit.code == 0, result.stderr
     assert result.stdout.decode().split("\n")[:2] == [
         str(errno.ENOSPC),
-        f"{sandbox.VOLUME_COVER} True False /work ['queries.txt'] /tmp void",
+        f"{sandbox.VOLUME_COVER} True False /work ['queries.txt'] /root void",
     ]
     volumes = {m["Name"] for m in result.inspected["Mounts"] if m["Type"] == "volume"}
     kept = {v["Name"] for v in engine.clients.get().volumes().get("Volumes") or []}

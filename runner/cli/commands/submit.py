@@ -237,6 +237,7 @@ def try_on_public_data(
     """
     from runner.cli import render
     from runner.execution.trials import software as trial
+    from runner.model.limits import inner_amounts
     from runner.tasks.check_data import check_task
     from runner.views.hints import hint
     from runner.views.show.contents import inside
@@ -254,6 +255,7 @@ def try_on_public_data(
     machine.evaluator()  # missing: known before anything is said to run
     wanted = scenario or submission.scenarios[0]
     output.say(f"running {submission.team}/{submission.software} on {task.id}/{chosen.id} …")
+    output.say(f"limits inside: {', '.join(inner_amounts(task.limits))}")
     with trial.check_submission(machine, submission, image, task, chosen, wanted) as checked:
         audience = context.audience(f"team:{submission.team}")
         view = checked.view(audience)

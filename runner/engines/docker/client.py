@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import PurePosixPath
 from typing import Any
 
 from runner.engines.text import printable
@@ -120,14 +121,14 @@ class Clients:
         return {volume["Name"]: volume["Labels"] for volume in found}
 
     def mounted(self) -> set[str]:
-        """The names of volumes that a container has, running or not."""
+        """The names of volumes that a container has, running or not; also those of which it has a single file."""
         with self.calling("looking at what containers mount") as api:
-            return {
-                mount["Name"]
-                for container in api.containers(all=True)
-                for mount in container.get("Mounts") or []
-                if mount.get("Name")
-            }
+            containers = api.containers(all=True)
+        mounts = [mount for container in containers for mount in container.get("Mounts") or []]
+        files = [PurePosixPath(mount.get("Source") or "").parent for mount in mounts if not mount.get("Name")]
+        return {mount["Name"] for mount in mounts if mount.get("Name")} | {
+            folder.parent.name for folder in files if folder.name == "_data"
+        }
 
     def remove(self, **labels: str | None) -> None:
         """Remove all containers, then all volumes, that have these labels. Raises E303 when one of the volumes is in use."""

@@ -22,7 +22,7 @@ from runner.engines.docker.room import LIFETIME, DockerRoom
 from runner.engines.docker.session_volumes import SessionVolumes
 from runner.engines.docker.starting import their_fault
 from runner.engines.docker.turns import LOOPBACK_LABEL
-from runner.engines.docker.volumes import DockerVolumes
+from runner.engines.docker.volumes import DockerVolumes, check_files
 from runner.engines.roles import SIDECARS, Sharing
 from runner.engines.text import printable
 from runner.engines.witness import Witness
@@ -131,17 +131,10 @@ class DockerSession:
 
         self._sharing.check(spec)
         self._check(spec)
+        spec, files, refusal = self._furnish(spec)
         processors = self._pinned(spec)
         gauge = self._engine.make_meter()
-        body = sandbox.container_options(
-            spec,
-            self.sidecar_uid if spec.role in SIDECARS else self.uid,
-            joined=spec.join.id if isinstance(spec.join, DockerHandle) else None,
-            labels=self._labels | {"proctor.role": spec.role} | self._loopback_label(spec),
-            own_profile=self._engine.own_profile,
-            cgroup_parent=gauge.parent,
-            processors=processors,
-        )
+        body = self._options(spec, files, gauge.parent, processors)
         self._volumes.keep()
         self._note_loopback(spec)
         witness = Witness(processors=processors) if self._engine.local else None
@@ -150,10 +143,7 @@ class DockerSession:
         self._sharing.add(spec, handle)
         with self._clients.calling("starting a container") as api:
             try:
-                handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
-                self._check_mounts(api, spec)
-                self._check_pinned(api, handle.id, processors)
-                handle.start_error = self._refusal(api, handle.id, spec)
+                handle.start_error = refusal or self._create(api, handle, body, spec, processors)
                 if handle.start_error is not None:
                     return handle
                 gauge.created(handle.id, sandbox.socket_memory(spec.limits))
@@ -177,6 +167,44 @@ class DockerSession:
             if witness is not None:
                 witness.started(int(facts["State"]["Pid"]), handle.id)
         return handle
+
+    def _options(
+        self,
+        spec: ContainerSpec,
+        files: list[dict[str, Any]],
+        cgroup_parent: str,
+        processors: tuple[int, ...],
+    ) -> dict[str, Any]:
+        """Return the options of a container with mounts of single ``files``."""
+        body = sandbox.container_options(
+            spec,
+            self.sidecar_uid if spec.role in SIDECARS else self.uid,
+            joined=spec.join.id if isinstance(spec.join, DockerHandle) else None,
+            labels=self._labels | {"proctor.role": spec.role} | self._loopback_label(spec),
+            own_profile=self._engine.own_profile,
+            cgroup_parent=cgroup_parent,
+            processors=processors,
+        )
+        body["HostConfig"]["Mounts"] += files
+        if body["HostConfig"]["NetworkMode"] == "none":
+            # Engines name the own address of a container only where it has one.
+            body["HostConfig"]["ExtraHosts"] = [f"{body['Hostname']}:127.0.0.1"]
+        return body
+
+    def _create(
+        self,
+        api: Any,
+        handle: DockerHandle,
+        body: Mapping[str, Any],
+        spec: ContainerSpec,
+        processors: tuple[int, ...],
+    ) -> str | None:
+        """Create the container of a handle and check it; returns why its image cannot be run, or None."""
+        handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
+        self._check_mounts(api, spec)
+        check_files(api, handle.id, [m for m in body["HostConfig"]["Mounts"] if m["Type"] == "bind"])
+        self._check_pinned(api, handle.id, processors)
+        return self._refusal(api, handle.id, spec)
 
     def copy_out(
         self, volume: Volume, dest: Path, *, allowed: Callable[[str], bool], max_bytes: int, max_files: int
@@ -279,9 +307,43 @@ class DockerSession:
     def _refusal(self, api: Any, container: str, spec: ContainerSpec) -> str | None:
         """Why the account files of an image keep it from being run; None where they do not."""
         places = (*(mount.target for mount in spec.mounts), *spec.exceptions.writable)
-        own_profile = self._engine.own_profile
-        bare = sandbox.keeper_options(spec.image, (), labels=self._labels, own_profile=own_profile)
-        return self._accounts.refusal(api, container, spec.image, places, bare)
+        return self._accounts.refusal(api, container, spec.image, places)
+
+    def _furnish(self, spec: ContainerSpec) -> tuple[ContainerSpec, list[dict[str, Any]], str | None]:
+        """Return what a container gets in addition: a named user, a home, and the image's hidden folders.
+
+        Returns:
+            The container with its environment and read-only volumes, the mounts of single files, and why the image cannot
+            run, or None.
+        """
+        import docker.errors
+
+        bare = sandbox.keeper_options(
+            spec.image, (), labels=self._labels, own_profile=self._engine.own_profile
+        )
+        with self._clients.calling("looking at an image") as api:
+            try:
+                facts = self._accounts.facts(api, spec.image, bare)
+            except docker.errors.APIError as error:
+                if (refusal := their_fault(explanation(error))) is None:
+                    raise
+                return spec, [], refusal
+        if facts.refusal is not None or spec.role != "software":
+            return spec, [], facts.refusal
+        uid = 0 if spec.exceptions.root else self.uid
+        home = accounts.home_of(spec.image) or accounts.WRITABLE_HOME
+        name, texts = (
+            (accounts.USER_NAME, {}) if facts.texts is None else accounts.with_user(facts.texts, uid, home)
+        )
+        env = {"USER": name, "LOGNAME": name} | dict(entry.partition("=")[::2] for entry in spec.image.env)
+        env = {key: env[key] for key in ("USER", "LOGNAME")} | {"HOME": home} | dict(spec.env)
+        occupied = [*(mount.target for mount in spec.mounts), *spec.exceptions.writable]
+        try:
+            mounts = self._engine.image_mounts(spec.image, facts.contents, occupied)
+        except ValueError as error:
+            return spec, [], f"the image has a VOLUME or a home folder that cannot be copied: {error}"
+        spec = replace(spec, env=env, mounts=(*spec.mounts, *mounts))
+        return spec, self._engine.file_mounts(texts), None
 
     def _check_groups(self, api: Any, container: str, user: str, facts: Mapping[str, Any]) -> None:
         """That the kernel gave the container our group and no other, where its processes can be seen."""

@@ -27,7 +27,11 @@ _THEIRS = tuple(
         # A link that leads a mount over the engine's init process.
         (r"stat /sbin/docker-init: no such file", _MOUNTS),
         # A mount that nobody may write to, over the folder where the engine lays files of its own.
-        (r"to rootfs at \"/etc/(resolv\.conf|hostname|hosts)\": .*read-only file system", _MOUNTS),
+        (
+            r"to rootfs at \"/etc/(resolv\.conf|hostname|hosts|passwd|group)\": .*read-only file system",
+            _MOUNTS,
+        ),
+        (r"open \S*/merged/etc/(passwd|group): ", _MOUNTS),
         (r"because it is (inside /proc|not of type proc)|change mount propagation through procfd", _MOUNTS),
         (r"container init: (error reopening|open) /(proc|dev)\b", _MOUNTS),
         (r"error mounting \"tmpfs\" to rootfs at .*: (mkdir|open)|merged/.*: invalid argument", _MOUNTS),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from runner.engines import moving, sandbox, tarstream
 from runner.engines.base import Fill, Mount, Volume
@@ -17,8 +20,14 @@ from runner.engines.docker.client import ignoring
 from runner.engines.docker.owner import me, private_folder
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
+from runner.model.limits import GIB, MIB
 
 BASES = ("proctor/base:bookworm", "python:3.11-slim")  # the keeper's image where there is no evaluator image
+# Limits for copies of an image's folders.
+MAX_FOLDERS = 8
+MAX_COPIED = 64 * GIB
+ROOM_FOR_SMALL = 64 * MIB  # what small files take on a disk is not in the size of an image
+COPY_RULES = 1  # another number has every folder of an image copied again
 FILL = 6 * 3600.0  # seconds for filling a data volume
 
 
@@ -63,11 +72,73 @@ class DockerVolumes(DockerBuilds):
         name follows from the digest and whose label names the first: that call is atomic in the engine, so a
         half-filled volume is never found, and of two that were filled at once one wins.
         """
-        from filelock import FileLock, Timeout
-
         digest = digest.removeprefix("sha256:")
         if not re.fullmatch(r"[0-9a-f]{32,128}", digest):
             raise ValueError(f"not a digest: {digest!r}")
+        return self._data_volume(digest, lambda: tarstream.stream(sorted((str(p), s) for p, s in fill())))
+
+    def image_mounts(self, image: ImageRef, folders: Sequence[str], occupied: Iterable[str]) -> list[Mount]:
+        """Return read-only mounts of copies of an image's folders, which everybody can read.
+
+        Each copy is made once for each image. Folders at, above or below a path that is ``occupied`` are passed over.
+
+        Raises:
+            ValueError: A folder cannot be copied.
+        """
+        paths = (*sandbox.PROTECTED, "/etc", *occupied)
+        free = [path for path in folders if not any(_below(path, p) or _below(p, path) for p in paths)]
+        max_bytes = min(2 * image.size + ROOM_FOR_SMALL, MAX_COPIED)
+        mounts = []
+        for folder in free[:MAX_FOLDERS]:
+            inner = {path for path in (*image.volumes, *free) if path != folder and _below(path, folder)}
+            below = sorted(str(PurePosixPath(path).relative_to(folder)) for path in inner)
+            key = json.dumps([COPY_RULES, image.platform, image.id, folder, below])
+            digest = hashlib.sha256(key.encode()).hexdigest()
+            read = partial(self._read_folder, image, folder, below, max_bytes)
+            mounts.append(Mount(self._data_volume(digest, read), folder))
+        return mounts
+
+    def _read_folder(
+        self, image: ImageRef, folder: str, below: Sequence[str], max_bytes: int
+    ) -> Iterator[bytes]:
+        """Yield a folder of an image as :func:`runner.engines.tarstream.readable` gives it."""
+        name = f"proctor-copy-{secrets.token_hex(6)}"
+        labels = {"proctor.owner": me(), "proctor.filling": name}
+        bare = sandbox.keeper_options(image, (), labels=labels, own_profile=self.own_profile)
+        try:
+            with self.clients.streaming("copying a folder of an image", FILL) as (api, _):
+                container = api.create_container_from_config(bare, name=name)["Id"]
+                chunks, _stat = api.get_archive(container, f"{folder}/.", chunk_size=tarstream.CHUNK)
+                yield from tarstream.readable(chunks, map(PurePosixPath, below), max_bytes)
+        finally:
+            self.clients.remove(filling=name)
+
+    def file_mounts(self, files: Mapping[str, bytes]) -> list[dict[str, Any]]:
+        """Return the options of read-only mounts of single files, by their path in the container.
+
+        A volume can be mounted as a whole only (before API 1.45), so its files are named by their path on the engine's machine.
+        """
+        if not files:
+            return []
+        named = [(PurePosixPath(path).name, content) for path, content in sorted(files.items())]
+        digest = hashlib.sha256(b"".join(tarstream.stream(named))).hexdigest()
+        volume = self._data_volume(digest, lambda: tarstream.stream(named))
+        with self.clients.calling("looking for a data volume") as api:
+            folder = str(api.inspect_volume(volume.name)["Mountpoint"])
+        return [
+            {
+                "Type": "bind",
+                "Source": f"{folder}/{PurePosixPath(path).name}",
+                "Target": path,
+                "ReadOnly": True,
+            }
+            for path in files
+        ]
+
+    def _data_volume(self, digest: str, archive: Callable[[], Iterator[bytes]]) -> Volume:
+        """Return the volume of ``digest``, filled from a tar archive if there is none yet."""
+        from filelock import FileLock, Timeout
+
         found = self._ready(digest)
         if found is not None:
             return found
@@ -76,7 +147,7 @@ class DockerVolumes(DockerBuilds):
         with suppress(Timeout):
             lock.acquire(timeout=self.patience)
         try:
-            return self._ready(digest) or self._fill(digest, fill)
+            return self._ready(digest) or self._fill(digest, archive)
         finally:
             lock.release()
 
@@ -90,7 +161,7 @@ class DockerVolumes(DockerBuilds):
                 api.remove_volume(_marker(digest))
         return None
 
-    def _fill(self, digest: str, fill: Fill) -> Volume:
+    def _fill(self, digest: str, archive: Callable[[], Iterator[bytes]]) -> Volume:
         name = f"proctor-data-{digest[:32]}-{secrets.token_hex(4)}"
         labels = {"proctor.data": digest, "proctor.owner": me()}
         done = False
@@ -104,10 +175,8 @@ class DockerVolumes(DockerBuilds):
                     own_profile=self.own_profile,
                 )
                 helper = api.create_container_from_config(body, name=f"proctor-fill-{secrets.token_hex(6)}")
-            files = sorted((str(path), source) for path, source in fill())
             with self.clients.streaming("filling a data volume", FILL) as (api, _):
-                chunks = tarstream.stream(files)
-                sent = moving.moving(chunks, "filling a data volume", stall=self.stall, seconds=FILL)
+                sent = moving.moving(archive(), "filling a data volume", stall=self.stall, seconds=FILL)
                 with closing(sent):
                     api.put_archive(helper["Id"], "/data", sent)
             self.clients.remove(filling=name)
@@ -142,6 +211,23 @@ class DockerVolumes(DockerBuilds):
         """Complete data volumes and the markers that say so."""
         found = self.clients.volumes(ready=None)
         return {labels["proctor.ready"]: name for name, labels in found.items()}
+
+
+def check_files(api: Any, container: str, files: Sequence[Mapping[str, Any]]) -> None:
+    """Check that the engine mounts these single files, read-only. Raises PlatformError."""
+    if not files:
+        return
+    mounts = api.inspect_container(container)["Mounts"]
+    pairs = {(mount["Source"], mount["Destination"]) for mount in mounts if mount["RW"] is False}
+    if not pairs.issuperset((file["Source"], file["Target"]) for file in files):
+        raise PlatformError(
+            "the engine did not mount the account files", why="It made a container without them."
+        )
+
+
+def _below(path: str, folder: str) -> bool:
+    """True if an absolute path is a folder or lies below it."""
+    return PurePosixPath(path).is_relative_to(folder)
 
 
 def _marker(digest: str) -> str:

@@ -161,6 +161,7 @@ def command_line(job: Job) -> str:
     words = [
         "docker", "run", "--rm", "--network=none", "--ipc=none", "--read-only", "--cap-drop=ALL",
         "--security-opt=no-new-privileges", "--init", "--no-healthcheck", "--user=20000:20000",
+        "--hostname=sandbox", "--add-host=sandbox:127.0.0.1", "-e", "USER=sandbox", "-e", "LOGNAME=sandbox",
         f"--memory={limits.memory}", f"--memory-swap={limits.memory}", f"--cpus={limits.cpus:g}",
         f"--pids-limit={limits.pids}", f"--ulimit=nofile={limits.open_files}:{limits.open_files}",
         f"--tmpfs=/tmp:rw,nosuid,nodev,size={limits.tmp}", f"--tmpfs=/dev/shm:rw,nosuid,nodev,noexec,size={limits.shm}",

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from runner.model.limits import amounts, in_units
+from runner.model.limits import amounts, in_units, inner_amounts
 from runner.model.quota import FIRST_CASES
 from runner.model.task import ASKS
 from runner.views.overview.facts import STATED, Figure, Overview
@@ -178,7 +178,7 @@ def _limits(of: Overview) -> str:
         *([f"machines labelled {', '.join(limits.labels)}"] if limits.labels else []),
         f"{in_units(limits.output)} of output",
         *([f"{in_units(task.image_limit)} of image"] if "image" in task.definition.get("limits", {}) else []),
-        "no network",
+        *inner_amounts(limits),
     ]
     return ", ".join(parts) + (
         f" (given to {standing.team})" if standing is not None and limits != task.limits else ""

@@ -58,7 +58,8 @@ class Look:
         self, mounted: str, image: ImageRef, *places: str, bare: str = "sound", engine: str = "one"
     ) -> str | None:
         known = Accounts(lambda: self.folder, lambda: engine)
-        said = known.refusal(self.api, mounted, image, places, {"name": bare})
+        alone = known.facts(self.api, image, {"name": bare})
+        said = alone.refusal or known.refusal(self.api, mounted, image, places)
         assert self.api.there == []
         return said
 
@@ -68,15 +69,15 @@ def test_an_image_is_looked_at_once_whichever_process_comes_later(
 ) -> None:
     look = Look(tmp_path)
     assert [look("sound", SOUND) for _ in range(3)] == [None] * 3
-    assert look.api.looks == 4  # two files by themselves and with mounts, once
+    assert look.api.looks == 8  # two files by themselves and with mounts, their links and root's home, once
     assert look("sound", SOUND, "/cache") is None
-    assert look.api.looks == 6  # a link may lead to where something is mounted
+    assert look.api.looks == 10  # a link may lead to where something is mounted
     assert look("fifo", SOUND, "/in") == PIPE
     assert look("fifo", OTHER) == PIPE  # it is of that image alone
     monkeypatch.setattr(accounts, "RULES", accounts.RULES + 1)
     looked = look.api.looks
     assert look("sound", SOUND) is None
-    assert look.api.looks == looked + 4
+    assert look.api.looks == looked + 8
 
 
 @pytest.mark.parametrize(("mounted", "bare"), [("fifo", "sound"), ("sound", "fifo"), ("fifo", "fifo")])
@@ -99,5 +100,47 @@ def test_what_is_sound_at_one_engine_and_platform_is_looked_at_again_at_others(t
 def test_what_is_no_digest_of_content_is_not_remembered(tmp_path: Path, name: str) -> None:
     look = Look(tmp_path)
     assert [look("sound", ImageRef(name)) for _ in range(2)] == [None] * 2
-    assert look.api.looks == 8
+    assert look.api.looks == 16
     assert list(tmp_path.iterdir()) == []
+
+
+PASSWD = {
+    "/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nme:x:20007:20007::/home/me:/bin/sh",
+    "/etc/group": "root:x:0:",
+}
+
+
+@pytest.mark.parametrize(
+    ("uid", "home", "name", "first"),
+    [
+        (0, "/tmp", "root", None),
+        (20007, "/tmp", "me", None),
+        (20008, "/opt/x", "sandbox", "sandbox:x:20008:20008:sandbox:/opt/x:/bin/sh"),
+    ],
+)
+def test_an_account_is_added_where_the_image_has_none(
+    uid: int, home: str, name: str, first: str | None
+) -> None:
+    said, files = accounts.with_user(PASSWD, uid, home)
+    assert said == name
+    if first is None:
+        assert files == {}
+    else:
+        lines = files["/etc/passwd"].decode().split("\n")
+        assert lines == [first, *PASSWD["/etc/passwd"].split("\n")]
+        assert files["/etc/group"].decode().split("\n") == ["sandbox:x:20008:", "root:x:0:"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "home"),
+    [
+        ("HOME=/opt/x", "/opt/x"),
+        ("HOME=", ""),
+        ("HOME=x", ""),
+        ("HOME=/a:b", ""),
+        ("HOME=/a\nb", ""),
+        ("X=/y", ""),
+    ],
+)
+def test_the_home_that_an_image_sets(entry: str, home: str) -> None:
+    assert accounts.home_of(ImageRef("sha256:x", env=("PATH=/bin", entry))) == home

@@ -47,11 +47,11 @@ def slow(files, uid=0):
     print("filling", flush=True)
     time.sleep(60)
 
-real, tarstream.stream = tarstream.stream, slow
 with engine.session(attempt) as session:
     out = session.output_volume("output", bytes=MIB, inodes=8)
     spec = ContainerSpec("software", engine.resolve(image), ("sleep", "60"), Limits(memory=64 * MIB), (Mount(out, "/out", False),))
     session.start(spec)
+    real, tarstream.stream = tarstream.stream, slow
     engine.data_volume(digest, lambda: [(PurePosixPath("a"), Path(__file__ if False else "/etc/hostname"))] * 2)
 """
 HALF_WAY = HALF_WAY.replace('__file__ if False else "/etc/hostname"', '"/etc/hostname"')

@@ -112,7 +112,7 @@ def test_the_software_sees_the_public_inputs_and_no_truths(task: Task) -> None:
     assert [(v["source"], v["target"]) for v in software["volumes"]] == [
         ("./datasets/dev/inputs", tira.INPUT)
     ]
-    assert software["environment"] == tira.container_env("dev") | {"HOME": "/tmp"}
+    assert software["environment"] == tira.container_env("dev") | composeroom.USER_ENV
     evaluator = services(task)["evaluator"]
     assert [(v["source"], v["target"]) for v in evaluator["volumes"]] == [
         ("./datasets/dev/inputs", "/inputs"),
@@ -167,7 +167,7 @@ def test_the_server_has_addresses_and_nothing_else(room: dict[str, Any]) -> None
     server = room["server"]
     assert "volumes" not in server and "command" not in server
     assert server["environment"] == {
-        "HF_HUB_OFFLINE": "1", "HOME": "/tmp", **service_env(task.interaction, task.services)
+        "HF_HUB_OFFLINE": "1", **composeroom.USER_ENV, **service_env(task.interaction, task.services)
     }  # fmt: skip
 
 

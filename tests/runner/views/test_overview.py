@@ -38,7 +38,7 @@ def test_a_bundled_task_fits_a_screen(name: str) -> None:
     task = BUNDLED[name]
     of = overview(task)
     shown = screen(of)
-    assert len(shown) <= 58 and max(map(len, shown)) <= 80
+    assert len(shown) <= 59 and max(map(len, shown)) <= 80
     text = "\n".join(shown)
     assert all(one.says and one.unit for one in of.measures), "x-measures of the kind's schema lack one"
     assert of.output.file in text and of.output.says and all(one in text for one in task.datasets)
@@ -61,7 +61,8 @@ def test_what_is_shown(project: Project, runner_cli: Callable[..., Said]) -> Non
         "",
         "takes      software that reads $inputDataset and writes to $outputDir; run files",
         "           (run: FILE in submission.yaml)",
-        "limits     30 s, 64 MiB of memory, 1 processor, 4 MiB of output, no network",
+        "limits     30 s, 64 MiB of memory, 1 processor, 4 MiB of output, 32 threads, 8",
+        "           MiB noexec /tmp, 8 MiB /dev/shm, no network/loopback",
         "quota      50 submissions a team, 10 attempts a run",
         "dates      closes 2031-05-17 23:59 AoE (2031-05-18 11:59 UTC)",
         "datasets   dev (public)",
@@ -105,7 +106,7 @@ def test_other_limits(project: Project, runner_cli: Callable[..., Said]) -> None
         "limits 1 h, 10 min of processor time, 1 GiB of memory, 2 processors, 1 GPU, 64 MiB of output, "
         in told
     )
-    assert told.count("processor time") == 1 and "2 GiB of image, no network" in told
+    assert told.count("processor time") == 1 and "2 GiB of image, 256 threads, " in told
 
 
 def test_data_say_what_the_screen_says_of_scores_and_names(tmp_path: Path) -> None:

@@ -1,0 +1,205 @@
+"""Ordinary images in the sandbox: a user with a name, a home, folders declared as VOLUME, and the own host name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runner.engines import sandbox
+from runner.engines.base import ContainerSpec, Mount
+from runner.engines.docker.engine import DockerEngine
+from runner.model.container import Exit, ImageRef
+from runner.model.limits import MIB, Exceptions, Limits
+
+pytestmark = pytest.mark.engine
+
+LIMITS = Limits(memory=128 * MIB, pids=32, wall_clock=40, output=MIB, tmp=8 * MIB, shm=4 * MIB, log=64 * 1024)
+WHO = """
+import getpass, grp, json, os, pathlib, pwd, socket
+found = {"uid": os.getuid(), "user": getpass.getuser(), "logname": os.environ["LOGNAME"], "home": os.environ["HOME"]}
+found["entry"] = list(pwd.getpwuid(os.getuid())) if os.getuid() in [p.pw_uid for p in pwd.getpwall()] else None
+found["group"] = os.getgid() in [g.gr_gid for g in grp.getgrall()]
+found["names"] = [p.pw_name for p in pwd.getpwall()]
+found["groups"] = os.getgroups()
+found["host"] = socket.gethostbyname(socket.gethostname())
+def tell(path):
+    try:
+        return pathlib.Path(path).expanduser().read_text()
+    except OSError as error:
+        return error.errno
+def write(path):
+    try:
+        pathlib.Path(path).expanduser().write_text("x")
+    except OSError as error:
+        return error.errno
+    return 0
+"""
+
+
+@pytest.fixture
+def run(engine: DockerEngine, attempt: str) -> Callable[..., tuple[Exit, Any]]:
+    """Run Python text after :data:`WHO` in an image; returns how it ended and ``found``."""
+
+    def go(image: ImageRef, text: str = "", *, limits: Limits = LIMITS, **changes: Any) -> tuple[Exit, Any]:
+        command = ("python3", "-c", f"{WHO}{text}\nprint(json.dumps(found))")
+        with engine.session(attempt) as session:
+            out = session.output_volume("output", bytes=MIB, inodes=64)
+            mounts = (Mount(out, "/out", read_only=False),)
+            handle = session.start(ContainerSpec("software", image, command, limits, mounts, **changes))
+            ended = handle.wait(limits.wall_clock)
+            said = handle.logs("stdout", 60_000), handle.logs("stderr", 60_000)
+        return ended, json.loads(said[0]) if ended.code == 0 else said[1]
+
+    return go
+
+
+def test_the_user_of_a_run_has_a_name(run: Callable[..., Any], scratch_image: ImageRef) -> None:
+    for limits in (LIMITS, replace(LIMITS, loopback=True)):
+        ended, found = run(scratch_image, limits=limits)
+        assert ended.code == 0, found
+        assert found["user"] == found["logname"] == found["entry"][0] == "sandbox"
+        assert found["entry"][2:4] == [found["uid"], found["uid"]] and found["uid"] > sandbox.FIRST_UID
+        assert found["home"] == found["entry"][5] == "/tmp" and found["group"]
+        assert {"root", "nobody", "www-data"} < set(found["names"])  # accounts of the image
+        assert found["host"] == "127.0.0.1"
+
+
+def test_a_server_binds_to_its_own_host_name(run: Callable[..., Any], scratch_image: ImageRef) -> None:
+    text = "socket.create_server((socket.gethostname(), 0))"
+    ended, found = run(scratch_image, text, limits=replace(LIMITS, loopback=True))
+    assert ended.code == 0, found
+
+
+def test_the_home_of_an_image_stays_and_can_be_read(
+    run: Callable[..., Any], build_image: Callable[..., ImageRef]
+) -> None:
+    image = build_image(
+        "proctor/test-home:open",
+        "ENV HOME=/opt/home USER=someone LOGNAME=someone",
+        "RUN mkdir -p /opt/home/.cache && echo 1 > /opt/home/.cache/model",
+    )
+    ended, found = run(image, "found['model'] = tell('~/.cache/model'); found['tmp'] = write('/tmp/x')")
+    assert ended.code == 0, found
+    assert (found["model"], found["home"], found["entry"][5], found["tmp"]) == (
+        "1\n",
+        "/opt/home",
+        "/opt/home",
+        0,
+    )
+    assert (found["user"] == "sandbox" and found["entry"][0] == "sandbox") or found["user"] == "someone"
+
+
+@pytest.mark.parametrize("home", ["", "ENV HOME=/root"])
+def test_the_home_of_root_can_be_read_and_not_written(
+    run: Callable[..., Any], build_image: Callable[..., ImageRef], home: str
+) -> None:
+    image = build_image(
+        f"proctor/test-home:root{len(home)}",
+        *filter(None, [home]),
+        "RUN mkdir -p /root/.cache/models && echo 1 > /root/.cache/models/w.bin && chmod -R go= /root && ln -s /etc/shadow /root/link",
+        "RUN mkfifo /root/pipe && cp /bin/true /root/prog && chmod 4700 /root/prog",
+    )
+    text = """
+found["model"], found["at home"] = tell("/root/.cache/models/w.bin"), tell("~/.cache/models/w.bin")
+found["write"], found["write home"] = write("/root/x"), write("~/x")
+found["link"] = tell("/root/link")
+found["list"] = sorted(os.listdir("/root"))
+found["mode"] = oct(os.stat("/root/prog").st_mode & 0o7777)
+"""
+    ended, found = run(image, text)
+    assert ended.code == 0, found
+    assert found["model"] == "1\n" and found["write"] != 0 and found["link"] == 13
+    assert "pipe" not in found["list"] and found["mode"] == "0o755"
+    assert found["at home"] == ("1\n" if home else 2)
+    assert (found["write home"] == 0) is not bool(home)
+
+
+def test_what_lies_below_a_volume_is_visible_and_read_only(
+    run: Callable[..., Any], build_image: Callable[..., ImageRef], engine: DockerEngine
+) -> None:
+    image = build_image(
+        "proctor/test-volumes:full",
+        "RUN mkdir -p /models/m/inner /empty && echo 1 > /models/m/w.bin && ln /models/m/w.bin /models/hard && chmod 700 /models/m",
+        'VOLUME ["/data", "/models", "/empty", "/models/m/inner", "/models/new/deep"]',
+    )
+    text = """
+found["model"], found["hard"] = tell("/models/m/w.bin"), tell("/models/hard")
+found["written"] = {path: write(path + "/x") for path in ("/data", "/models", "/empty", "/models/m/inner", "/models/new/deep")}
+"""
+    ended, found = run(image, text)
+    assert ended.code == 0, found
+    assert found["model"] == found["hard"] == "1\n"
+    # Where the image has the folder, engines give the memory file system over it the folder's owner and mode.
+    assert found["written"] == {
+        "/data": 0,
+        "/models": 30,
+        "/empty": 13,
+        "/models/m/inner": 13,
+        "/models/new/deep": 0,
+    }
+    before = set(engine.clients.volumes(data=None))
+    assert run(image, text)[0].code == 0
+    assert set(engine.clients.volumes(data=None)) == before  # copied once
+
+
+def test_a_volume_that_is_too_large_or_taken(
+    run: Callable[..., Any], build_image: Callable[..., ImageRef], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = build_image(
+        "proctor/test-volumes:large",
+        "RUN mkdir -p /large && head -c 3000000 /dev/zero > /large/x",
+        'VOLUME ["/large", "/tmp", "/etc", "/out"]',
+    )
+    monkeypatch.setattr("runner.engines.docker.volumes.MAX_COPIED", 2_000_000)
+    ended, _ = run(image)
+    assert ended.code is None and "VOLUME" in str(ended.start_error)
+    granted = Exceptions(writable=("/large/x.d",))
+    ended, found = run(image, "found['write'] = write('/large/x.d/y')", exceptions=granted)
+    assert ended.code == 0, found
+    assert found["write"] == 0
+
+
+HOSTILE = {
+    "missing": "RUN rm /etc/passwd /etc/group",
+    "link": "RUN mv /etc/passwd /usr/p && ln -s /usr/p /etc/passwd",
+    "outside": "RUN rm /etc/passwd && ln -s ../../../../../../etc/shadow-of-nothing /etc/passwd",
+    "output": "RUN rm /etc/passwd && ln -s /out/run.txt /etc/passwd",
+    "bytes": r"RUN printf '\377\0:x:0:0\nsandbox:x:0:0::/:/bin/sh\n+::::::' >> /etc/passwd && echo 'root:x:0:sandbox' > /etc/group",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_odd_account_files_give_nobody_a_right(
+    run: Callable[..., Any], build_image: Callable[..., ImageRef], kind: str
+) -> None:
+    ended, found = run(
+        build_image(f"proctor/test-passwd:{kind}", HOSTILE[kind]), "found['out'] = os.listdir('/out')"
+    )
+    assert ended.code == 0, found
+    assert found["user"] == "sandbox" and found["uid"] > sandbox.FIRST_UID
+    assert found["groups"] in ([], [found["uid"]]) and found["out"] == []
+    assert (found["entry"] is None) is (kind in ("link", "outside", "output"))
+    if found["entry"]:
+        assert found["entry"][:1] == ["sandbox"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RUN rm /etc/passwd && mkdir /etc/passwd",
+        "RUN rm /etc/passwd && mkfifo /etc/passwd",
+        "RUN truncate -s 2M /etc/passwd",
+        "RUN rm /etc/group && ln -s /dev/zero /etc/group",
+    ],
+)
+def test_account_files_that_cannot_be_read_are_refused(
+    run: Callable[..., Any], build_image: Callable[..., ImageRef], line: str
+) -> None:
+    ended, _ = run(build_image(f"proctor/test-passwd:{abs(hash(line)) % 1000}", line))
+    assert ended.code is None and "/etc/" in str(ended.start_error)
+    assert not os.path.exists("/etc/shadow-of-nothing")

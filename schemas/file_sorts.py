@@ -23,9 +23,13 @@ _UNPACK = "unpack it and use the file inside"
 _EXPORT = "export it as CSV or plain text in UTF-8"
 _UTF8 = "save it as UTF-8 (in PowerShell: Out-File -Encoding utf8)"
 _BZIP2_HEAD = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
-_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
+)
 
-_LFS = FileSort("lfs", "a Git LFS pointer, not the file itself", "run `git lfs pull`, and use the file it fetches")
+_LFS = FileSort(
+    "lfs", "a Git LFS pointer, not the file itself", "run `git lfs pull`, and use the file it fetches"
+)
 _PAGE = FileSort("html", "a web page (HTML)", "download the file itself, not the page that shows it")
 _BZIP2 = FileSort("bzip2", "compressed with bzip2", "unpack it with bunzip2")
 _TAR = FileSort("tar", "a tar archive", _UNPACK)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 SEVERITIES = ("error", "defect", "warning")  # the gravest first
 
+R = TypeVar("R", bound=Mapping[str, Any])
 Row = Mapping[
     str, Any
 ]  # file, line, code, severity, message, fix; ``times`` where it stands for several findings
@@ -18,7 +19,7 @@ def severity_rank(severity: str) -> int:
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
-def in_order(rows: Iterable[Row]) -> list[Row]:
+def in_order(rows: Iterable[R]) -> list[R]:
     """Return findings by severity, the gravest first; those of one severity keep their order."""
     return sorted(rows, key=lambda row: severity_rank(row["severity"]))
 

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
 
 from jiter import from_json
 
-from schemas.file_sorts import HEAD_BYTES, describe_wrong_sort
+from schemas.file_sorts import describe_wrong_sort, read_head
 from schemas.reading import JSON_DEPTH, beyond_bounds
 
 BLOCK = 1 << 20
@@ -296,7 +296,7 @@ def read(
             if packed is None:
                 packed = raw.read(2) == GZIP
                 raw.seek(0)
-                wrong_sort = describe_wrong_sort(_head(raw, packed))
+                wrong_sort = describe_wrong_sort(read_head(raw, packed=packed))
                 if wrong_sort is not None:
                     raise _Found(Fault("unreadable", f"the file is {wrong_sort}"))
             for row in rows(_reader(raw, packed, max_bytes), max_line=max_line, rules=rules, blanks=True):
@@ -321,15 +321,6 @@ def _opened(path: Path) -> BinaryIO:
         os.close(handle)
         raise _Found(Fault("unreadable", "not a regular file"))
     return open(handle, "rb")  # noqa: PTH123
-
-
-def _head(raw: BinaryIO, packed: bool) -> bytes:
-    """Return the first bytes of a file, unpacked; fewer where they are damaged."""
-    head = b""
-    with suppress(EOFError, zlib.error, gzip.BadGzipFile):
-        head = (gzip.GzipFile(fileobj=raw) if packed else raw).read(HEAD_BYTES)
-    raw.seek(0)
-    return head
 
 
 def _reader(raw: BinaryIO, packed: bool, most: int | None) -> Callable[[int], bytes]:

@@ -65,9 +65,7 @@ def _decode(raw: bytes) -> str:
 def _source(source: Path | str | bytes, cap: int) -> str:
     """The text of a path, of bytes or of text, with the size cap applied to each."""
     if isinstance(source, Path):
-        data = _read(source, cap)
-        sort = find_wrong_sort(data)
-        if sort is not None:
+        if sort := find_wrong_sort(data := _read(source, cap)):
             raise _Refused(f"is {sort.name}", sort.fix)
         return _decode(data)
     raw = source if isinstance(source, bytes) else source.encode("utf-8", "surrogatepass")

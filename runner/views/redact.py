@@ -366,8 +366,7 @@ def _codes(run: Run, found: Iterable[FindingCount], free_text: bool, ours: bool)
 def _finding_lines(found: RunDetail) -> list[dict[str, Any]]:
     if found.evaluation is None:
         return []
-    rows = islice(found.evaluation.findings(), MAX_FINDINGS)
-    return [dict(row) for row in in_order(_escaped(row) for row in rows)]
+    return in_order([_escaped(row) for row in islice(found.evaluation.findings(), MAX_FINDINGS)])
 
 
 def _escaped(value: Any, depth: int = _DEPTH) -> Any:

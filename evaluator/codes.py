@@ -31,6 +31,7 @@ _GENERAL = (
     Code("F027", "reading was given up", "error", "write a run file: most of what was read are no results.", "what was read until then counts"),
     Code("F028", "no topic of the run is judged", "error", "answer the topics of this dataset, with their ids as given.", "the run scores 0"),
     Code("F029", "nothing of the run is judged", "warning", "check the ids of documents: none of those listed is known to the judgments."),
+    Code("F030", "file of another sort", "error", "write the sort of file that is expected, as plain text in UTF-8; gzip is accepted.", "every topic scores 0"),
     Code("F101", "not JSON", "error", "write JSON Lines: one complete object a line.", "the line is left out; of an array, everything from there on"),
     Code("F118", "byte order mark", "warning", "write UTF-8 without a byte order mark.", "the mark is left out"),
 )  # fmt: skip

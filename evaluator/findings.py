@@ -8,11 +8,11 @@ table of codes.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from evaluator.codes import CODES
+from schemas.findings import describe, list_findings, severity_rank
 
 SEVERITIES = ("error", "defect", "warning", "ignore")
 MAX_SUGGESTIONS = 5  # looking for similar ids costs time
@@ -49,8 +49,7 @@ class Finding(NamedTuple):
         return fields | {"fix": self.fix} | ({} if topic is None else {"topic": topic})
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.code} {self.severity}: {self.message}. Fix: {self.fix}"
+        return describe(self.as_json())
 
 
 def show(value: bytes | str, limit: int = SHOWN) -> str:
@@ -71,7 +70,7 @@ def plain(text: str, limit: int = SHOWN) -> str:
 class Checkpoint(NamedTuple):
     """What a log held at some time."""
 
-    kept: int
+    kept: tuple[Finding, ...]
     counts: dict[str, int]
     by_severity: dict[str, int]
     defects: frozenset[bytes]
@@ -80,7 +79,7 @@ class Checkpoint(NamedTuple):
 
 
 class Log:
-    """Counts every finding, and keeps the first ``per_code`` of each code and ``kept`` in all.
+    """Counts every finding, and keeps the first ``per_code`` of each code and ``kept`` in all; errors oust warnings.
 
     ``defects`` holds the topics that have to score 0 because of a finding of severity ``defect``. What a reader got to
     know of the file besides is here too: its ``lines``, how many topics it answers, and its tag.
@@ -105,11 +104,17 @@ class Log:
 
     def wants(self, code: str) -> bool:
         """Whether one more finding of this code would be kept (its message is worth making)."""
+        severity = self.severity[code]
         return (
-            self.severity[code] != "ignore"
+            severity != "ignore"
             and self.counts.get(code, 0) < self._per_code
-            and len(self.kept) < self._limit
+            and (len(self.kept) < self._limit or (severity != "warning" and self._last_warning() is not None))
         )
+
+    def _last_warning(self) -> int | None:
+        """Return the place of the last kept warning, which gives way to an error; None if none is kept."""
+        places = range(len(self.kept) - 1, -1, -1)
+        return next((place for place in places if self.kept[place].severity == "warning"), None)
 
     def add(
         self, code: str, line: int | None, message: str, topic: bytes | None = None, *, times: int = 1
@@ -126,6 +131,8 @@ class Log:
         self.invalid = self.invalid or severity == "error"
         if self.wants(code):
             shown = None if topic is None else plain(topic.decode("utf-8", "backslashreplace"))
+            if len(self.kept) >= self._limit and (place := self._last_warning()) is not None:
+                del self.kept[place]
             self.kept.append(Finding(code, severity, self.file, line, message, shown))
         self.counts[code] = self.counts.get(code, 0) + times
         self._by_severity[severity] = self._by_severity.get(severity, 0) + times
@@ -138,11 +145,11 @@ class Log:
     def checkpoint(self) -> Checkpoint:
         """What :meth:`restore` needs to forget everything that is added from now on."""
         counts = dict(self.counts), dict(self._by_severity)
-        return Checkpoint(len(self.kept), *counts, frozenset(self.defects), self.lines, self.invalid)
+        return Checkpoint(tuple(self.kept), *counts, frozenset(self.defects), self.lines, self.invalid)
 
     def restore(self, to: Checkpoint) -> None:
         """Forget what was added since :meth:`checkpoint` (the file is read again, in another way)."""
-        del self.kept[to.kept :]
+        self.kept[:] = to.kept
         self.counts, self._by_severity = dict(to.counts), dict(to.by_severity)
         self.defects, self.lines, self.invalid = set(to.defects), to.lines, to.invalid
 
@@ -155,25 +162,15 @@ class Log:
         return self._by_severity.get(severity, 0)
 
     def sorted(self) -> list[Finding]:
-        """The summaries, then the kept findings in the order of the file; those about the whole file come first."""
-        return [*self.summaries, *sorted(self.kept, key=lambda f: (f.line or 0, f.code))]
+        """Return the summaries and the kept findings: errors, defects, warnings, each in the order of the file."""
+        ordered = sorted(self.kept, key=lambda f: (f.line or 0, f.code))
+        return sorted([*self.summaries, *ordered], key=lambda f: severity_rank(f.severity))
 
     def lines_of(self, most: int) -> list[str]:
-        """About ``most`` kept findings, one a line, and how many more there are of each code.
-
-        Of many findings the first of every code are taken, so that none hides another.
-        """
-        each = most if len(self.kept) <= most else max(1, most // len(self.counts))
-        shown: Counter[str] = Counter()
-        lines = [str(summary) for summary in self.summaries]
-        for finding in self.sorted()[len(lines) :]:
-            if shown[finding.code] < each:
-                shown[finding.code] += 1
-                lines.append(str(finding))
-        more = [
-            f"{n - shown[code]:,} more {code}" for code, n in sorted(self.counts.items()) if n > shown[code]
-        ]
-        return [*lines, f"... and {', '.join(more)}"] if more else lines
+        """Return about ``most`` errors and defects, one a line, and one line for all warnings of each code."""
+        ordered = sorted(self.kept, key=lambda f: (f.line or 0, f.code))
+        summaries = [finding.as_json() for finding in self.summaries]
+        return list_findings((f.as_json() for f in ordered), self.counts, most=most, summaries=summaries)
 
     def printed(self, most: int) -> str:
         """The first ``most`` findings, how many more there are, and the summary, a line each; "" without any."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import re
-from typing import NamedTuple
+import zlib
+from contextlib import suppress
+from typing import BinaryIO, NamedTuple
 
 HEAD_BYTES = 4096
 
@@ -98,6 +101,15 @@ def find_wrong_sort(head: bytes) -> FileSort | None:
     if _HTML.match(text):
         return _PAGE
     return _UTF16 if _is_utf16(head) else None
+
+
+def read_head(raw: BinaryIO, *, packed: bool) -> bytes:
+    """Return the first bytes of a file, unpacked; fewer where they are damaged."""
+    head = b""
+    with suppress(EOFError, zlib.error, gzip.BadGzipFile):
+        head = (gzip.GzipFile(fileobj=raw) if packed else raw).read(HEAD_BYTES)
+    raw.seek(0)
+    return head
 
 
 def _sort_of_zip(head: bytes) -> FileSort:

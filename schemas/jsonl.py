@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
 
 from jiter import from_json
 
+from schemas.file_sorts import describe_wrong_sort, read_head
 from schemas.reading import JSON_DEPTH, beyond_bounds
 
 BLOCK = 1 << 20
@@ -295,6 +296,9 @@ def read(
             if packed is None:
                 packed = raw.read(2) == GZIP
                 raw.seek(0)
+                wrong_sort = describe_wrong_sort(read_head(raw, packed=packed))
+                if wrong_sort is not None:
+                    raise _Found(Fault("unreadable", f"the file is {wrong_sort}"))
             for row in rows(_reader(raw, packed, max_bytes), max_line=max_line, rules=rules, blanks=True):
                 number = row.number
                 if blanks or row.fault is None or row.fault.kind != "blank":

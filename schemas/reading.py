@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from schemas.documents import MAX_PROBLEMS, Document, Node, Problem, capped, escape, render_pointer, show
+from schemas.file_sorts import find_wrong_sort
 
 YAML_BYTES = 64 * 1024
 JSON_BYTES = 64 * 1024 * 1024
@@ -64,7 +65,9 @@ def _decode(raw: bytes) -> str:
 def _source(source: Path | str | bytes, cap: int) -> str:
     """The text of a path, of bytes or of text, with the size cap applied to each."""
     if isinstance(source, Path):
-        return _decode(_read(source, cap))
+        if sort := find_wrong_sort(data := _read(source, cap)):
+            raise _Refused(f"is {sort.name}", sort.fix)
+        return _decode(data)
     raw = source if isinstance(source, bytes) else source.encode("utf-8", "surrogatepass")
     if len(raw) > cap:
         raise _Refused(f"is larger than {cap // 1024} KiB")

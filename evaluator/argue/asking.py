@@ -28,12 +28,13 @@ class Question(NamedTuple):
 class Verdict(NamedTuple):
     """What a judge says. ``readable`` is False where its reply could not be read, and ``value`` is the default.
 
-    ``refused``: there is no reply at all, because its endpoint does not take this question.
+    ``refused``: there is no reply at all, because its endpoint does not take this question. ``reply`` is one that could not be read.
     """
 
     value: bool
     readable: bool = True
     refused: bool = False
+    reply: str = ""
 
 
 class Unjudged(EvaluatorError):

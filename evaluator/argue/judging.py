@@ -35,11 +35,12 @@ from evaluator.argue.models import (
     Sentence,
 )
 from evaluator.errors import EvaluatorError
+from evaluator.judges.unread import EXAMPLES, unread_replies
 
 T = JudgmentType
 FLOW = "argue-flow 1"  # changes whenever other questions are asked
 REPORTS_AT_ONCE = 8
-MOST_REFUSED = 0.5  # of all questions: beyond, the endpoint or its parameters are wrong, not a few texts
+MOST_FAILED = 0.5  # of all questions: beyond, the endpoint or its parameters are wrong, not a few texts
 MAX_READ = 10_000_000  # characters of one report in all questions about it: many times a long one
 Text = Callable[[str], str | None]  # the text of a document as a judge sees it, None for one that nobody has
 R = TypeVar("R")
@@ -65,6 +66,7 @@ class Counts:
     asked: Counter[str] = field(default_factory=Counter)
     defaults: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)  # the first replies that could not be read
 
     @property
     def total(self) -> int:
@@ -72,12 +74,14 @@ class Counts:
         return sum(self.asked.values())
 
     @property
-    def mostly_refused(self) -> str | None:
-        """Why these judgments are no judgments, when most questions were refused; None otherwise."""
-        refused = self.refused.total()
-        if refused <= MOST_REFUSED * self.total:
-            return None
-        return f"the judge's endpoint refused {refused:,} of {self.total:,} questions"
+    def failure(self) -> str | None:
+        """The reason why these judgments must not count: most questions were refused, or most replies unreadable; else None."""
+        refused, unread = self.refused.total(), self.defaults.total()
+        if refused > MOST_FAILED * self.total:
+            return f"the judge's endpoint refused {refused:,} of {self.total:,} questions"
+        if unread > MOST_FAILED * (self.total - refused):
+            return unread_replies(unread, self.total - refused, self.examples)
+        return None
 
 
 class Judging:
@@ -237,6 +241,8 @@ class Judging:
             self.counts.refused[question.type] += 1
         elif not said.readable:
             self.counts.defaults[question.type] += 1
+            if len(self.counts.examples) < EXAMPLES:
+                self.counts.examples.append(said.reply)
         if self._on_answer is not None:
             self._on_answer()
         return said

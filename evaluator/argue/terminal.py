@@ -57,4 +57,4 @@ def count(number: int, noun: str) -> str:
 def say_findings(log: Log) -> None:
     """The first findings of a file and their sum, if there are any."""
     if log.counts:
-        say("\n".join([*(str(f) for f in log.sorted()[:50]), f"{log.file}: {log.summary()}"]))
+        say("\n".join([*log.lines_of(50), f"{log.file}: {log.summary()}"]))

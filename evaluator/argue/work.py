@@ -379,6 +379,6 @@ def annotate(work: Sequence[Work], judge: Judge, flow: Flow, total: int) -> tupl
             failed[0].fix or "run it again: what was answered is kept",
             usage=failed[0].usage,
         )
-    if (why := counts.mostly_refused) is not None:
+    if (why := counts.failure) is not None:
         raise EvaluatorError("these would be no judgments", why, "try another model, prompts or --max-tokens")
     return judged, counts

@@ -104,7 +104,7 @@ def read_debates(path: str | Path, log: Log, *, max_bytes: int | None = None) ->
                 what = f"the file holds more than {MAX_CLAIMS:,} debates; the rest was not read"
                 log.add("F027", number, what)
                 break
-    if not reads and not log.invalid and "F002" not in log.counts:
+    if not reads and not log.invalid and log.counts.keys().isdisjoint(("F002", "F030")):
         log.add("F001", None, "the file holds no debate")
     return reads
 

@@ -7,12 +7,12 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from evaluator.errors import EvaluatorError
-from schemas.file_sorts import find_wrong_sort
+from schemas.file_sorts import HEAD_BYTES, FileSort, find_wrong_sort
 
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
@@ -21,7 +21,19 @@ _STEP = 1 << 16
 
 
 class Unreadable(Exception):
-    """The file is missing or not a regular file. The text says what it is instead."""
+    """The file is missing or not a regular file. The text says what it is instead; ``code`` is that of a finding."""
+
+    code = "F002"
+
+
+class WrongSort(Unreadable):
+    """The file is of a sort that no reader accepts, such as a zip archive."""
+
+    code = "F030"
+
+    def __init__(self, sort: FileSort) -> None:
+        super().__init__(f"the file is {sort}")
+        self.sort = sort
 
 
 class TooLarge(Exception):
@@ -114,6 +126,10 @@ class Source(Closing):
     """The bytes of one file, decompressed if it starts like gzip, never more than ``max_bytes``.
 
     ``size`` is the size on disk; ``read(n)`` returns up to ``n`` bytes, and b"" at the end.
+
+    Raises:
+        Unreadable: The file is missing, or not a regular file.
+        WrongSort: The file is no text, such as a zip archive.
     """
 
     def __init__(self, path: str | Path, max_bytes: int | None = None, *, follow: bool = False) -> None:
@@ -121,14 +137,25 @@ class Source(Closing):
         self._file = open_regular(path, follow=follow)
         self.size = os.fstat(self._file.fileno()).st_size
         self._left = max_bytes
-        head = self._file.read(2)
+        self.gzip = self._file.read(len(GZIP)) == GZIP
+        sort = find_wrong_sort(self._head())
+        if sort is not None:
+            self._file.close()
+            raise WrongSort(sort)
+        self._read = self._reader()
+
+    def _reader(self) -> Callable[[int], bytes]:
+        """Return the function that reads from the beginning of the file."""
         self._file.seek(0)
-        self.gzip = head == GZIP
-        self._read: Callable[[int], bytes]
-        if self.gzip:
-            self._read = _Gunzip(self._file).read
-        else:
-            self._read = self._file.read
+        return _Gunzip(self._file).read if self.gzip else self._file.read
+
+    def _head(self) -> bytes:
+        """Return the first bytes, unpacked; fewer where they are damaged, which whoever reads the file is told."""
+        read, head = self._reader(), b""
+        with suppress(OSError, EOFError, zlib.error):
+            while len(head) < HEAD_BYTES and (piece := read(HEAD_BYTES - len(head))):
+                head += piece
+        return head
 
     def read(self, n: int) -> bytes:
         """Return up to ``n`` bytes. Raises :class:`TooLarge` or :class:`Damaged`."""
@@ -176,14 +203,12 @@ def organisers(
     """Raise :class:`EvaluatorError` about ``what`` where the block finds that a file cannot be read or is damaged."""
     try:
         yield
+    except WrongSort as error:
+        raise EvaluatorError(
+            f"{what} cannot be read", f"the file is {error.sort.name}", error.sort.fix
+        ) from None
     except (Unreadable, Damaged) as error:
         raise EvaluatorError(f"{what} cannot be read", str(error), fix) from None
-
-
-def refuse_wrong_sort(data: bytes, what: str) -> None:
-    """Raise :class:`EvaluatorError` about ``what`` if the bytes of its file, unpacked, are those of an archive or no text."""
-    if (sort := find_wrong_sort(data)) is not None:
-        raise EvaluatorError(f"{what} cannot be read", f"the file is {sort.name}", sort.fix)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def reporting(log: Log, max_bytes: int | None) -> Iterator[None]:
     try:
         yield
     except Unreadable as error:
-        log.add("F002", None, str(error))
+        log.add(error.code, None, str(error))
     except TooLarge:
         log.add("F004", None, f"the file holds more than {max_bytes or 0:,} bytes (unpacked)")
     except Damaged as error:

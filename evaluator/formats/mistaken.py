@@ -15,7 +15,7 @@ _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
 _METADATA = re.compile(
     rb"(?:\xef\xbb\xbf)?#[ \t]*ir_metadata\.start[ \t]*\r?\n(?:#[^\n]*\n)*?#[ \t]*ir_metadata\.end[ \t]*\r?\n"
 )
-_ARRAY = re.compile(rb"\s*\[")
+_ARRAY = re.compile(rb"\s*\[\s*[\[{]")
 _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs"}
 
 
@@ -60,8 +60,24 @@ def no_json_lines(path: str | Path, *, arrays: bool = False, follow: bool = Fals
 
     ``arrays``: a JSON array is as good. ``follow``: the file may be a link.
     """
-    like = "JSON Lines have one complete object a line"
-    return _other(path, lambda text: "" if arrays and _ARRAY.match(text) else _no_objects(text), like, follow)
+
+    def look(text: bytes) -> str:
+        if arrays and text.lstrip()[:1] == b"[":
+            return ""
+        return "a JSON array" if _ARRAY.match(text) else _no_objects(text)
+
+    return _other(path, look, "JSON Lines have one complete object a line", follow)
+
+
+def no_json_array(path: str | Path) -> str:
+    """The same where a JSON array is expected."""
+
+    def look(text: bytes) -> str:
+        if text.lstrip()[:1] != b"{":
+            return ""
+        return "JSON Lines" if sum(map(_is_json, _lines(text))) > 1 else "a JSON object"
+
+    return _other(path, look, "a JSON array has its records between [ and ], separated by commas")
 
 
 def _other(path: str | Path, look: Callable[[bytes], str], like: str, follow: bool = False) -> str:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.files import BOM, organisers, read_all, refuse_wrong_sort
+from evaluator.formats.files import BOM, organisers, read_all
 
 _GRADE = re.compile(rb"([+-]?[0-9]{1,18})(?:\.0*)?")
 COLUMNS = "write four columns: topic, iteration (0), document, grade (an integer)"
@@ -113,7 +113,6 @@ def read_truths(path: Path, name: str) -> bytes:
     """All bytes of a plain or gzip file of judgements, called ``name``. Raises :class:`EvaluatorError`."""
     with organisers(f"the truths {name}"):
         data = read_all(path, follow=True)
-    refuse_wrong_sort(data, f"the truths {name}")
     return data.removeprefix(BOM)  # no topic begins with it
 
 

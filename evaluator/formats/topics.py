@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.files import BOM, organisers, read_all, refuse_wrong_sort
+from evaluator.formats.files import BOM, organisers, read_all
 from evaluator.formats.lines import id_of_object
 
 KEYS = ("qid", "query_id", "id", "number", "_id")
@@ -53,7 +53,6 @@ def placed_topics(path: Path, name: str) -> Iterator[tuple[int, bytes | Evaluato
     """
     with organisers(f"the topics {name}"):
         data = read_all(path, follow=True)
-    refuse_wrong_sort(data, f"the topics {name}")
     data = data.removeprefix(BOM)
     # What a file holds says what it is, not how somebody has called it (topics.jsonl.gzip, topics.txt).
     if data.lstrip()[:1] == b"{" or name.endswith((".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")):

@@ -77,7 +77,7 @@ def scan(
             blocks = lines or regroup(data, notes, rules.topics, reader.dropped, first)
             return reader.run(noted(blocks, notes), whole, notes)
     except Unreadable as error:
-        log.add("F002", None, str(error))
+        log.add(error.code, None, str(error))
     return Scan({}, None)
 
 

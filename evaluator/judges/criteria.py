@@ -19,6 +19,7 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from evaluator.formats.files import Unreadable, read_all
 from evaluator.formats.labels import Label, Score
+from evaluator.judges.unread import unread_replies
 from evaluator.measures.agreement import with_people
 from evaluator.measures.examination import Answer, Place
 from schemas.debates import CRITERIA
@@ -185,7 +186,8 @@ def verdict(reply: str) -> bool | None:
     return said == {"yes"} if len(said) == 1 else None
 
 
-async def _ask(chat: Chat, prompts: Prompts, criterion: str, answer: Answer) -> bool | None:
+async def _ask(chat: Chat, prompts: Prompts, criterion: str, answer: Answer) -> bool | str:
+    """Return the verdict, or the last reply if neither it nor the one before could be read."""
     asked = messages(prompts, criterion, answer)
     reply = await chat.ask(asked)
     found = verdict(reply.text)
@@ -195,20 +197,21 @@ async def _ask(chat: Chat, prompts: Prompts, criterion: str, answer: Answer) -> 
             "content": "That was neither YES nor NO. Reply with one of these words only.",
         }
         said = {"role": "assistant", "content": reply.text[:200] or "-"}
-        found = verdict((await chat.ask([*asked, said, again])).text)
-    return found
+        reply = await chat.ask([*asked, said, again])
+        found = verdict(reply.text)
+    return reply.text if found is None else found
 
 
 def llm(chat: Chat, prompts: Prompts, answers: Sequence[Answer], criteria: Sequence[str]) -> Judgments:
     """What a model says about every answer, one question by answer and criterion.
 
     A reply that says neither yes nor no, twice, is a no (``missing`` lists it): an answer must not gain by confusing
-    the judge. So is a question that the endpoint refuses (``refused``), as a filter of contents may, unless most are
-    refused. If a single question could not be asked for another reason, nothing has been judged yet.
+    the judge. So is a question that the endpoint refuses (``refused``), as a filter of contents may. Nothing counts if
+    most are refused, or most replies unreadable. If a single question could not be asked for another reason, nothing has been judged yet.
     """
     from evaluator.judges.chat import JudgeError
 
-    async def everything() -> list[bool | BaseException | None]:
+    async def everything() -> list[bool | str | BaseException]:
         async with chat:
             return await asyncio.gather(
                 *(_ask(chat, prompts, c, a) for a in answers for c in criteria), return_exceptions=True
@@ -229,12 +232,16 @@ def llm(chat: Chat, prompts: Prompts, answers: Sequence[Answer], criteria: Seque
             f"{plain(str(broken[0]), 150)}"
         )
         return Judgments({}, frozenset(), facts, dict.fromkeys(criteria, reason))
+    unread = [reply for reply in replies if isinstance(reply, str)]
+    if len(unread) > MOST_REFUSED * (len(replies) - len(failed)):
+        reason = unread_replies(len(unread), len(replies) - len(failed), unread)
+        return Judgments({}, frozenset(), facts, dict.fromkeys(criteria, reason))
     values: dict[Place, dict[str, float]] = {}
     missing: list[tuple[Place, str]] = []
     refused: list[tuple[Place, str]] = []
     for (answer, criterion), found in zip(product(answers, criteria), replies, strict=True):
         if not isinstance(found, bool):
-            (missing if found is None else refused).append((answer.place, criterion))
+            (missing if isinstance(found, str) else refused).append((answer.place, criterion))
         values.setdefault(answer.place, {})[criterion] = float(found is True)
     looked = frozenset(values)
     return Judgments(values, looked, facts, {}, tuple(missing), tuple(refused), len(replies))

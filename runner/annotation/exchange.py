@@ -13,6 +13,7 @@ from runner.model.kinds import kind_spec
 from runner.model.names import check_name
 from runner.records.files import write_json
 from runner.tasks.transcripts import OWN, Transcripts, json_lines
+from schemas.file_sorts import find_wrong_sort
 from schemas.files import make_private
 
 if TYPE_CHECKING:
@@ -155,5 +156,9 @@ def _answers(
         raise RunnerError("E102", f"there is no file {path}", fix="name a file")
     if path.stat().st_size > MAX_SHEET:
         raise RunnerError("E402", f"{path.name} is larger than {MAX_SHEET >> 20} MiB")
-    form, rows = read_answers(path, path.read_bytes().decode("utf-8-sig", "replace"))
+    data = path.read_bytes()
+    sort = find_wrong_sort(data)
+    if sort is not None:
+        raise RunnerError("E402", f"{path.name} is {sort.name}", fix=sort.fix)
+    form, rows = read_answers(path, data.decode("utf-8-sig", "replace"))
     return labels_of(path, rows, assign.find_key(config, task, dataset, form, key))

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from runner.views.leaderboard.rows import LeaderboardTable
 
 
-def print_table(table: LeaderboardTable, form: str = "table", *, wide: bool = False) -> None:
+def print_table(
+    table: LeaderboardTable, form: str = "table", *, wide: bool = False, excel: bool = False
+) -> None:
     """Print a leaderboard to stdout, in one of the formats of :mod:`runner.views.leaderboard.formats`.
 
-    ``wide`` is for the format for people: every column, however wide the terminal is.
+    ``wide`` is for the format for people: every column, however wide the terminal is. ``excel`` puts a byte order mark before CSV.
     """
     import sys
 
@@ -28,7 +30,7 @@ def print_table(table: LeaderboardTable, form: str = "table", *, wide: bool = Fa
     if form == "table":
         export.print_table(table, sys.stdout, wide=wide)
     else:
-        output.data(export.export(table, form))
+        output.spreadsheet(export.export(table, form), excel=excel)
 
 
 def boards(coordinator: Coordinator, wanted: Selection, done: Mapping[str, Run]) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from runner.submissions.table import RunTable
 
 ALREADY = "registered already"
-SHOWN = 20  # findings of one run file in the list of what is wrong with a table
 
 
 def register_table(
@@ -90,9 +89,7 @@ def _check(where: Config, table: RunTable, task: Task) -> None:
                 said = "not checked" if found.how == "unchecked" else "fine" if found.good else "not valid"
                 tally.ended(run.path.name, said)
                 if not found.good:
-                    lines = found.text.splitlines()
-                    more = [f"{run.path.name}: {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-                    for line in lines[:SHOWN] + more:
+                    for line in found.text.splitlines():
                         table.refused(n, line)
 
 

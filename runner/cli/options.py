@@ -57,6 +57,9 @@ VerboseOption = Annotated[
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
 ]
+ExcelOption = Annotated[
+    bool, typer.Option("--excel", help="Print CSV with a byte order mark, so that Excel reads it as UTF-8.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 AsOption = Annotated[
     str, typer.Option("--as", envvar="RUNNER_AS", help="Who looks: organiser, team:NAME or public.")

@@ -63,6 +63,22 @@ def data(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
+def choose_csv(form: str | None, *, excel: bool) -> str | None:
+    """Return the format of a result: CSV with ``--excel``, unless TSV was chosen. Raises E101 for other formats."""
+    from runner.model.errors import RunnerError
+
+    if not excel or form in ("csv", "tsv"):
+        return form
+    if form not in (None, "table"):
+        raise RunnerError("E101", f"--excel does not apply to the format {form}", fix="use --format csv")
+    return "csv"
+
+
+def spreadsheet(text: str, *, excel: bool) -> None:
+    """Print CSV or TSV to stdout, with a byte order mark for Excel."""
+    data(f"\ufeff{text}" if excel else text)
+
+
 def as_json(value: Any) -> None:
     """Print a result to stdout as one JSON value, which may hold any text and is still safe on a terminal."""
     from schemas import harmless

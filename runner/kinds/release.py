@@ -24,6 +24,7 @@ from typing import IO, BinaryIO
 
 from runner.model.errors import Problem, RunnerError
 from schemas import show
+from schemas.file_sorts import HEAD_BYTES, find_wrong_sort
 from schemas.files import put_in_place, scratch_folder
 
 MAX_FILES = 10_000
@@ -88,6 +89,9 @@ def read(path: Path) -> bytes:
         raise Wrong(f"cannot be read ({show(str(error))})") from None
     if len(data) > MAX_FILE:
         raise Wrong(f"is larger than {MAX_FILE >> 20} MiB")
+    sort = find_wrong_sort(data[:HEAD_BYTES])
+    if sort is not None:
+        raise Wrong(f"is {sort.name}", sort.fix)
     return data
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,14 @@ from runner.submissions.check import check_asked, check_fit, check_paths
 from runner.submissions.definition import SubmissionFile, Upload
 from runner.submissions.run_files import cell_of
 from schemas.documents import Node
+from schemas.file_sorts import find_wrong_sort
 
 NEEDED = ("team", "run", "file")
 COLUMNS = (*NEEDED, "dataset", "scenario", "method", "description", *DISPLAYED, *ABOUT)
 METHODS = ("automatic", "manual")
 MAX_BYTES = 4 * 1024 * 1024
 MAX_ROWS = 10_000
+_SEPARATOR_LINE = re.compile(r"""["']?sep=([,;\t|])["']?[ ,;\t]*\r?\n""", re.IGNORECASE)  # Excel's
 MAX_DESCRIPTION = 4000  # characters, as in submission.yaml
 
 
@@ -70,6 +74,8 @@ def read_table(path: Path, task: Task, scratch: Path) -> RunTable:
     rows: dict[int, dict[str, str]] = {}
     table = RunTable(Problems(schemas.Document(path.name, lines=Node(1)), "E214"))
     for line, cells in _rows(text, table):
+        if cells.get("file"):
+            cells["file"] = _posix_path(path.parent, cells["file"])
         rows[line] = cells
     numbers = list(rows)
     table.problems.doc.lines = Node(1, {"run": Node(1, {n: Node(line) for n, line in enumerate(numbers)})})
@@ -117,10 +123,11 @@ def _text(path: Path) -> str:
         return RunnerError("E214", f"{schemas.show(path.name, 200)}{line} is not a table", why=why, fix=fix)
 
     save = "save it as CSV in UTF-8"
+    sort = find_wrong_sort(raw)
+    if sort is not None:
+        raise refused(f"It is {sort.name}.", sort.fix)
     if len(raw) > MAX_BYTES:
         raise refused(f"It is larger than {MAX_BYTES // 2**20} MiB.", "split it")
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise refused("It is in UTF-16.", save)
     if (at := raw.find(b"\0")) >= 0:
         raise refused("It holds a NUL byte.", save, at)
     try:
@@ -131,21 +138,19 @@ def _text(path: Path) -> str:
 
 def _rows(text: str, table: RunTable) -> Iterator[tuple[int, dict[str, str]]]:
     """Each line that is not empty: its number, and its cells by column; what has no place in the header is a problem."""
-    first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader, skipped = _reader(text)
     name = schemas.show(table.problems.doc.name, 200)
 
     def problem(line: int, what: str, fix: str = "") -> None:
         table.problems.take([schemas.Problem(f"{name}:{line}", what, fix, line=line)])
 
     columns: list[str] | None = None
-    count, start = 0, 1
+    count, start = 0, 1 + skipped
     try:
         for cells in reader:
-            line, start = start, reader.line_num + 1
+            line, start = start, reader.line_num + 1 + skipped
             if columns is None:
-                columns = _header(cells, problem)
+                columns = _header(cells, partial(problem, line))
                 if not set(NEEDED) <= set(columns):
                     return
             elif any(cell.strip() for cell in cells):
@@ -163,21 +168,38 @@ def _rows(text: str, table: RunTable) -> Iterator[tuple[int, dict[str, str]]]:
         problem(1, "names no run file", f"add lines under the header {','.join(NEEDED)}")
 
 
-def _header(cells: Sequence[str], problem: Any) -> list[str]:
+def _reader(text: str) -> tuple[Any, int]:
+    """Return a reader of the cells of each line, and the number of lines before the header (Excel's ``sep=;``)."""
+    separator = _SEPARATOR_LINE.match(text)
+    if separator is not None:
+        body = io.StringIO(text[separator.end() :], newline="")
+        return csv.reader(body, delimiter=separator[1], strict=True), 1
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), 0
+
+
+def _posix_path(folder: Path, file: str) -> str:
+    """Return a path as Windows writes it with slashes, unless a file has the name as it is."""
+    return file if "\\" not in file or (folder / file).is_file() else file.replace("\\", "/")
+
+
+def _header(cells: Sequence[str], problem: Callable[[str, str], None]) -> list[str]:
     """The columns as they are called; empty for those that are not known, which are problems, as are missing ones."""
     found: list[str] = []
-    for cell in cells:
-        name = cell.strip().lower()
-        if name in found:
-            problem(1, f'the column "{schemas.show(name)}" is there twice', "remove one")
+    names = [cell.strip().lower() for cell in cells]
+    while names and not names[-1]:  # spreadsheets write empty cells at the end
+        names.pop()
+    for name in names:
+        if name and name in found:
+            problem(f'the column "{schemas.show(name)}" is there twice', "remove one")
         elif name and name not in COLUMNS:
             near = schemas.closest(name, [c for c in COLUMNS if c not in found]).strip()
-            problem(1, f'unknown column "{schemas.show(name)}"', near or f"known: {', '.join(COLUMNS)}")
+            problem(f'unknown column "{schemas.show(name)}"', near or f"known: {', '.join(COLUMNS)}")
         found.append(name if name in COLUMNS and name not in found else "")
     for name in NEEDED:
         if name not in found:
             problem(
-                1, f'the column "{name}" is missing', f"the first line has the columns: {', '.join(COLUMNS)}"
+                f'the column "{name}" is missing', f"the first line has the columns: {', '.join(COLUMNS)}"
             )
     return found
 

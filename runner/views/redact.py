@@ -31,6 +31,7 @@ from runner.views.irmetadata import given
 from runner.views.logs import MAX_LINE, last_lines, sidecar_logs
 from runner.views.scores import run_notes, run_scores, run_topics
 from schemas.details import read as read_detail
+from schemas.findings import in_order
 
 if TYPE_CHECKING:
     from runner.model.run import FindingCount, Run
@@ -365,7 +366,7 @@ def _codes(run: Run, found: Iterable[FindingCount], free_text: bool, ours: bool)
 def _finding_lines(found: RunDetail) -> list[dict[str, Any]]:
     if found.evaluation is None:
         return []
-    return [_escaped(finding) for finding in islice(found.evaluation.findings(), MAX_FINDINGS)]
+    return in_order([_escaped(row) for row in islice(found.evaluation.findings(), MAX_FINDINGS)])
 
 
 def _escaped(value: Any, depth: int = _DEPTH) -> Any:

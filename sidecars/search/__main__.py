@@ -41,6 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # the process border
         if args.debug:
             raise
+        missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        if missing not in ("", "sidecars", "schemas"):
+            print(
+                f"error: the Python package {missing} of the extra `sidecars` is not installed here",
+                file=sys.stderr,
+            )
+            print(
+                "  Fix: run `make tools` in a clone, or pip install 'proctor-ir[sidecars]'", file=sys.stderr
+            )
+            return PLATFORM
         what = f"{type(error).__name__}: {str(error)[:500]!r}"
         print(f"internal error: {what} (--debug shows where)", file=sys.stderr)
         return PLATFORM

@@ -158,3 +158,15 @@ def test_a_large_run_is_read_without_threads_of_numpys_library(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", program, "trec", QRELS, RUN], env=environment, capture_output=True, text=True,
                           timeout=60, check=True)  # fmt: skip
     assert done.stdout.splitlines()[-1] == "True 1"
+
+
+def test_trec_accepts_what_a_task_can_accept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    qrels, run = tmp_path / "qrels", tmp_path / "run"
+    qrels.write_text("1 0 d1 1\n")
+    run.write_text("1 Q0 d1 1 9 my tag\n")
+    arguments = ["trec", str(qrels), str(run), "-m", "AP"]
+    assert main(arguments) == 1
+    assert main([*arguments, "--severity", "F010=warning"]) == 0
+    assert "1.0000" in capsys.readouterr().out
+    for wrong in ("F010", "F010=fine", "X=warning"):
+        assert main([*arguments, "--severity", wrong]) == 2

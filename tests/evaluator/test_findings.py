@@ -46,6 +46,7 @@ CASES: dict[str, tuple[bytes, int | None, str]] = {
     ),
     "F021": (GOOD + b"4 Q0 d2 2 8 tag\n", 4, "the score 8 is greater than 7"),
     "F022": (GOOD + b"4 Q0 d2 1 6 tag\n", 4, "rank 1 is given twice"),
+    "F030": (GOOD.decode().encode("utf-16"), None, "UTF-16"),
     "F025": (GOOD + b"\n4 Q0 d2 2 6 tag\n", 4, "empty"),
 }
 
@@ -253,3 +254,13 @@ def test_nearest() -> None:
     assert nearest("D-01", ["d-01", "d-02"]) == "d-01"
     assert nearest("clueweb-000l", ["clueweb-0001", "x"]) == "clueweb-0001"
     assert nearest("zzz", ["abc"]) is None
+
+
+def test_errors_are_kept_where_warnings_have_filled_the_log() -> None:
+    log = Log("run.txt", kept=5)
+    for line in range(1, 10):
+        log.add("F025", line, "empty")
+    for line in range(10, 14):
+        log.add("F014", line, "no number")
+    assert [f.code for f in log.sorted()] == ["F014"] * 4 + ["F025"]
+    assert [line.split(" ")[1] for line in log.lines_of(50)] == ["F014"] * 4 + ["F025"]

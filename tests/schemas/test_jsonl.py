@@ -269,3 +269,10 @@ def test_lenient_reading_is_that_of_json(raw: bytes) -> None:
 def test_objects_that_strict_reading_refuses(raw: bytes, kind: str) -> None:
     found = parse(raw)
     assert isinstance(found, Fault) and found.kind == kind
+
+
+@pytest.mark.parametrize("data", [b"PK\x03\x04", "{}\n".encode("utf-16"), gzip.compress(b"<!doctype html>")])
+def test_a_file_of_another_sort_is_one_fault(tmp_path: Path, data: bytes) -> None:
+    (row,) = read(file_of(tmp_path, data), max_line=99)
+    assert row.fault is not None
+    assert row.fault.kind == "unreadable"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import schemas
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
-from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
+from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable, WrongSort
 from schemas import Problem, render_pointer
 from schemas.jsonl import Line, kind_of, split
 
@@ -107,6 +107,9 @@ class Lines(Collector):
                     self.add(found.reason)
                 else:
                     yield found.value
+        except WrongSort as error:
+            self.line = None
+            self.add(f"is {error.sort.name}", error.sort.fix)
         except (Unreadable, Damaged, TooLarge) as error:
             self.line = None
             self.add(f"cannot be read: {error}", "check the file's name and its permissions")

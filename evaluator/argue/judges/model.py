@@ -58,7 +58,7 @@ class ModelJudge:
                 raise
             return Verdict(prompt.default, False, True)
         said = reading(reply.text)
-        return Verdict(prompt.default, False) if said is None else Verdict(said)
+        return Verdict(prompt.default, False, reply=reply.text) if said is None else Verdict(said)
 
     async def _ready(self) -> None:
         async with self._beginning:

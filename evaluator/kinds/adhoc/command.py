@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,13 @@ def add_commands(commands: Any) -> None:
         action="store_true",
         help="also let ir_measures score the file; fail, and name the measure, if it differs",
     )
+    parser.add_argument(
+        "--severity",
+        action="append",
+        default=[],
+        metavar="CODE=SEVERITY",
+        help="accept what a task accepts, such as F010=warning for tags of two words; repeatable",
+    )
     parser.set_defaults(call=trec)
 
 
@@ -60,10 +67,11 @@ def trec(args: argparse.Namespace) -> int:
     qrels = read_qrels(args.qrels, str(args.qrels))
     double = args.precision == "double"
     rules = Rules(judged=wanted([qrels]), first=first_wanted(measures), double=double, suggest=True)
+    severities = _severities(args.severity)
     results = []
     invalid = False
     for path in args.runs:
-        log = Log(str(path))
+        log = Log(str(path), severities)
         with whole_file(path) as file:
             read = scan(file, rules, log)
             report_unmatched(read, [qrels], log)
@@ -93,6 +101,25 @@ def trec(args: argparse.Namespace) -> int:
         )
     _print_results(results, args.format, named=len(args.runs) > 1)
     return 1 if invalid else 0
+
+
+def _severities(texts: Sequence[str]) -> dict[str, str]:
+    """Return severities by code of options such as ``F010=warning``. Raises :class:`EvaluatorError`."""
+    from evaluator.codes import CODES
+    from evaluator.findings import SEVERITIES
+
+    severities = {}
+    for text in texts:
+        code, _, severity = text.partition("=")
+        if code not in list(CODES) or severity not in SEVERITIES:
+            raise EvaluatorError(
+                f"--severity {plain(text)} is not CODE=SEVERITY",
+                f"The code is one of docs/reference/findings.md, and the severity one of {', '.join(SEVERITIES)}.",
+                "write it like --severity F010=warning",
+                usage=True,
+            )
+        severities[code] = severity
+    return severities
 
 
 def _cross_checked(

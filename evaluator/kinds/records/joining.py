@@ -90,7 +90,7 @@ class Reader:
         read_id, known = id_reader(self.output.ids), (self.known or {}).get
         with reporting(log, max_bytes):
             if said := other_format(path, self.output.form):
-                log.add("F101", 1, said)
+                log.add("F030" if self.output.form == "json" else "F101", 1, said)
                 if log.invalid:
                     return
             valid = self.output.validator.is_valid

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 from evaluator.findings import Log, show
 from evaluator.formats.files import BOM
-from evaluator.formats.mistaken import beginning, no_json_lines
+from evaluator.formats.mistaken import no_json_array, no_json_lines
 from schemas import render_pointer
 from schemas.jsonarray import array_rows
 from schemas.jsonl import STRICT, Fault, Rules, blocks
@@ -71,17 +70,8 @@ def format_of(name: str) -> str:
 
 def other_format(path: Path, form: str) -> str:
     """What a file is, in one sentence, if it is no JSON Lines or array as ``form`` says; "" if it may be. Raises :class:`Unreadable`."""
-    head = beginning(path).removeprefix(BOM).lstrip()
-    if form == "jsonl":
-        array = re.match(rb"\[\s*[\[{]", head)
-        return (
-            "the file is a JSON array; JSON Lines have one complete object a line"
-            if array
-            else no_json_lines(path)
-        )
-    return (
-        "the file is no JSON array: it begins with an object" if form == "json" and head[:1] == b"{" else ""
-    )
+    look = {"jsonl": no_json_lines, "json": no_json_array}.get(form)
+    return "" if look is None else look(path)
 
 
 def json_items(read: Read, log: Log, *, array: bool, rules: Rules = STRICT) -> Iterator[Iterable[Item]]:

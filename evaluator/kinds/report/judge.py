@@ -98,7 +98,7 @@ def judge(
     failed = [r for r in results if not isinstance(r, JudgedReport)]
     if failed:
         reason = _why(failed, len(results))
-    elif (why := judging.counts.mostly_refused) is not None:
+    elif (why := judging.counts.failure) is not None:
         reason = why
     facts = asked.facts()
     figures = known | (with_people(list(compared.pairs.values()), "judgments") if compared else {})

@@ -45,6 +45,7 @@ def compare(
         ),
     ] = None,
     form: Annotated[str, typer.Option("--format", "-f", help="One of table, json, csv.")] = "table",
+    excel: options.ExcelOption = False,
     as_: options.AsOption = "organiser",
     as_json: options.JsonOption = False,
 ) -> None:
@@ -57,7 +58,7 @@ def compare(
     from runner.views.comparison import topics as comparison
     from runner.views.listing import listed_runs, looked_up
 
-    form = "json" if as_json else form
+    form = output.choose_csv("json" if as_json else form, excel=excel) or "table"
     if form not in FORMATS:
         raise no_such("format", form, FORMATS, fix=f"use one of {', '.join(FORMATS)}", code="E101")
     several.how_many(len(runs))
@@ -79,7 +80,7 @@ def compare(
     elif form == "json":
         output.as_json(made.as_dict())
     elif form == "csv":
-        output.data(made.as_csv())
+        output.spreadsheet(made.as_csv(), excel=excel)
     else:
         comparing.show(made, task, everything)
 

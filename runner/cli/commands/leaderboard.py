@@ -42,6 +42,7 @@ def leaderboard(
     form: Annotated[
         str, typer.Option("--format", "-f", help=f"One of {', '.join((*FORMATS, *TREC))}.")
     ] = "table",
+    excel: options.ExcelOption = False,
     as_: options.AsOption = "organiser",
     to: options.ServerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
@@ -50,7 +51,7 @@ def leaderboard(
     from runner.views.leaderboard.rounds import board
     from runner.views.leaderboard.table import build, filtered
 
-    form = "json" if as_json else form
+    form = output.choose_csv("json" if as_json else form, excel=excel) or "table"
     if form not in (*FORMATS, *TREC):
         known = (*FORMATS, *TREC)
         raise no_such("format", form, known, fix=f"use one of {', '.join(known)}", code="E101")
@@ -61,7 +62,7 @@ def leaderboard(
         from runner.cli.remote.looking import board_at
 
         shown = board_at(to, task, table, round_, against)
-        print_table(filtered(shown, method=method, how=how), form, wide=wide)
+        print_table(filtered(shown, method=method, how=how), form, wide=wide, excel=excel)
         return
     where = context.config()
     loaded = context.load_task(where, task)
@@ -74,14 +75,16 @@ def leaderboard(
             built = board(store, loaded, round_, table, context.audience(as_), **choices)
         shown = filtered(built, method=method, how=how)
         if form != "table":
-            _write_out(store, loaded, shown, form, topics)
+            _write_out(store, loaded, shown, form, topics, excel=excel)
             return
     print_table(shown, wide=wide)
     if table is None:
         _more(loaded, built)
 
 
-def _write_out(store: Store, task: Task, table: LeaderboardTable, form: str, topics: str | None) -> None:
+def _write_out(
+    store: Store, task: Task, table: LeaderboardTable, form: str, topics: str | None, *, excel: bool
+) -> None:
     """Print a leaderboard in a format for others, which is an event; where that has no place for notes, what is stale is said."""
     from runner.records.commit import record_export
     from runner.views.leaderboard.export import export
@@ -94,7 +97,7 @@ def _write_out(store: Store, task: Task, table: LeaderboardTable, form: str, top
     else:
         text = export(table, form)
     record_export(store, task, "leaderboard", table.table, form, table.audience, text)
-    output.data(text)
+    output.spreadsheet(text, excel=excel)
     for note in table.notes if form in TREC else ():
         if note.startswith("Stale: "):
             output.say(note)
@@ -159,6 +162,7 @@ def plot(
             help="One of svg, pdf, png, json (Vega-Lite), csv; default as the file is named, or svg.",
         ),
     ] = None,
+    excel: options.ExcelOption = False,
     out: Annotated[Path | None, typer.Option("--out", help="The file to write to; default: printed.")] = None,
     as_: options.AsOption = "organiser",
 ) -> None:
@@ -171,7 +175,10 @@ def plot(
 
     if kind not in KNOWN:
         raise no_such("kind of plot", kind, KNOWN, fix=f"use one of {', '.join(KNOWN)}", code="E101")
-    form, of = _format(form, out), (*filter(None, (table, dataset, round_)), *(run or ()))
+    form, of = (
+        _format(output.choose_csv(form, excel=excel), out),
+        (*filter(None, (table, dataset, round_)), *(run or ())),
+    )
     where, audience = context.config(), context.audience(as_)
     loaded = context.load_task(where, task)
     with context.store(where) as store:
@@ -180,7 +187,7 @@ def plot(
         else:
             name = table if dataset is None else _table_of(loaded, table, dataset)
             made = _of_board(store, loaded, audience, kind, name, round_, measure or [], run or [])
-        content = drawn(made, form)
+        content = (b"\xef\xbb\xbf" if excel else b"") + drawn(made, form)
         record_export(store, loaded, "plot", " ".join((kind, *of)), form, audience, made.as_csv())
     _write(content, form, out)
     output.say(made.says)

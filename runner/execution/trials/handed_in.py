@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,10 +21,12 @@ from runner.model.task import Dataset, Task
 from runner.tasks.files import inputs_digest, missing_sources, view_files
 from runner.tasks.request import request
 from runner.views.audience import escape
+from schemas.findings import group_warnings, list_findings
 
 SECONDS = 60.0
 LOG = 4 * MIB
 MAX_FINDINGS = 1000
+LISTED = 20  # errors in the lines for people
 SHOWN = {"code": 20, "severity": 20, "file": 200, "message": 500, "fix": 500}
 
 
@@ -37,13 +39,18 @@ class Form:
     valid: bool = True
     findings: tuple[Mapping[str, Any], ...] = ()
     why: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)  # findings by code, including those without a row
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the findings, errors first; all warnings of a code are one row, with their number as ``times``."""
+        return group_warnings(self.findings, self.counts)
 
     def lines(self) -> list[str]:
-        """What is to be said of it, a line for each finding."""
+        """Return lines for people: the first errors of every code, then one line for the warnings of each code."""
         note = {"inputs": [], "form": ["topics and documents were not looked up"], "unchecked": [self.why]}[
             self.how
         ]
-        return [*map(_line, self.findings), *note]
+        return [*list_findings(self.findings, self.counts, most=LISTED), *note]
 
 
 def check_handed_in(
@@ -112,6 +119,7 @@ def _read(exit_: Exit, said: bytes, *, whole: bool) -> Form:
         data = json.loads(said) if exit_.killed is None and exit_.code in (0, 1) else None
         kept = data["findings"]["kept"][:MAX_FINDINGS] if isinstance(data, dict) else None
         findings = None if kept is None else tuple(_finding(one) for one in kept)
+        counts = _counts(data["findings"]["codes"]) if isinstance(data, dict) else {}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         findings = None
     if findings is None:
@@ -120,7 +128,14 @@ def _read(exit_: Exit, said: bytes, *, whole: bool) -> Form:
             f"the checker did not end {ended}" if exit_.code not in (0, 4) else "this kind has no such check"
         )
         return Form("unchecked", why=why)
-    return Form("inputs" if whole else "form", exit_.code == 0, findings)
+    return Form("inputs" if whole else "form", exit_.code == 0, findings, counts=counts)
+
+
+def _counts(codes: Mapping[str, Any]) -> dict[str, int]:
+    counts = {escape(code, SHOWN["code"]): one["count"] for code, one in codes.items()}
+    if not all(isinstance(count, int) for count in counts.values()):
+        raise ValueError(counts)
+    return counts
 
 
 def _finding(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,8 +143,3 @@ def _finding(one: Mapping[str, Any]) -> dict[str, Any]:
     if line is not None and not isinstance(line, int):
         raise ValueError(line)
     return {"line": line, **{name: escape(one[name], most) for name, most in SHOWN.items()}}
-
-
-def _line(one: Mapping[str, Any]) -> str:
-    place = one["file"] if one["line"] is None else f"{one['file']}:{one['line']}"
-    return f"{place}: {one['code']} {one['severity']}: {one['message']}. Fix: {one['fix']}"

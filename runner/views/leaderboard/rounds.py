@@ -18,8 +18,10 @@ from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.dates import ZonedTime
 from runner.model.errors import Problem, RunnerError, no_such
 from runner.records.commit import registering
-from runner.records.deadlines import draw_keys, ends, granted, in_utc
+from runner.records.deadlines import draw_keys, ends, granted
 from runner.records.snapshot import read_snapshot, snapshot_changed, snapshot_path, write_snapshot
+
+SECONDS = "%Y-%m-%d %H:%M:%S UTC"
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +123,7 @@ def freeze(
             raise RunnerError(
                 "E211",
                 f"the round {round_id} of {task.id} is not over",
-                why=f"It ends at {state.ends.says()}; now it is {in_utc(now)}.",
+                why=f"Its date is {state.ends.says()}. It is over at {state.ends.end:{SECONDS}}; now it is {now:{SECONDS}}.",
                 fix="freeze it after that",
             )
         belongs = part(task, round_, store)

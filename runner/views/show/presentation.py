@@ -12,6 +12,7 @@ from runner.model.names import ABOUT
 from runner.views import coarse
 from runner.views.redact import RunView
 from runner.views.text import amount_of_time, memory, seconds
+from schemas.findings import describe, group_warnings, severity_rank
 
 LINES_PER_CODE = 3
 SHOWN_VALUES = 8  # of what a team says in ir-metadata.yml
@@ -45,12 +46,12 @@ class Presentation:
             yield f"no value ({why}): {names}"
 
     def some_lines(self) -> Iterator[str]:
-        """The first :data:`LINES_PER_CODE` findings of each code, and how many more there are."""
+        """Yield the first :data:`LINES_PER_CODE` errors of each code, one line for each code of warnings, and the rest's number."""
         seen: Counter[str] = Counter()
-        for line, found in zip(self.lines, self.view["findings"]["lines"], strict=True):
-            seen[found["code"]] += 1
-            if seen[found["code"]] <= LINES_PER_CODE:
-                yield line
+        for row in _grouped(self.view):
+            seen[row["code"]] += 1
+            if seen[row["code"]] <= LINES_PER_CODE:
+                yield describe(row)
         left = sum(max(0, count - LINES_PER_CODE) for count in seen.values())
         if left:
             yield f"… and {left} more of the same kinds; --json shows them"
@@ -66,9 +67,9 @@ def present(view: RunView) -> Presentation:
         _judge(view["judge"]),
         tuple(
             (code, f["severity"], str(f["amount"]) if f["count"] is None else f"{f['count']:,}", f["title"])
-            for code, f in view["findings"]["codes"].items()
+            for code, f in _codes_in_order(view)
         ),
-        tuple(finding(line) for line in view["findings"]["lines"]),
+        tuple(map(describe, _grouped(view))),
         {stream: tuple(lines) for stream, lines in view["log"].items() if lines},
         ", ".join(view["hidden"]),
     )
@@ -145,12 +146,16 @@ def _size(output: Mapping[str, Any], steps: Mapping[str, Any]) -> str:
     return in_units(output["bytes"]) if output.get("bytes") is not None else steps.get("size") or ""
 
 
-def finding(line: Mapping[str, Any]) -> str:
-    """One finding in one line: place, code, severity, what, and how to correct it."""
-    place = line.get("file", "") + (f":{line['line']}" if line.get("line") else "")
-    message = line["message"].rstrip(".")
-    fix = f" Fix: {line['fix']}" if line.get("fix") else ""
-    return f"{place}: {line['code']} {line['severity']}: {message}.{fix}"
+def _codes_in_order(view: RunView) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the codes of findings, the gravest first."""
+    return sorted(view["findings"]["codes"].items(), key=lambda item: severity_rank(item[1]["severity"]))
+
+
+def _grouped(view: RunView) -> list[dict[str, Any]]:
+    """Return single findings, errors first, and one row for all warnings of a code."""
+    codes = view["findings"]["codes"]
+    counts = {code: one["count"] for code, one in codes.items() if one["count"] is not None}
+    return group_warnings(view["findings"]["lines"], counts)
 
 
 def _facts(view: RunView) -> dict[str, str]:

@@ -81,7 +81,7 @@ def _looked_at(wish: Wish, bundle: Bundle, file: Path) -> dict[str, Any]:
         str(wish.sha256),
     )
     form = wish.checks.form(upload)
-    told: dict[str, Any] = {"checked": form.how, "findings": [dict(one) for one in form.findings]}
+    told: dict[str, Any] = {"checked": form.how, "findings": form.rows()}
     if form.why:
         told["unchecked"] = form.why
     if form.valid:

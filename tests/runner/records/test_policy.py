@@ -187,3 +187,10 @@ def test_a_rebuilt_store_remembers_rules_and_exports(at: At) -> None:
     connect.rebuild(at.world.config)
     csv(at)
     assert len(of(at, "policy-changed")) == len(of(at, "results-exported")) == 1
+
+
+def test_csv_for_excel_begins_with_a_byte_order_mark(at: At) -> None:
+    for form in ((), ("--format", "csv")):
+        assert at.run("leaderboard", "toy", *form, "--excel").out == f"\ufeff{csv(at)}"
+    assert not csv(at).startswith("\ufeff")
+    assert at.run("leaderboard", "toy", "--format", "latex", "--excel").error.code == "E101"  # type: ignore[union-attr]

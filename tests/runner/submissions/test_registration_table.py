@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from schemas.file_sorts import find_wrong_sort
 from tests.worlds.mini import Project, Said, call_here
 
 HEADER = "team,run,file,dataset,method,description"
@@ -297,3 +298,35 @@ def test_a_team_has_one_display_name_in_a_table(take: Call) -> None:
     lines = "alpha,x,a.txt,test,Alpha\nalpha,y,b.txt,test,\nalpha,z,b.txt,dev,Alpha Lab\n"
     said = take(raw=(head + lines).encode(), expect=2)
     assert "runs.csv:4" in said.err and 'another team_display_name of "alpha" than in line 2' in said.err
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        HEADER.encode() + b",,,\r\nalpha,bm25,sub/c.txt,test,automatic,Dual,,,\r\n,,,,,,,,\r\n",
+        b"sep=;\r\n"
+        + HEADER.replace(",", ";").encode()
+        + b"\r\nalpha;bm25;sub/c.txt;test;automatic;Dual\r\n",
+        b'\xef\xbb\xbf"sep=,"\r\n' + HEADER.encode() + b"\r\nalpha,bm25,sub/c.txt,test,automatic,Dual\r\n",
+        b"sep=\t\n"
+        + HEADER.replace(",", "\t").encode()
+        + b"\nalpha\tbm25\tsub/c.txt\ttest\tautomatic\tDual\n",
+        HEADER.encode() + b"\nalpha,bm25,sub\\c.txt,test,automatic,Dual\n",
+        HEADER.encode() + b'\n"alpha","bm25","sub\\c.txt","test","automatic","Dual"\n\n\n',
+    ],
+)
+def test_tables_are_read_as_spreadsheets_write_them(take: Call, raw: bytes) -> None:
+    said = take(raw=raw, options=("--dry-run", "--json"))
+    assert [(row["team"], row["software"]) for row in said.json] == [("alpha", "bm25")]
+
+
+def test_a_cell_under_no_column_is_a_problem_of_its_line(take: Call) -> None:
+    raw = b"sep=,\n" + HEADER.encode() + b",,\nalpha,bm25,a.txt,test,automatic,Dual, tuned,\n"
+    assert "runs.csv:3" in take(raw=raw, expect=2).err
+
+
+@pytest.mark.parametrize(
+    "raw", [b"PK\x03\x04", b"\xfd7zXZ\0", f"{HEADER}\n".encode("utf-16-le"), b"<!doctype html>"]
+)
+def test_a_table_of_another_sort_is_one_error(take: Call, raw: bytes) -> None:
+    assert str(find_wrong_sort(raw).name) in take(raw=raw, expect=2).err  # type: ignore[union-attr]

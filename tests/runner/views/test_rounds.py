@@ -279,6 +279,8 @@ def test_a_round_cannot_be_frozen_before_its_last_minute_is_over(tmp_path: Path)
     with pytest.raises(RunnerError) as caught:
         freeze(world.config, world.store, one, "first", clock=at("2026-01-05 18:59:59"))
     assert caught.value.code == "E211" and "2026-01-05 18:59 UTC" in caught.value.why
+    assert "2026-01-05 19:00:00 UTC" in caught.value.why, "the end and the time now differ"
+    assert "2026-01-05 18:59:59 UTC" in caught.value.why
     assert not snapshot_path(world.config.home, TASK, "first").exists()
     frozen(world, one, "first", AFTER_FIRST)
     with pytest.raises(RunnerError) as caught:

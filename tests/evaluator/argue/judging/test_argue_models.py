@@ -102,9 +102,16 @@ def test_the_same_judgments_whatever_the_manners_of_the_endpoint(
 
 @pytest.mark.parametrize("mode", ["empty", "null", "both"])
 def test_what_says_nothing_counts_as_the_default_and_is_told(
-    serving: Callable[..., OpenAIServer], mode: str, capsys: pytest.CaptureFixture[str]
+    serving: Callable[..., OpenAIServer],
+    mode: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     serving(mode)
+    assert judge("x") == 4, "no scores are made of replies of which most cannot be read"
+    assert not Path("x.scores.tsv").exists()
+    assert not Path("x.judgments.jsonl").exists()
+    monkeypatch.setattr("evaluator.argue.judging.MOST_FAILED", 1)
     assert judge("x") == 0
     said = capsys.readouterr().err
     assert "6 of 6 replies about SENTENCE_ATTESTED could not be read" in said

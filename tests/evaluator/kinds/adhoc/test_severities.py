@@ -57,6 +57,7 @@ TREC: dict[str, Case] = {
     "F016": Case(LINES.replace(b"tag", b"t/g"), ALL),
     "F017": Case(LINES + b"5 Q0 d1 1 7 tag\n", ALL, "5"),
     "F019": more(b"4 Q0 x 0 8 tag\n4 Q0 d2 2 6 tag\n", ["-", "d1", "d2"], "4"),
+    "F030": Case(LINES.decode().encode("utf-16"), {}),
     "F020": more(b"4 Q0 d2 2 6 tag\n4 Q0 d9 3 8 tag\n4 Q0 d8 4 5 tag\n", ["d9", "d1", "d2"], "4"),
     "F021": more(b"4 Q0 d2 2 8 tag\n", ["d2", "d1"], "4"),
     "F022": more(b"4 Q0 d2 1 6 tag\n", ["d1", "d2"], "4"),

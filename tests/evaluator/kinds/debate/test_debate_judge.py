@@ -129,8 +129,15 @@ def test_replies_that_can_be_read(world: World, socket: Path, mode: str) -> None
 
 
 @pytest.mark.parametrize("mode", ["both", "empty", "null"])
-def test_a_judge_without_a_verdict_means_no(world: World, socket: Path, mode: str) -> None:
+def test_a_judge_without_a_verdict_gives_no_scores(
+    world: World, socket: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.run(LINES)
+    with OpenAIServer(mode, text=honest, socket=socket):
+        sink = world.evaluate(["quality@llm"], judge=JUDGE)
+    assert sink.aggregates == {}
+    assert set(sink.pending) == {"quality-llm"}
+    monkeypatch.setattr("evaluator.judges.criteria.MOST_REFUSED", 1)
     with OpenAIServer(mode, text=honest, socket=socket) as server:
         sink = world.evaluate(["quality@llm"], judge=JUDGE)
     assert sink.aggregates["quality-llm"]["value"] == 0.0 and sink.findings.counts["F223"] == 3

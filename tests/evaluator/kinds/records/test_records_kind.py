@@ -235,7 +235,7 @@ def test_tables_as_spreadsheets_and_data_frames_write_them(tmp_path: Path) -> No
         outputs=[{"path": "run.csv", "schema": whole}],
         measures={"mae": "MAE(n, truth=score)"},
     )
-    assert found(sink)[-1] == ("F401", 3, 'row 2, column "n": expected a whole number, found 2.5')
+    assert found(sink)[0] == ("F401", 3, 'row 2, column "n": expected a whole number, found 2.5')
 
 
 @pytest.mark.parametrize(
@@ -252,12 +252,14 @@ def test_tables_as_spreadsheets_and_data_frames_write_them(tmp_path: Path) -> No
             b"id,label,score\na,pos,1\nb,neg,2\n",
             "the file is CSV: its columns are separated by commas",
         ),
-        ("run.json", lines(GOOD), "the file is no JSON array"),
+        ("run.json", lines(GOOD), "the file is JSON Lines; "),
+        ("run.json", json.dumps(GOOD[0], indent=1).encode(), "the file is a JSON object; "),
     ],
 )
 def test_files_of_another_format_are_one_finding(tmp_path: Path, name: str, run: bytes, said: str) -> None:
     sink = evaluate(tmp_path, run, name)
-    assert [(code, line) for code, line, _ in found(sink)] == [("F101", 1)] and said in found(sink)[0][2]
+    assert [(code, line) for code, line, _ in found(sink)] == [("F030" if name == "run.json" else "F101", 1)]
+    assert found(sink)[0][2].startswith(said)
 
 
 def test_missing_records_are_the_worst_and_are_told(tmp_path: Path) -> None:

@@ -147,10 +147,14 @@ def test_what_models_do_instead_of_answering_plainly(
 
 
 @pytest.mark.parametrize("mode", ["empty", "both"])
-def test_replies_that_say_nothing_take_the_default_and_are_counted(
-    world: World, gateway: Path, mode: str
+def test_a_judge_whose_replies_say_nothing_gives_no_scores(
+    world: World, gateway: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with OpenAIServer(mode, socket=gateway):
+        said = world.evaluate(gateway=gateway, judge=MODEL)
+        assert "citation_support@macro" not in said.result["measures"]
+        assert set(said.result["pending"].values()) != set()
+        monkeypatch.setattr("evaluator.argue.judging.MOST_FAILED", 1)
         said = world.evaluate(gateway=gateway, judge=MODEL)
     assert said.value("citation_support@macro") == 0.0 and said.codes == ["F341"]
     assert any(

@@ -1,7 +1,7 @@
 """Measures of spans: where something begins and ends, and which label it has.
 
 A record holds a list of spans, each ``[start, end]``, ``[start, end, label]``, or an object with ``start``, ``end`` and perhaps
-``label``; ``end`` is the first character (or token) behind the span.
+``label``; ``end`` is the first character (or token) after the span, so it is greater than ``start``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ def _spans(value: Any) -> Any:
     return MISSING if None in found else found
 
 
-SPANS = Form("spans", f"a list of at most {MAX_SPANS:,} spans, such as [0, 5] or [0, 5, label]", _spans)
+SPANS = Form(
+    "spans",
+    f"a list of at most {MAX_SPANS:,} spans, such as [0, 5] or [0, 5, label], each with its end after its start",
+    _spans,
+)
 
 
 def length(spans: Iterable[Span]) -> Counter[str]:

@@ -120,7 +120,7 @@ def problem(text: str, measure: Any) -> EvaluatorError | None:
                 return EvaluatorError(
                     f"{text} cannot be computed",
                     "no provider of ir_measures computes it with these parameters",
-                    "give it those that it needs, such as a cutoff (ERR@10), or take another measure",
+                    _with_other_parameters(measure) or "take another measure",
                 )
             names = " or ".join(p.NAME for p in able)
             return EvaluatorError(
@@ -129,11 +129,41 @@ def problem(text: str, measure: Any) -> EvaluatorError | None:
                 f"{' or '.join(p.install_instructions() or p.NAME for p in able)}, in the evaluator's image "
                 "(docs/how-to/own-evaluator.md), or take another measure",
             )
+    error = _failure(text, measure)
+    if error is not None and measure.params.keys().isdisjoint({"cutoff", "judged_only"}):
+        with_cutoff = type(measure)(**measure.params, cutoff=10)
+        if provider_of(with_cutoff) is not None and _failure(text, with_cutoff) is None:
+            fix = f"add a cutoff, such as {with_cutoff}, or take another measure"
+            return EvaluatorError(error.what, f"{provider_of(measure).NAME} needs a cutoff", fix)
+    return error
+
+
+def _failure(text: str, measure: Any) -> EvaluatorError | None:
+    """The error of the measure on a tiny example, or None."""
     try:
         Feed(_example(measure), _EXAMPLE_RUN).values(text, measure)
     except EvaluatorError as error:
         return error
     return None
+
+
+def _with_other_parameters(measure: Any) -> str:
+    """How the measure can be computed: a parameter more or less, and the string of that; empty if none helps."""
+    import ir_measures
+
+    given = dict(measure.params)
+    changes = [("add rel, such as", {**given, "rel": 1}), ("add a cutoff, such as", {**given, "cutoff": 10})]
+    changes += [(f"leave {key} out:", {k: v for k, v in given.items() if k != key}) for key in given]
+    changes += [("use other parameters, such as", {k: v for k, v in given.items() if k == "p"} | {"rel": 1})]
+    for words, params in changes:
+        try:
+            other = type(measure)(**params)
+            other.validate_params()
+        except FAILURES:
+            continue
+        if params != given and any(p.supports(other) for p in ir_measures.DefaultPipeline.providers):
+            return f"{words} {other}, or take another measure"
+    return ""
 
 
 def gathered(problems: Sequence[EvaluatorError]) -> EvaluatorError:

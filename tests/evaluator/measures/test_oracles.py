@@ -19,7 +19,7 @@ from evaluator.formats.qrels import read_qrels
 from evaluator.formats.ranked import Rules
 from evaluator.formats.trec import scan
 from evaluator.measures.interval import intervals
-from evaluator.measures.ir import Measure, aggregate, evaluate
+from evaluator.measures.ir import Measure, aggregate, evaluate, require
 
 TEXTS = [
     "nDCG",
@@ -284,3 +284,21 @@ def test_intervals() -> None:
     many = values * 20
     assert intervals({"m": many})["m"][0] < mean < intervals({"m": many})["m"][1]
     assert intervals({"one": [0.5]}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("RBP(p=0.5)", "RBP(p=0.5,rel=1)"),
+        ("RBP(rel=1)@10", "RBP(rel=1)"),
+        ("ERR", "ERR@10"),
+        ("alpha_nDCG", "alpha_nDCG@10"),
+        ("RR(judged_only=True)@5", "RR@5"),
+    ],
+)
+def test_the_fix_of_a_measure_names_one_that_some_provider_computes(text: str, other: str) -> None:
+    with pytest.raises(EvaluatorError) as caught:
+        require([Measure(text)])
+    measure = ir_measures.parse_measure(other)
+    assert f" {measure}, or" in caught.value.fix
+    assert any(provider.supports(measure) for provider in ir_measures.DefaultPipeline.providers)

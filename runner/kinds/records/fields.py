@@ -225,20 +225,25 @@ class Fields(Contents[Field]):
                 yield f"  {share:>5} of the answered records are off by at most {error}"
         if piece.ways:
             yield f"  {piece.ways}"
-        figure, *texts = piece.heads
         for one in piece.records[:LISTED]:
-            if piece.difference:
-                said = f"{one.said} instead of {one.right} ({one.figure(sign=True)})"
-                yield from wrapped(f"{one.name}: {said}", "    ")
-            else:
-                yield from wrapped(f"{one.name}: {figure} {one.figure(sign=False)}", "    ")
-                wide = max(map(len, texts))
-                for head, words in zip(texts, (one.said, one.right), strict=True):
-                    yield from quoted(words, f"      {head:<{wide}} | ")
+            yield from _record(piece, one)
         if len(piece.records) > LISTED:
             yield f"    … and {len(piece.records) - LISTED:,} more, which --json and --html FILE have"
         if piece.left:
             yield from wrapped(f"missing: {piece.left}", "  ")
+
+
+def _record(piece: Field, one: Record) -> Iterator[str]:
+    """A wrong record: a number in one line, or its value and the two texts."""
+    if piece.difference:
+        said = f"{one.said} instead of {one.right} ({one.figure(sign=True)})"
+        yield from wrapped(f"{one.name}: {said}", "    ")
+        return
+    figure, *texts = piece.heads
+    yield from wrapped(f"{one.name}: {figure} {one.figure(sign=False)}", "    ")
+    wide = max(map(len, texts))
+    for head, words in zip(texts, (one.said, one.right), strict=True):
+        yield from quoted(words, f"      {head:<{wide}} | ")
 
 
 def _matrix(found: Matrix) -> Iterator[str]:

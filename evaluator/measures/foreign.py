@@ -148,20 +148,25 @@ def _failure(text: str, measure: Any) -> EvaluatorError | None:
 
 
 def _with_other_parameters(measure: Any) -> str:
-    """How the measure can be computed: a parameter more or less, and the string of that; empty if none helps."""
+    """Return the change of a parameter that makes the measure computable, with an example; empty if none does."""
     import ir_measures
 
-    given = dict(measure.params)
-    changes = [("add rel, such as", {**given, "rel": 1}), ("add a cutoff, such as", {**given, "cutoff": 10})]
-    changes += [(f"leave {key} out:", {k: v for k, v in given.items() if k != key}) for key in given]
-    changes += [("use other parameters, such as", {k: v for k, v in given.items() if k == "p"} | {"rel": 1})]
+    current = dict(measure.params)
+    changes = [
+        ("add rel, such as", {**current, "rel": 1}),
+        ("add a cutoff, such as", {**current, "cutoff": 10}),
+    ]
+    changes += [(f"leave {key} out:", {k: v for k, v in current.items() if k != key}) for key in current]
+    changes += [
+        ("use other parameters, such as", {k: v for k, v in current.items() if k == "p"} | {"rel": 1})
+    ]
     for words, params in changes:
         try:
             other = type(measure)(**params)
             other.validate_params()
         except FAILURES:
             continue
-        if params != given and any(p.supports(other) for p in ir_measures.DefaultPipeline.providers):
+        if params != current and any(p.supports(other) for p in ir_measures.DefaultPipeline.providers):
             return f"{words} {other}, or take another measure"
     return ""
 

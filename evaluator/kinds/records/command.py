@@ -139,7 +139,7 @@ def _print(log: Log, values: Any, rows: Any) -> None:
         low, high = one.get("interval") or (None, None)
         interval = "" if low is None else f"  [{low:.4f}, {high:.4f}]"
         print(f"{text:<{width}}  {one['value']:.4f}{interval}")
-    if any(one.get("interval") for one in values.values()):
+    if any(value.get("interval") for value in values.values()):
         print("In brackets: 95 % interval over records.")
     if values and any(one["covered"] < one["topics"] for one in values.values()):
         one = min(values.values(), key=lambda one: one["covered"])

@@ -168,11 +168,11 @@ class _Spans(Overall):
         overlap = self.given["match"] == "overlap"
         size, both = (length, common) if overlap else (_number, lambda a, b: _number(a & b))
         for said, right in zip(*self.pair(of), strict=True):
-            there = size(right)
+            in_truths = size(right)
             if said is MISSING:
-                yield Counts(Counter(), Counter(), there, there)
+                yield Counts(Counter(), Counter(), in_truths, in_truths)
             else:
-                yield Counts(both(said, right), size(said), there, Counter())
+                yield Counts(both(said, right), size(said), in_truths, Counter())
 
 
 def _number(spans: Iterable[Span]) -> Counter[str]:

@@ -26,13 +26,15 @@ class Ranked(NamedTuple):
     """What one topic retrieved: how many documents, and the rank (from 1) of each judged one among them.
 
     ``first`` holds the first documents by the rank column, as many as :class:`Rules` asked for; ``untied`` the rank of
-    each judged document that would have another one if ties were in the order of the rank column.
+    each judged document that would have another one if ties were in the order of the rank column. ``double`` holds all
+    ranks as scores in double precision give them, if these differ from ``ranks``.
     """
 
     retrieved: int
     ranks: Mapping[bytes, int]
     first: tuple[bytes, ...] = ()
     untied: Mapping[bytes, int] = NOTHING
+    double: Mapping[bytes, int] | None = None
 
 
 class Tie(NamedTuple):

@@ -9,8 +9,8 @@ against each other:
 3. :meth:`RunReader._by_line` (there): any other chunk; of these two only what is wrong is looked at line by line, to name the place.
 
 Documents are ordered as trec_eval does: score falling, ties by document id (as bytes) falling; the rank column
-and the order of lines do not count. Scores are compared in single precision, as trec_eval 9, pytrec_eval and
-ir_measures hold them, unless ``double`` is asked for (trec_eval 10).
+and the order of lines do not count. Scores are compared in single precision, as trec_eval 9 and pytrec_eval hold
+them, unless ``double`` is asked for (trec_eval 10). Ranks in double precision are kept next to these where they differ.
 """
 
 from __future__ import annotations

@@ -91,7 +91,9 @@ class TopicReader:
             judged = (doc for doc in rules.judged.get(topic, ()) if doc in index)
             ranked = {doc: trec_rank(index[doc], docs, keys) for doc in judged}
             untied = {doc: index[doc] + 1 for doc, rank in ranked.items() if rank != index[doc] + 1}
-            self.keep(topic, Ranked(n, ranked or NOTHING, first, untied or NOTHING))
+            exact = ranked if rules.double else {doc: trec_rank(index[doc], docs, scores) for doc in ranked}
+            double = exact if exact != ranked else None
+            self.keep(topic, Ranked(n, ranked or NOTHING, first, untied or NOTHING, double))
 
     def _documents(self, topic: bytes, index: Mapping[bytes, int], lines: Sequence[int]) -> None:
         """Report documents of one topic that the corpus does not have, and too many of them."""
@@ -117,8 +119,8 @@ class TopicReader:
         """Keep the result of one topic, cut to the allowed number of documents."""
         limit = self.rules.max_documents
         if limit is not None and found.retrieved > limit:
-            ranks = {doc: rank for doc, rank in found.ranks.items() if rank <= limit}
-            found = Ranked(limit, ranks, found.first)
+            double = None if found.double is None else _cut(found.double, limit)
+            found = Ranked(limit, _cut(found.ranks, limit), found.first, double=double)
         self.topics[topic] = found
 
     def unknown_topic(self, topic: bytes, line: int) -> None:
@@ -215,6 +217,11 @@ class TopicReader:
         for code, (line, message) in self.ties.items():
             if self.log.severity[code] in ("error", "defect"):
                 self.log.add(code, line, message)
+
+
+def _cut(ranks: Mapping[bytes, int], limit: int) -> dict[bytes, int]:
+    """The ranks up to ``limit``."""
+    return {doc: rank for doc, rank in ranks.items() if rank <= limit}
 
 
 def _shared(values: list[V]) -> list[V]:

@@ -7,7 +7,9 @@ without ties: scores n, n-1, ... 1 in trec_eval's order. Those are all but pytre
 * msmarco (``RR@k``) and judged order ties by rising id; compat, too, and it takes documents that were not retrieved for
   ones with score 0, which is more than a negative one;
 * accuracy, cwl_eval and pyndeval leave them in the order of the file;
-* gdeval orders them as trec_eval does, and all of these but pytrec_eval compare scores in double precision.
+* gdeval orders them as trec_eval does.
+
+Scores are compared in single precision for pytrec_eval and the measures that are computed here, for all others in double.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ TOLERANCE = 1e-9
 HARMLESS = frozenset(
     ("F008", "F011", "F013", "F015", "F016", "F018", "F021", "F022", "F023", "F024", "F025", "F029")
 )
-SAME_TIES = "pytrec_eval"
+SAME_TIES = foreign.SINGLE_PRECISION
 Run = dict[bytes, dict[bytes, float]]  # scores in the order of the file
 
 
@@ -68,7 +70,9 @@ def cross_check(
     found = _read(run, qrels)
     judgements = _judgements(qrels, number)
     for measure, provider in checked:
-        lists = found if provider.NAME == SAME_TIES else {t: _without_ties(docs) for t, docs in found.items()}
+        lists = found
+        if provider.NAME != SAME_TIES:
+            lists = {t: _without_ties(docs, double=not measure.own) for t, docs in found.items()}
         theirs = {number[t]: {_text(d): s for d, s in docs.items()} for t, docs in lists.items()}
         difference = _difference(measure, provider, judgements, theirs, ours[measure.text], list(number))
         if difference:
@@ -117,8 +121,8 @@ def _read(path: Path, qrels: Qrels) -> Run:
     return run
 
 
-def _without_ties(docs: Mapping[bytes, float]) -> dict[bytes, float]:
-    """The same list in trec_eval's order, with scores that are not tied: n, n-1, ... 1."""
-    single = dict(zip(docs, array("f", docs.values()), strict=True))
-    order = sorted(docs, key=lambda doc: (single[doc], doc), reverse=True)
+def _without_ties(docs: Mapping[bytes, float], *, double: bool) -> dict[bytes, float]:
+    """The same list by score and then by id, both falling, with scores that are not tied: n, n-1, ... 1."""
+    keys = docs if double else dict(zip(docs, array("f", docs.values()), strict=True))
+    order = sorted(docs, key=lambda doc: (keys[doc], doc), reverse=True)
     return {doc: float(len(order) - i) for i, doc in enumerate(order)}

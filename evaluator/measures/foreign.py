@@ -1,7 +1,8 @@
 """Measures that the ir_measures package computes: which of its providers does, and what that is fed with.
 
 A provider is given a canonical run: as many documents as were retrieved, in the order that the scan settled (ties and
-all), with scores n, n-1, ... 1. Neither the run's nor the truths' ids go in, because providers parse them: gdeval splits
+all), with scores n, n-1, ... 1. Of scores that differ only in double precision pytrec_eval gets those in the order of
+trec_eval, which holds them in single precision; all other programs, such as gdeval and ndeval, hold them in double. Neither the run's nor the truths' ids go in, because providers parse them: gdeval splits
 lines at blanks and wants topics that are numbers. Topics become ``1``, ``2``, ...; judged documents ``d1``, ``d2``, ... in
 the order of their ids (pyndeval's ideal lists break ties by id), with leading zeros so that they sort alike; all others
 ``u`` and their rank; subtopics are numbered as they come. Every measure is computed on its own: asked for several at once, the provider pytrec_eval lets one
@@ -24,11 +25,13 @@ from evaluator.formats.qrels import Qrels
 from evaluator.formats.ranked import Ranked
 
 Values = dict[bytes, float]
+_Run = dict[str, dict[str, float]]
 
 # Lower grades (such as -2, spam, in Touché) go to ir_measures as this one: pytrec_eval 0.5 ends now and then with a
 # segmentation fault on them. To its measures -1 means the same: not relevant, without gain.
 LOWEST = -1
 HIGHEST_OF_GDEVAL = 4
+SINGLE_PRECISION = "pytrec_eval"  # the provider that compares scores in single precision
 # What providers raise when they fail: Python code of all sorts, and a perl script in a process.
 FAILURES = (
     ArithmeticError,
@@ -117,7 +120,7 @@ def problem(text: str, measure: Any) -> EvaluatorError | None:
                 return EvaluatorError(
                     f"{text} cannot be computed",
                     "no provider of ir_measures computes it with these parameters",
-                    "give it those that it needs, such as a cutoff (ERR@10), or take another measure",
+                    _with_other_parameters(measure) or "take another measure",
                 )
             names = " or ".join(p.NAME for p in able)
             return EvaluatorError(
@@ -126,11 +129,46 @@ def problem(text: str, measure: Any) -> EvaluatorError | None:
                 f"{' or '.join(p.install_instructions() or p.NAME for p in able)}, in the evaluator's image "
                 "(docs/how-to/own-evaluator.md), or take another measure",
             )
+    error = _failure(text, measure)
+    if error is not None and measure.params.keys().isdisjoint({"cutoff", "judged_only"}):
+        with_cutoff = type(measure)(**measure.params, cutoff=10)
+        if provider_of(with_cutoff) is not None and _failure(text, with_cutoff) is None:
+            fix = f"add a cutoff, such as {with_cutoff}, or take another measure"
+            return EvaluatorError(error.what, f"{provider_of(measure).NAME} needs a cutoff", fix)
+    return error
+
+
+def _failure(text: str, measure: Any) -> EvaluatorError | None:
+    """The error of the measure on a tiny example, or None."""
     try:
         Feed(_example(measure), _EXAMPLE_RUN).values(text, measure)
     except EvaluatorError as error:
         return error
     return None
+
+
+def _with_other_parameters(measure: Any) -> str:
+    """Return the change of a parameter that makes the measure computable, with an example; empty if none does."""
+    import ir_measures
+
+    current = dict(measure.params)
+    changes = [
+        ("add rel, such as", {**current, "rel": 1}),
+        ("add a cutoff, such as", {**current, "cutoff": 10}),
+    ]
+    changes += [(f"leave {key} out:", {k: v for k, v in current.items() if k != key}) for key in current]
+    changes += [
+        ("use other parameters, such as", {k: v for k, v in current.items() if k == "p"} | {"rel": 1})
+    ]
+    for words, params in changes:
+        try:
+            other = type(measure)(**params)
+            other.validate_params()
+        except FAILURES:
+            continue
+        if params != current and any(p.supports(other) for p in ir_measures.DefaultPipeline.providers):
+            return f"{words} {other}, or take another measure"
+    return ""
 
 
 def gathered(problems: Sequence[EvaluatorError]) -> EvaluatorError:
@@ -189,14 +227,19 @@ class Feed:
             )
             for topic, subtopic, doc, grade in qrels.rows
         ]
-        self.run: dict[str, dict[str, float]] = {}
+        self._single: _Run = {}
+        self._double: _Run = {}
         for topic, grades in qrels.grades.items():
             ranked = topics.get(topic)
             if ranked is None or not ranked.retrieved:
                 continue
-            n = ranked.retrieved
-            at = {rank: names[doc] for doc, rank in ranked.ranks.items() if doc in grades}
-            self.run[number[topic]] = {at.get(r, f"u{r}"): float(n - r + 1) for r in range(1, n + 1)}
+
+            def canonical(ranks: Mapping[bytes, int], n: int = ranked.retrieved) -> dict[str, float]:
+                at = {rank: names[doc] for doc, rank in ranks.items() if doc in grades}  # noqa: B023 (called at once)
+                return {at.get(r, f"u{r}"): float(n - r + 1) for r in range(1, n + 1)}
+
+            single = self._single[number[topic]] = canonical(ranked.ranks)
+            self._double[number[topic]] = single if ranked.double is None else canonical(ranked.double)
 
     def values(self, text: str, measure: Any) -> Values:
         """The measure's value for every judged topic. Raises :class:`EvaluatorError` naming it."""
@@ -206,13 +249,15 @@ class Feed:
         assert provider is not None, "a measure without provider was let through"
         out = dict.fromkeys(self._topics, 0.0)
         # An empty list is no answer; without this, trec_eval's code divides 0 by 0 for IPrec(judged_only=True).
-        run = self._only_judged() if measure.params.get("judged_only") else self.run
+        run = self._single if provider.NAME == SINGLE_PRECISION else self._double
+        if measure.params.get("judged_only"):
+            run = self._only_judged(run)
         try:
             with quiet():
                 for metric in provider.iter_calc([measure], self.judgements, run):
                     out[self._topics[int(metric.query_id) - 1]] = float(metric.value)
         except FAILURES as error:
-            raise self._failed(text, measure, provider, error) from None
+            raise self._failed(text, measure, provider, error, run) from None
         undefined = [topic for topic, value in out.items() if not isfinite(value)]
         if undefined:
             where = self._named(undefined, len(out))
@@ -223,10 +268,10 @@ class Feed:
             )
         return out
 
-    def _only_judged(self) -> dict[str, dict[str, float]]:
+    def _only_judged(self, run: _Run) -> _Run:
         """The run without topics for which no judged document was retrieved; -1 is not judged, as in trec_eval."""
         judged = {(row.query_id, row.doc_id) for row in self.judgements if row.relevance >= 0}
-        return {t: docs for t, docs in self.run.items() if any((t, doc) in judged for doc in docs)}
+        return {t: docs for t, docs in run.items() if any((t, doc) in judged for doc in docs)}
 
     def _named(self, failing: Sequence[bytes], total: int) -> str:
         where = f" on {len(failing)} of {total} topics"
@@ -236,7 +281,7 @@ class Feed:
             where += f", such as {show(failing[0])}"
         return where
 
-    def _failed(self, text: str, measure: Any, provider: Any, error: Exception) -> EvaluatorError:
+    def _failed(self, text: str, measure: Any, provider: Any, error: Exception, run: _Run) -> EvaluatorError:
         """What to say when a provider fails; it got no id of anybody's, so that its words give nothing away."""
         said = f"{type(error).__name__}: {str(error)[:160]}".replace("\n", " ").rstrip(": ")
         fix = "take another measure"
@@ -250,27 +295,27 @@ class Feed:
             said += " (it divides by the documents that are not relevant, and the list has none)"
         return EvaluatorError(
             f"{text} cannot be computed",
-            f"{provider.NAME} fails{self._where(measure, provider)}: {said}",
+            f"{provider.NAME} fails{self._where(measure, provider, run)}: {said}",
             fix,
         )
 
-    def _where(self, measure: Any, provider: Any) -> str:
+    def _where(self, measure: Any, provider: Any, run: _Run) -> str:
         """On which topics a provider fails, asked for one after the other; nothing if it fails on all or on none."""
-        if not 1 < len(self.run) <= MANY_TOPICS:
+        if not 1 < len(run) <= MANY_TOPICS:
             return ""
         rows: dict[str, list[Any]] = {}
         for row in self.judgements:
             rows.setdefault(row.query_id, []).append(row)
         failing = []
-        for topic, docs in self.run.items():
+        for topic, docs in run.items():
             try:
                 with quiet():
                     list(provider.iter_calc([measure], rows[topic], {topic: docs}))
             except FAILURES:
                 failing.append(topic)
-        if len(failing) in (0, len(self.run)):
+        if len(failing) in (0, len(run)):
             return ""
-        return self._named([self._topics[int(topic) - 1] for topic in failing], len(self.run))
+        return self._named([self._topics[int(topic) - 1] for topic in failing], len(run))
 
 
 def not_by_subtopic(text: str, qrels: Qrels) -> EvaluatorError:

@@ -20,7 +20,7 @@ from runner.model.problems import Pointer, Problems
 from runner.model.task import Workflow
 from runner.tasks.check_services import check_inside, check_services
 from runner.tasks.data_files import inside, within
-from runner.tasks.folders import inputs_folder, is_hidden, tree, truths_folder, where_hidden
+from runner.tasks.folders import how_to_hide, inputs_folder, is_hidden, tree, truths_folder
 from runner.tasks.tables import check_tables
 from runner.tasks.transfer.offers import check_downloads
 
@@ -159,7 +159,7 @@ def _check_folders(config: Config, folder: Path, data: Raw, i: int, problems: Pr
             problems.add(
                 (*at, "truths"),
                 f'the truths of the blinded dataset "{row["id"]}" lie in the tree that participants get',
-                f"runner task hide {schemas.show(folder.name)} (moves them to {where_hidden(folder.name, row['id'])})",
+                how_to_hide(config, folder.name, row["id"]),
                 "E403",
             )
         elif (config.private or config.truths) and within(truths, tree(config)):

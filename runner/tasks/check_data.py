@@ -24,7 +24,15 @@ from runner.tasks.files import (
     view_files,
     why_stage_missing,
 )
-from runner.tasks.folders import exposed, private_root, tree, where_hidden
+from runner.tasks.folders import (
+    exposed,
+    holds_files,
+    how_to_hide,
+    in_task,
+    private_root,
+    tree,
+    where_hidden,
+)
 from runner.tasks.transfer.offers import hidden_files, offers, read_hidden
 from runner.tasks.views import Files, seen
 
@@ -112,14 +120,18 @@ class _FileChecks:
         for key in ("topics", "corpus"):
             if (file := getattr(dataset, key)) is not None and f"inputs/{file}" not in later:
                 self.among((*at, key), file, {str(name) for name, _ in inputs}, f'inputs of "{dataset.id}"')
-        self.truths(i, dataset)
+        self.truths(i, dataset, required=required)
         if inputs:
             self.views(dataset, inputs)
             self.driver(dataset, inputs)
 
-    def truths(self, i: int, dataset: Dataset) -> None:
+    def truths(self, i: int, dataset: Dataset, *, required: bool) -> None:
         """The truths of a dataset: there, outside what participants get, and with the files of the measures."""
         outside = dataset.visibility == "blinded" and not self.task.demo
+        row = self.task.definition["datasets"][i]
+        here = in_task(self.task.folder, row, "truths") if outside and "from" not in row else None
+        if not required and here is not None and holds_files(here) and not holds_files(dataset.truths):
+            return  # reach() reports that they have to be moved; where they belong, nothing can be missing yet
         fix = f"put them at {where_hidden(self.task.id, dataset.id)}" if outside else _MAKE
         truths = self.files(("datasets", i), dataset.truths, f'truths of "{dataset.id}"', fix)
         if outside and truths and within(dataset.truths, tree(self.config)):
@@ -148,9 +160,10 @@ class _FileChecks:
             row = task.datasets[dataset]
             if folder == row.truths:  # said where the truths are looked at
                 continue
-            lie = "lie" if folder == row.inputs else "also lie, unused,"
+            in_use = folder == row.inputs or not holds_files(row.truths)
+            lie = "lie" if in_use else "also lie, unused,"
             what = f'the {side} of the blinded dataset "{dataset}" {lie} in the tree that participants clone'
-            fix = f"runner task hide {task.id} (moves them to {where_hidden(task.id, dataset, side)})"
+            fix = how_to_hide(self.config, task.id, dataset, side)
             if within(folder, private_root(self.config)):
                 fix = "set RUNNER_PRIVATE to a folder outside the project, and move them there"
             self.problems.add(("datasets", i), what, fix, "E411" if side == "inputs" else "E403")

@@ -56,6 +56,13 @@ def where_hidden(task: str, dataset: str, side: Side = "truths") -> str:
     return f"$RUNNER_PRIVATE/{show(task)}/{show(dataset)}/{side}"
 
 
+def how_to_hide(config: Config, task: str, dataset: str, side: Side = "truths") -> str:
+    """The fix for hidden data in the tree, with a private root that ``runner task hide`` accepts."""
+    if within(private_root(config), tree(config)):
+        return f"set RUNNER_PRIVATE to a folder outside the project, then: runner task hide {show(task)}"
+    return f"runner task hide {show(task)} (moves them to {where_hidden(task, dataset, side)})"
+
+
 def is_hidden(data: Raw, row: Raw) -> bool:
     """Whether the inputs and truths of a dataset have to lie outside the tree."""
     return row.get("visibility") == "blinded" and data.get("demo") is not True

@@ -33,7 +33,9 @@ def read(path: Path, content: bytes, rules: Rules | None = None, **options: Any)
 def outcome(path: Path, content: bytes, rules: Rules | None = None, **options: Any) -> tuple[Any, ...]:
     """Everything that a reader says about a file, to compare two ways of reading it."""
     result, log = read(path, content, rules, **options)
-    topics = {t: (r.retrieved, dict(sorted(r.ranks.items()))) for t, r in sorted(result.topics.items())}
+    topics = {
+        t: (r.retrieved, dict(sorted(r.ranks.items())), r.double) for t, r in sorted(result.topics.items())
+    }
     return (
         topics,
         result.tag,

@@ -189,20 +189,25 @@ def _ranked(rows: _Rows, rules: Rules, judged: Judged, pairs: Array, shifted: Ar
     begin, end = rows.begins.tolist(), (rows.begins + rows.counts).tolist()
     found: list[dict[bytes, int]] = [{} for _ in rows.topics]
     untied: list[dict[bytes, int]] = [{} for _ in rows.topics]
+    double: list[dict[bytes, int]] = [{} for _ in rows.topics]  # ranks that differ in double precision
     for row, t, doc, tied in _judged_rows(rows, judged, pairs, shifted):
         if not begin[t] <= row < end[t] or rows.doc.at(rows.text, row) != doc:
             continue  # a collision of hashes
         rank = row - begin[t] + 1
         if tied:
-            given, rank = rank, _tied_rank(rows, row, begin[t], end[t])
+            given, rank = rank, _tied_rank(rows, rows.keys, row, begin[t], end[t])
             if rank != given:
                 untied[t][doc] = given
+            exact = rank if rules.double else _tied_rank(rows, rows.scores, row, begin[t], end[t])
+            if exact != rank:
+                double[t][doc] = exact
         found[t][doc] = rank
     k = rules.first  # ranks rise from row to row here, so the first rows are the first by rank
     out = {}
     for t, topic in enumerate(rows.topics):
         first = tuple(rows.doc.at(rows.text, i) for i in range(begin[t], min(begin[t] + k, end[t])))
-        out[topic] = Ranked(end[t] - begin[t], found[t] or NOTHING, first, untied[t] or NOTHING)
+        exact_ranks = {**found[t], **double[t]} if double[t] else None
+        out[topic] = Ranked(end[t] - begin[t], found[t] or NOTHING, first, untied[t] or NOTHING, exact_ranks)
     return out
 
 
@@ -228,13 +233,13 @@ def _judged_rows(
     return list(zip(at.tolist(), owners[hit].tolist(), docs, tied[at].tolist(), strict=True))
 
 
-def _tied_rank(rows: _Rows, row: int, begin: int, end: int) -> int:
-    """The rank of a document whose score others share, in the topic of rows ``begin`` to ``end``."""
+def _tied_rank(rows: _Rows, keys: Array, row: int, begin: int, end: int) -> int:
+    """The rank of a document whose key others may share, in the topic of rows ``begin`` to ``end``."""
     low, high = row, row + 1
-    key = rows.keys[row]
-    while low > begin and rows.keys[low - 1] == key:
+    key = keys[row]
+    while low > begin and keys[low - 1] == key:
         low -= 1
-    while high < end and rows.keys[high] == key:
+    while high < end and keys[high] == key:
         high += 1
     group = [rows.doc.at(rows.text, i) for i in range(low, high)]
     return low - begin + trec_rank(row - low, group, [0.0] * len(group))

@@ -36,7 +36,7 @@ def add_commands(commands: Any) -> None:
         "--precision",
         choices=("float32", "double"),
         default="float32",
-        help="how scores are compared (trec_eval 9 and ir_measures: float32)",
+        help="how scores are compared (trec_eval 9: float32); measures of other programs, such as ERR@k, always use double",
     )
     parser.add_argument(
         "--cross-check",

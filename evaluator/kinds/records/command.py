@@ -136,7 +136,11 @@ def _print(log: Log, values: Any, rows: Any) -> None:
     for measure, key, value in rows:
         print(f"{measure:<{width}}  {key}  {value:.4f}")
     for text, one in values.items():
-        print(f"{text:<{width}}  {one['value']:.4f}")
+        low, high = one.get("interval") or (None, None)
+        interval = "" if low is None else f"  [{low:.4f}, {high:.4f}]"
+        print(f"{text:<{width}}  {one['value']:.4f}{interval}")
+    if any(value.get("interval") for value in values.values()):
+        print("In brackets: 95 % interval over records.")
     if values and any(one["covered"] < one["topics"] for one in values.values()):
         one = min(values.values(), key=lambda one: one["covered"])
         print(

@@ -18,6 +18,7 @@ from typing import Any
 
 from evaluator.kinds.records.options import Wanted
 from evaluator.measures.records.base import LABEL, MISSING, NUMBER, Columns
+from evaluator.measures.records.spans import SPANS, Span
 
 MOST_CLASSES = 20  # of a confusion matrix; the others are counted together
 MOST_PAIRS = 50  # of classes that were mixed up
@@ -47,12 +48,14 @@ class Wrong:
         self._measures.setdefault(key, []).append(wanted.asked.id)
         known = self._found.get(key, {})
         said, right = of.output[output.field], of.truth[truth.field]
-        if "classes" in known or "differences" in known:
+        if known.keys() & {"classes", "differences", "spans"}:
             return
         if output.form is truth.form is LABEL:
             self._found[key] = _classes(of, output.field, truth.field)
         elif output.form is truth.form is NUMBER:
             self._found[key] = _differences(of.keys, said, right)
+        elif output.form is truth.form is SPANS:
+            self._found[key] = _spans(of.keys, said, right)
         elif values is not None and "values" not in known:
             self._found[key] = _values(wanted, of.keys, (said, right), values)
 
@@ -134,6 +137,33 @@ def _differences(keys: Sequence[str], said: Sequence[Any], right: Sequence[Any])
         "records": [{"id": _cut(keys[n]), "said": said[n], "right": right[n], "value": one} for one, n in most],
         "missing_ids": _missing(keys, said),
     }  # fmt: skip
+
+
+def _spans(keys: Sequence[str], said: Sequence[Any], right: Sequence[frozenset[Span]]) -> dict[str, Any]:
+    """Count the spans that were missed and those that are not in the truths, and list the records with most of both.
+
+    Spans of missing records count as missed. A listed record has the spans that are not in the truths under ``said``, the
+    missed ones under ``right``, and their number under ``value``.
+    """
+    pairs = [
+        (frozenset[Span]() if got is MISSING else got, true) for got, true in zip(said, right, strict=True)
+    ]
+    wrong = [len(got ^ true) for got, true in pairs]
+    rows = (n for n, number in enumerate(wrong) if number and said[n] is not MISSING)
+    most = nsmallest(MOST_RECORDS, rows, key=lambda n: (-wrong[n], n))
+    bad = sum(bool(number) or got is MISSING for number, got in zip(wrong, said, strict=True))
+    return {
+        **_counts(len(keys), bad, sum(got is MISSING for got in said)),
+        "spans": {
+            "missed": sum(len(true - got) for got, true in pairs),
+            "extra": sum(len(got - true) for got, true in pairs),
+        },
+        "records": [
+            {"id": _cut(keys[n]), "said": _value(got - true), "right": _value(true - got), "value": wrong[n]}
+            for n, (got, true) in ((n, pairs[n]) for n in most)
+        ],
+        "missing_ids": _missing(keys, said),
+    }
 
 
 def _values(

@@ -1,17 +1,18 @@
 """Measures of spans: where something begins and ends, and which label it has.
 
 A record holds a list of spans, each ``[start, end]``, ``[start, end, label]``, or an object with ``start``, ``end`` and perhaps
-``label``; ``end`` is the first character (or token) behind the span.
+``label``; ``end`` is the first character (or token) after the span, so it is greater than ``start``.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import fsum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from evaluator.errors import EvaluatorError
 from evaluator.measures.records.base import (
     LABEL,
     MISSING,
@@ -23,7 +24,6 @@ from evaluator.measures.records.base import (
     one_of,
     refuse,
 )
-from evaluator.measures.records.labels import f_score
 
 MAX_SPANS = 10_000  # of one record
 _END = 1 << 53
@@ -49,7 +49,11 @@ def _spans(value: Any) -> Any:
     return MISSING if None in found else found
 
 
-SPANS = Form("spans", f"a list of at most {MAX_SPANS:,} spans, such as [0, 5] or [0, 5, label]", _spans)
+SPANS = Form(
+    "spans",
+    f"a list of at most {MAX_SPANS:,} spans, such as [0, 5] or [0, 5, label], each with its end after its start",
+    _spans,
+)
 
 
 def length(spans: Iterable[Span]) -> Counter[str]:
@@ -71,6 +75,18 @@ def common(said: frozenset[Span], right: frozenset[Span]) -> Counter[str]:
     return found
 
 
+T = TypeVar("T")
+
+
+class Counts(NamedTuple, Generic[T]):
+    """The spans that are right (``found``), in the output (``said``), in the truths (``right``), and in those of missing records."""
+
+    found: T
+    said: T
+    right: T
+    missing: T
+
+
 class _Spans(Overall):
     """Counts over all records; labels are averaged as ``average`` says."""
 
@@ -81,53 +97,86 @@ class _Spans(Overall):
     }
 
     @abstractmethod
-    def score(self, found: int, said: int, right: int, missing: int) -> float:
-        """The value of counts."""
+    def ratio(self, found: Any, said: Any, right: Any, missing: Any) -> tuple[Any, Any]:
+        """The value of counts as a fraction; its parts are numbers, or arrays with a place for each label."""
 
     def value(self, of: Columns) -> float:
         """See the class."""
-        return self.resampled(of)(range(len(of)))
+        whole = self._whole(of)
+        if not whole.right:
+            raise self._without_spans()
+        if self.given["average"] == "micro":
+            return self._share(*(one.total() for one in whole))
+        labels = {*whole.said, *whole.right}
+        return fsum(self._share(*(one[name] for one in whole)) for name in labels) / len(labels)
 
     def resampled(self, of: Columns) -> Callable[[Sequence[int]], float]:
-        """See :meth:`Measure.resampled`: records are counted once."""
-        counts = [self._counts(said, right) for said, right in zip(*self.pair(of), strict=True)]
+        """See :meth:`Measure.resampled`: records are counted once, and resamples add these counts as arrays."""
+        import numpy as np
+
+        micro, labels = self.given["average"] == "micro", dict[str, int]()
+        lines: Counts[list[tuple[int, int, int]]] = Counts([], [], [], [])  # of record and label: how many
+        for row, counts in enumerate(self._each(of)):
+            for kept, by_label in zip(lines, counts, strict=True):
+                kept.extend(
+                    (row, 0 if micro else labels.setdefault(label, len(labels)), number)
+                    for label, number in by_label.items()
+                )
+        # Sums of numbers below 2**53 are exact as floats, and those of an absurd output cannot overflow.
+        columns = [np.array(kept, dtype=np.float64).reshape(-1, 3).T for kept in lines]
+        tables = [(row.astype(np.intp), label.astype(np.intp), number) for row, label, number in columns]
 
         def value(rows: Sequence[int]) -> float:
-            whole = _added(counts[row] for row in rows)
-            labels = {*whole[1], *whole[2]}
-            if not whole[2]:
-                raise refuse(self, "there is no span in the truths", "take truths with a span")
-            if self.given["average"] == "micro":
-                return self.score(*(sum(one.values()) for one in whole))
-            return fsum(self.score(*(one[name] for one in whole)) for name in labels) / len(labels)
+            times = np.bincount(rows, minlength=len(of))
+            whole = Counts(
+                *(
+                    np.bincount(label, times[row] * number, minlength=max(len(labels), 1))
+                    for row, label, number in tables
+                )
+            )
+            if not whole.right.any():
+                raise self._without_spans()
+            above, below = self.ratio(*whole)
+            shares = np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
+            return float(shares.sum() / np.count_nonzero(whole.said + whole.right))
 
         return value
 
     def parts(self, of: Columns) -> Mapping[str, float]:
         """The value of each label that the truths have."""
-        whole = _added(self._counts(said, right) for said, right in zip(*self.pair(of), strict=True))
-        labels = sorted({*whole[2]} - {""})
-        return {name: self.score(*(one[name] for one in whole)) for name in labels}
+        whole = self._whole(of)
+        return {name: self._share(*(one[name] for one in whole)) for name in sorted({*whole.right} - {""})}
 
-    def _counts(self, said: Any, right: frozenset[Span]) -> tuple[Counter[str], ...]:
-        """By label: what is found, said, right, and missing; spans, or characters where they may overlap."""
-        size = length if self.given["match"] == "overlap" else _number
-        if said is MISSING:
-            return Counter(), Counter(), size(right), size(right)
-        found = common(said, right) if self.given["match"] == "overlap" else _number(said & right)
-        return found, size(said), size(right), Counter()
+    def _share(self, found: int, said: int, right: int, missing: int) -> float:
+        """The value of counts; 0 where there is nothing to count."""
+        above, below = self.ratio(found, said, right, missing)
+        return above / below if below else 0.0
+
+    def _without_spans(self) -> EvaluatorError:
+        return refuse(self, "there is no span in the truths", "take truths with a span")
+
+    def _whole(self, of: Columns) -> Counts[Counter[str]]:
+        """The counts of all records, by label."""
+        whole: Counts[Counter[str]] = Counts(Counter(), Counter(), Counter(), Counter())
+        for counts in self._each(of):
+            for to, part in zip(whole, counts, strict=True):
+                to.update(part)
+        return whole
+
+    def _each(self, of: Columns) -> Iterator[Counts[Counter[str]]]:
+        """The counts of each record, by label: spans, or characters where spans may overlap."""
+        overlap = self.given["match"] == "overlap"
+        size, both = (length, common) if overlap else (_number, lambda a, b: _number(a & b))
+        for said, right in zip(*self.pair(of), strict=True):
+            in_truths = size(right)
+            if said is MISSING:
+                yield Counts(Counter(), Counter(), in_truths, in_truths)
+            else:
+                yield Counts(both(said, right), size(said), in_truths, Counter())
 
 
 def _number(spans: Iterable[Span]) -> Counter[str]:
     return Counter(label for _, _, label in spans)
-
-
-def _added(counts: Iterable[tuple[Counter[str], ...]]) -> tuple[Counter[str], ...]:
-    whole: tuple[Counter[str], ...] = (Counter(), Counter(), Counter(), Counter())
-    for one in counts:
-        for to, part in zip(whole, one, strict=True):
-            to.update(part)
-    return whole
 
 
 class SpanF1(_Spans):
@@ -140,9 +189,9 @@ class SpanF1(_Spans):
 
     name = "SpanF1"
 
-    def score(self, found: int, said: int, right: int, missing: int) -> float:
-        """See :func:`f_score`."""
-        return f_score(found, said, right)
+    def ratio(self, found: Any, said: Any, right: Any, missing: Any) -> tuple[Any, Any]:
+        """2 TP / (TP + FP + TP + FN)."""
+        return 2 * found, said + right
 
 
 class SpanPrecision(_Spans):
@@ -150,9 +199,9 @@ class SpanPrecision(_Spans):
 
     name = "SpanPrecision"
 
-    def score(self, found: int, said: int, right: int, missing: int) -> float:
+    def ratio(self, found: Any, said: Any, right: Any, missing: Any) -> tuple[Any, Any]:
         """TP / (TP + FP + missing)."""
-        return found / (said + missing) if said + missing else 0.0
+        return found, said + missing
 
 
 class SpanRecall(_Spans):
@@ -160,9 +209,9 @@ class SpanRecall(_Spans):
 
     name = "SpanRecall"
 
-    def score(self, found: int, said: int, right: int, missing: int) -> float:
+    def ratio(self, found: Any, said: Any, right: Any, missing: Any) -> tuple[Any, Any]:
         """TP / (TP + FN)."""
-        return found / right if right else 0.0
+        return found, right
 
 
 MEASURES: tuple[type[Measure], ...] = (SpanF1, SpanPrecision, SpanRecall)

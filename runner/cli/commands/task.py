@@ -186,7 +186,8 @@ def new(
     like: Annotated[
         str | None,
         typer.Option(
-            "--like", help="Which of the kind's skeletons; records has classification, qa and generation."
+            "--like",
+            help="Which of the kind's skeletons; records has classification, qa, generation and spans.",
         ),
     ] = None,
     source: Annotated[

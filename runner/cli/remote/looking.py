@@ -48,12 +48,19 @@ def show_at(to: str, run: str, *, as_json: bool, part: bool) -> None:
 
 
 def logs_at(to: str, run: str) -> None:
-    """Print the log of a run as its team may read it: stdout to stdout, stderr to stderr."""
+    """Print the log of a run as its team may read it: stdout to stdout, stderr to stderr. Raises E102 if there is none yet."""
     with Client(server(to)) as client, as_expected():
-        found = client.get("run-log", "runs", _run_id(client, run), "log")
+        name = _run_id(client, run)
+        found = client.find("run-log", "runs", name, "log")
+        if found is None:
+            why = "The run has not begun, its log is closed to the team, or it is not published yet."
+            fix = f"runner show {name} --to {client.server.name} shows how far the run is"
+            raise RunnerError("E102", f"{client.server.name} has no log of {name} now", why=why, fix=fix)
         for stream, file in (("stdout", sys.stdout), ("stderr", sys.stderr)):
             for line in found[stream]:
                 file.write(output.printable(line) + "\n")
+        if found.get("running"):
+            output.say(f"{name} is still running; call again for more")
 
 
 def status_at(to: str | None, request: str | None, *, as_json: bool, wait: bool) -> int:

@@ -23,6 +23,9 @@ MOST_DATASETS = 50
 _LONGEST = 30 * 24 * 3600  # seconds of a run
 _PACKED = (".zip", ".tar", ".tgz", ".tar.gz")
 _PROGRAM = "its program is not run here; measures are computed by their names"
+_REGISTRATION = (
+    "teams register with registration in task.yaml (approve: at-once, or organiser), or are added by you"
+)
 _WHY = {
     "scoring_program": _PROGRAM,
     "ingestion_program": "softwares bring their own image and read $inputDataset themselves",
@@ -39,8 +42,8 @@ _WHY = {
     "hidden": "who sees scores is said by scores of the dataset",
     "auto_migrate_to_this_phase": "submissions name their datasets",
     "auto_migration": "submissions name their datasets",
-    "registration_auto_approve": "teams are registered by you",
-    "has_registration": "teams are registered by you",
+    "registration_auto_approve": _REGISTRATION,
+    "has_registration": _REGISTRATION,
     "hide_output": "what teams see of logs follows the visibility of a dataset",
     "hide_prediction_output": "what teams see of outputs follows the visibility of a dataset",
     "hide_score_output": "who sees scores is said by scores of the dataset",

@@ -122,6 +122,9 @@ def _truths_of(part: Part, taken: Taken, say: Say) -> Records:
     for name, path in sorted((own or part.truths).items()):
         try:
             read[name] = read_records(path, name, taken.truth_id or taken.id_field)
+            if read[name].headless:
+                columns = ", ".join(read[name].rows[0])
+                taken.left.append(f"{show(name, 100)} has no header: its columns are named {columns}")
         except Wrong as error:
             wrong[name] = error
     if len(read) != 1:
@@ -238,8 +241,9 @@ def _listing(inputs: Mapping[str, Path], found: Records) -> Iterator[str]:
     wanted = {str(row[found.id]) for row in found.rows}
     for name, path in sorted(inputs.items()) if found.form != "lines" else ():
         try:
-            rows = read_records(path, name, found.id).rows
+            records = read_records(path, name, found.id)
         except Wrong:
             continue
+        rows = [] if records.headless else records.rows
         if wanted <= {str(row[found.id]) for row in rows} and "*" not in name:
             yield name

@@ -1,4 +1,4 @@
-"""What a first task of records may ask for: labels and numbers, answers to questions, or texts. The data are made up."""
+"""Forms of a first task of records: labels and numbers, answers to questions, texts, or spans. The data are made up."""
 
 from __future__ import annotations
 
@@ -85,6 +85,35 @@ def _abstracts(draw: Random) -> Iterator[Row]:
         yield {"abstract": abstract}, {"outcome": f"The proposed {method} improves {task} by {by} points."}
 
 
+_SPANS = {
+    "spans": {
+        "type": "array",
+        "maxItems": 100,
+        "items": {
+            "type": "object",
+            "required": ["start", "end", "label"],
+            "additionalProperties": False,
+            "properties": {
+                "start": {"type": "integer", "minimum": 0},
+                "end": {"type": "integer", "minimum": 1, "description": "the first character after the span"},
+                "label": {"enum": ["method", "outcome"]},
+            },
+        },
+    }
+}
+
+
+def _passages(draw: Random) -> Iterator[Row]:
+    for seen, _ in _abstracts(draw):
+        text = seen["abstract"]
+        method, outcome = text.index("propose ") + len("propose "), text.index("Experiments")
+        spans = [
+            {"start": method, "end": text.index(" that needs"), "label": "method"},
+            {"start": outcome, "end": len(text), "label": "outcome"},
+        ]
+        yield seen, {"spans": spans}
+
+
 EXAMPLES = {
     "classification": Example(
         says="Say of every animal which species it is and what it weighs.",
@@ -134,5 +163,21 @@ EXAMPLES = {
         rank_by="chrf",
         baseline="outcomes-sentence",
         rows=_abstracts,
+    ),
+    "spans": Example(
+        says="Mark in every abstract what is proposed, and the sentence that tells what came out of it.",
+        things="abstracts",
+        file="passages.jsonl",
+        output="spans.jsonl",
+        answer=_SPANS,
+        truth=_SPANS,
+        lines='{"id": "dev-1", "spans": [{"start": 0, "end": 9, "label": "method"}]}\n{"id": "dev-2", "spans": []}\n',
+        measures=(
+            "id: span_f1, measure: SpanF1(spans)",
+            'id: overlap_f1, measure: "SpanF1(spans, match=overlap)"',
+        ),
+        rank_by="span_f1",
+        baseline="outcomes-sentence",
+        rows=_passages,
     ),
 }

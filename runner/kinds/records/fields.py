@@ -101,8 +101,19 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Spans:
+    """The numbers of spans that were ``missed``, and of those that are not in the truths (``extra``)."""
+
+    missed: int
+    extra: int
+
+
+@dataclass(frozen=True)
 class Record:
-    """One record: what was said, what is right, and its value on a measure (of numbers: by how much it is too high)."""
+    """One record: what was said, what is right, and its value on a measure (of numbers: by how much it is too high).
+
+    Of spans: those that are not in the truths, those that were missed, and how many both are.
+    """
 
     id: str
     said: str
@@ -140,6 +151,14 @@ class Field:
     measure: str = ""
     records: tuple[Record, ...] = ()
     missing_ids: tuple[str, ...] = ()
+    spans: Spans | None = None
+
+    @property
+    def heads(self) -> tuple[str, str, str]:
+        """The names of a record's value and of its two texts, the output's first."""
+        if self.spans:
+            return "wrong spans", "not in the truths", "missed"
+        return "error" if self.difference else self.measure, "said", "right"
 
     @property
     def summary(self) -> str:
@@ -149,7 +168,9 @@ class Field:
         gone = f"{self.missing:,} missing" if self.missing else ""
         if self.wrong is None:
             return f"{self.total:,} records" + (f", {gone}" if gone else "")
-        inexact = "not exact" if self.difference else "wrong" if not self.measure else "not perfect"
+        inexact = (
+            "not exact" if self.difference or self.spans else "wrong" if not self.measure else "not perfect"
+        )
         return f"{self.wrong:,} of {self.total:,} records {inexact}" + (f", {gone}" if gone else "")
 
     @property
@@ -159,7 +180,9 @@ class Field:
 
     @property
     def ways(self) -> str:
-        """How many numbers are too high and too low."""
+        """How many numbers are too high and too low, or how many spans are missed and not in the truths."""
+        if self.spans:
+            return f"{self.spans.missed:,} spans missed, {self.spans.extra:,} not in the truths"
         found = self.difference
         return "" if found is None else f"{found.above:,} too high, {found.below:,} too low"
 
@@ -200,19 +223,27 @@ class Fields(Contents[Field]):
         if piece.difference:
             for share, error in piece.difference.rows:
                 yield f"  {share:>5} of the answered records are off by at most {error}"
+        if piece.ways:
             yield f"  {piece.ways}"
         for one in piece.records[:LISTED]:
-            if piece.difference:
-                said = f"{one.said} instead of {one.right} ({one.figure(sign=True)})"
-                yield from wrapped(f"{one.name}: {said}", "    ")
-            else:
-                yield from wrapped(f"{one.name}: {piece.measure} {one.figure(sign=False)}", "    ")
-                yield from quoted(one.said, "      said  | ")
-                yield from quoted(one.right, "      right | ")
+            yield from _record(piece, one)
         if len(piece.records) > LISTED:
             yield f"    … and {len(piece.records) - LISTED:,} more, which --json and --html FILE have"
         if piece.left:
             yield from wrapped(f"missing: {piece.left}", "  ")
+
+
+def _record(piece: Field, one: Record) -> Iterator[str]:
+    """A wrong record: a number in one line, or its value and the two texts."""
+    if piece.difference:
+        said = f"{one.said} instead of {one.right} ({one.figure(sign=True)})"
+        yield from wrapped(f"{one.name}: {said}", "    ")
+        return
+    figure, *texts = piece.heads
+    yield from wrapped(f"{one.name}: {figure} {one.figure(sign=False)}", "    ")
+    wide = max(map(len, texts))
+    for head, words in zip(texts, (one.said, one.right), strict=True):
+        yield from quoted(words, f"      {head:<{wide}} | ")
 
 
 def _matrix(found: Matrix) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from runner.kinds.records.fields import Difference, Field, Fields, Matrix, Pair, Record
+from runner.kinds.records.fields import Difference, Field, Fields, Matrix, Pair, Record, Spans
 from runner.kinds.records.outputs import order
 from runner.views.audience import Audience, escape, not_for, permissions_of
 from runner.views.redact import cut, details
@@ -58,6 +58,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
 
 def _field(n: int, row: Mapping[str, Any]) -> Field:
     classes, differences, values = (_dict(row.get(key)) for key in ("classes", "differences", "values"))
+    spans = _dict(row.get("spans"))
     return Field(
         n,
         escape(row["topic"], MAX_ID),
@@ -73,6 +74,7 @@ def _field(n: int, row: Mapping[str, Any]) -> Field:
         _text(values.get("measure")),
         tuple(_record(one) for one in _dicts(row.get("records"))),
         tuple(_texts(row.get("missing_ids"))),
+        Spans(_count(spans.get("missed")), _count(spans.get("extra"))) if spans else None,
     )
 
 

@@ -1,6 +1,7 @@
 """Records in the truths of another platform: in which file, how they are told apart, and what each says.
 
-Read are JSON Lines, a JSON array, CSV and TSV with a header, and files with one value a line, whose records are numbered.
+Accepted are JSON Lines, a JSON array, CSV and TSV, and files with one value a line, whose records are numbered. The columns of a
+table of numbers without a header are named ``id`` and ``value``, if the first one tells the rows apart; otherwise rows are numbered.
 """
 
 from __future__ import annotations
@@ -31,11 +32,15 @@ FORMS = {"jsonl": "JSON Lines", "json": "a JSON array", "csv": "CSV", "tsv": "TS
 
 @dataclass
 class Records:
-    """The records of a file: ``form`` (of :data:`FORMS`), the field ``id`` that tells them apart, and the ``rows``."""
+    """The records of a file: ``form`` (of :data:`FORMS`), the field ``id`` that tells them apart, and the ``rows``.
+
+    ``headless`` is true for a table without a header, whose columns were named here.
+    """
 
     form: str
     id: str
     rows: list[dict[str, Any]]
+    headless: bool = False
 
     def fields(self) -> list[str]:
         """The other fields, in which every record has a text, a number, true or false."""
@@ -63,12 +68,23 @@ def read_records(path: Path, name: str, id_field: str = "") -> Records:
         raise Wrong(f"is larger than {MOST >> 20} MiB")
     text = _decode(data)
     form = _form(name, text)
+    if headless := _without_header(text, form):
+        _type_cells(headless, "id")
+        return Records("csv" if form == "lines" else form, "id", headless, headless=True)
     rows = _json(data, form) if form in ("json", "jsonl") else _table(text, form)
     if not rows:
         raise Wrong("holds no record")
     if form == "lines":
         return Records(form, "id", rows)
     found = id_field or _id(rows)
+    _check_ids(rows, found)
+    if form in ("csv", "tsv"):
+        _type_cells(rows, found)
+    return Records(form, found, rows)
+
+
+def _check_ids(rows: Sequence[Mapping[str, Any]], found: str) -> None:
+    """Raise :class:`Wrong` for a record without the id ``found``, or with that of an earlier one."""
     known: set[str] = set()
     for number, row in enumerate(rows, 1):
         value = row.get(found)
@@ -77,9 +93,6 @@ def read_records(path: Path, name: str, id_field: str = "") -> Records:
         if str(value) in known:
             raise Wrong(f"has the {show(found)} of record {number:,} twice", "keep one of them")
         known.add(str(value))
-    if form in ("csv", "tsv"):
-        _type_cells(rows, found)
-    return Records(form, found, rows)
 
 
 def _decode(data: bytes) -> str:
@@ -120,6 +133,32 @@ def _json(data: bytes, form: str) -> list[dict[str, Any]]:
         if not isinstance(value, dict):
             raise Wrong(f"holds no JSON object as record {number:,}", "write one object for each record")
     return values
+
+
+def _without_header(text: str, form: str) -> list[dict[str, Any]]:
+    """The rows of a table that begins with numbers, or that are words of numbers only; none for another file."""
+    if form in ("json", "jsonl"):
+        return []
+    lines = [line for line in text.splitlines() if line.strip()]
+    if form == "lines":
+        cells = [line.split() for line in lines]
+        if not all(_NUMBER.fullmatch(cell) for row in cells for cell in row):
+            return []
+    else:
+        try:
+            cells = list(csv.reader(lines, delimiter="\t" if form == "tsv" else ",", strict=True))
+        except csv.Error:
+            return []
+    cells = [[cell.strip() for cell in row] for row in cells]
+    width = len(cells[0])
+    if width < 2 or any(len(row) != width for row in cells) or not any(map(_NUMBER.fullmatch, cells[0])):
+        return []
+    ids = [row[0] for row in cells]
+    if numbered := "" in ids or len(set(ids)) < len(ids):
+        cells = [[str(number), *row] for number, row in enumerate(cells, 1)]
+    count = width if numbered else width - 1
+    names = ["id", *(["value"] if count == 1 else [f"value-{n}" for n in range(1, count + 1)])]
+    return [dict(zip(names, row, strict=True)) for row in cells]
 
 
 def _table(text: str, form: str) -> list[dict[str, Any]]:

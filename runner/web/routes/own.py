@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
+import schemas
+from runner.exchange.tails import Tail
 from runner.web.door import FORM, Door
 from runner.web.limits import Room
 from runner.web.routes.api import ROOT, tagged
@@ -22,6 +25,14 @@ _NOTICES = {
     "mail": "Where to; left out: its contact.",
 }
 _REASON = {"reason": "Why, for the event log; at most 500 characters."}
+
+
+def _running(tail: Tail) -> dict[str, Any]:
+    """The log of a run that goes on: both streams in one, as the sandbox writes them, without what came before its end."""
+    lines = tail.text.splitlines()
+    if tail.first:
+        lines[:1] = [f"[cut: the first {tail.first:,} characters and the rest of this line]"]
+    return {"stdout": lines, "stderr": [], "running": True}
 
 
 class Own(Routes):
@@ -50,15 +61,23 @@ class Own(Routes):
         )
 
     async def log(self, call: Call) -> Response:
-        """The log of a run, where its team may read it: stdout and stderr by line."""
+        """The log of a run, where its team may read it: stdout and stderr by line; of a run that goes on its end."""
         from starlette.responses import PlainTextResponse
 
         found = self.object(call, f"logs/{call.at('run')}", "log")
-        if found is None:
+        # While an attempt goes on, its log is shown and not that of an earlier one, as on the page of the run.
+        call, tail = self.writing(call, call.at("run"))
+        if found is None and tail is None:
             return self.nothing(call)
-        if call.visitor.program:
-            return tagged(call, lambda: call.view.read(found.data), found.data[:32])
-        data = call.view.data(found)
+        if found is not None and tail is None:
+            if call.visitor.program:
+                return tagged(call, lambda: call.view.read(found.data), found.data[:32])
+            data = call.view.data(found)
+        else:
+            data = _running(tail or Tail())
+            if call.visitor.program:
+                body = schemas.canonical(data)
+                return tagged(call, lambda: body, hashlib.sha256(body).hexdigest()[:32])
         lines = [line for stream in ("stdout", "stderr") for line in data[stream]]
         return PlainTextResponse("".join(f"{line}\n" for line in lines), 200, {"Cache-Control": "no-store"})
 

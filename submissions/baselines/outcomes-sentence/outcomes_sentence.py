@@ -1,6 +1,7 @@
 """The sentence that says the outcome: the one of the abstract with most words that results are told with.
 
-Reads abstracts.jsonl in $inputDataset and writes $outputDir/outcomes.jsonl.
+Reads abstracts.jsonl in $inputDataset and writes $outputDir/outcomes.jsonl. If the dataset has passages.jsonl, as that of a new
+task of spans has, it writes $outputDir/spans.jsonl with the place of that sentence.
 """
 
 from __future__ import annotations
@@ -26,13 +27,19 @@ def outcome(abstract: str) -> str:
 def main() -> None:
     """Write the outcomes; the folders come from the environment that the platform sets."""
     dataset, output = Path(os.environ["inputDataset"]), Path(os.environ["outputDir"])
+    marks = (dataset / "passages.jsonl").exists()
+    source, target = ("passages.jsonl", "spans.jsonl") if marks else ("abstracts.jsonl", "outcomes.jsonl")
     with (
-        (dataset / "abstracts.jsonl").open(encoding="utf-8") as lines,
-        (output / "outcomes.jsonl").open("w", encoding="utf-8") as outcomes,
+        (dataset / source).open(encoding="utf-8") as lines,
+        (output / target).open("w", encoding="utf-8") as outcomes,
     ):
         for line in lines:
             paper = json.loads(line)
-            outcomes.write(json.dumps({"id": paper["id"], "outcome": outcome(paper["abstract"])}) + "\n")
+            sentence = outcome(paper["abstract"])
+            start = paper["abstract"].index(sentence)
+            span = {"start": start, "end": start + len(sentence), "label": "outcome"}
+            found = {"spans": [span]} if marks else {"outcome": sentence}
+            outcomes.write(json.dumps({"id": paper["id"], **found}) + "\n")
 
 
 if __name__ == "__main__":

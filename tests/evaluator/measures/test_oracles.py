@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pkgutil
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import ir_measures
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluator.errors import EvaluatorError
@@ -17,7 +19,7 @@ from evaluator.formats.qrels import read_qrels
 from evaluator.formats.ranked import Rules
 from evaluator.formats.trec import scan
 from evaluator.measures.interval import intervals
-from evaluator.measures.ir import Measure, aggregate, evaluate
+from evaluator.measures.ir import Measure, aggregate, evaluate, require
 
 TEXTS = [
     "nDCG",
@@ -123,6 +125,73 @@ def test_measures_of_ir_measures_are_fed_rightly(case: tuple[str, str]) -> None:
     compare(case, FOREIGN, False)
 
 
+def gdeval(folder: Path, qrels: str, run: str) -> dict[str, dict[str, float]]:
+    """The values of TREC's own script for the files as they are: topic, then measure."""
+    program = pkgutil.get_data("ir_measures", "bin/gdeval.pl")
+    assert program is not None
+    for name, content in (("gdeval.pl", program), ("qrels", qrels.encode()), ("run", run.encode())):
+        (folder / name).write_bytes(content)
+    command = ["perl", "gdeval.pl", "qrels", "run", "5"]
+    said = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout
+    rows = [line.split(",") for line in said.splitlines()[1:]]
+    return {topic: {EXPONENTIAL[0]: float(ndcg), EXPONENTIAL[1]: float(err)} for _, topic, ndcg, err in rows}
+
+
+EXPONENTIAL = ["nDCG(dcg='exp-log2')@5", "ERR@5"]
+NUMBERED = cases().filter(
+    lambda case: "x3" not in case[0] + case[1] and any(f" {g}\n" in case[0] for g in "123")
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(NUMBERED, st.booleans())
+def test_exponential_gains_are_ordered_in_double_precision_as_by_gdeval(
+    case: tuple[str, str], fast: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        run = "".join(line for line in case[1].splitlines(True) if not line.startswith("unjudged"))
+        relevant = {line.split()[0] for line in case[0].splitlines() if not line.endswith(" 0")}
+        judged = "".join(line for line in case[0].splitlines(True) if line.split()[0] in relevant)
+        theirs = gdeval(Path(name), judged, run)  # it divides by 0 for a topic without a relevant document
+        qrels = read_qrels(Path(name, "qrels"))
+        read = scan(Path(name, "run"), Rules(judged=qrels.grades), Log("run"), fast=fast)
+        values = evaluate([Measure(text) for text in EXPONENTIAL], qrels, read.topics)
+        for topic, row in theirs.items():
+            assert {text: values[text][topic.encode()] for text in EXPONENTIAL} == row, case
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("text", ["ERR@1", "nDCG(dcg='exp-log2')@1", "alpha_nDCG@1", "ERR_IA@1", "Compat"])
+def test_each_measure_orders_scores_as_its_own_tool_does(text: str, fast: bool, tmp_path: Path) -> None:
+    """Scores that differ in double precision only: trec_eval puts d2 first, gdeval and ndeval put d1 first."""
+    (tmp_path / "qrels").write_text("1 1 d1 1\n1 1 d3 1\n")
+    (tmp_path / "run").write_text("1 Q0 d1 1 1.500000001 t\n1 Q0 d2 2 1.5 t\n1 Q0 d3 3 1 t\n")
+    qrels = read_qrels(tmp_path / "qrels")
+    theirs = ir_measures.calc_aggregate(
+        [ir_measures.parse_measure(text)],
+        list(ir_measures.read_trec_qrels(str(tmp_path / "qrels"))),
+        list(ir_measures.read_trec_run(str(tmp_path / "run"))),
+    )
+    for double in (False, True):
+        rules = Rules(judged=qrels.grades, double=double)
+        read = scan(tmp_path / "run", rules, Log("run"), fast=fast)
+        values = evaluate([Measure(text), Measure("P@1"), Measure("SetP")], qrels, read.topics)
+        assert values[text][b"1"] == pytest.approx(next(iter(theirs.values())), abs=1e-9) and theirs
+        assert values["P@1"][b"1"] == (1.0 if double else 0.0) and values["SetP"][b"1"] == pytest.approx(
+            2 / 3
+        )
+        assert read.topics[b"1"].double == (None if double else {b"d1": 1, b"d3": 3})
+
+
+def test_a_list_that_is_cut_has_the_documents_of_each_precision(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("1 1 d1 1\n1 1 d2 2\n")
+    (tmp_path / "run").write_text("1 Q0 d1 1 1.500000001 t\n1 Q0 d2 2 1.5 t\n")
+    qrels = read_qrels(tmp_path / "qrels")
+    rules, log = Rules(judged=qrels.grades, max_documents=1), Log("run", {"F020": "warning"})
+    (topic,) = scan(tmp_path / "run", rules, log).topics.values()
+    assert (topic.retrieved, topic.ranks, topic.double) == (1, {b"d2": 1}, {b"d1": 1})
+
+
 @settings(max_examples=40, deadline=None)
 @given(cases())
 def test_values_are_bit_equal_to_pytrec_eval(case: tuple[str, str]) -> None:
@@ -215,3 +284,21 @@ def test_intervals() -> None:
     many = values * 20
     assert intervals({"m": many})["m"][0] < mean < intervals({"m": many})["m"][1]
     assert intervals({"one": [0.5]}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("RBP(p=0.5)", "RBP(p=0.5,rel=1)"),
+        ("RBP(rel=1)@10", "RBP(rel=1)"),
+        ("ERR", "ERR@10"),
+        ("alpha_nDCG", "alpha_nDCG@10"),
+        ("RR(judged_only=True)@5", "RR@5"),
+    ],
+)
+def test_the_fix_of_a_measure_names_one_that_some_provider_computes(text: str, other: str) -> None:
+    with pytest.raises(EvaluatorError) as caught:
+        require([Measure(text)])
+    measure = ir_measures.parse_measure(other)
+    assert f" {measure}, or" in caught.value.fix
+    assert any(provider.supports(measure) for provider in ir_measures.DefaultPipeline.providers)

@@ -24,6 +24,7 @@ from runner.engines.docker.engine import DockerEngine
 from runner.execution.machine import Machine
 from runner.execution.trials.prove import prove, prove_order
 from runner.kinds.records.codabench import from_bundle
+from runner.kinds.records.truth_files import read_records
 from runner.kinds.release import Wrong
 from runner.model.config import Config
 from runner.model.container import ImageRef
@@ -484,6 +485,37 @@ def test_nothing_of_a_definition_is_lost_in_silence(config: Config, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("1,0\n2,1\n", [{"id": "1", "value": 0}, {"id": "2", "value": 1}]),
+        ("1\t0.5\tx\n2\t1\ty\n", [{"id": "1", "value-1": 0.5, "value-2": "x"}, {"id": "2", "value-1": 1.0, "value-2": "y"}]),
+        ("0 1 0\n0 0 1\n", [{"id": "1", "value-1": 0, "value-2": 1, "value-3": 0}, {"id": "2", "value-1": 0, "value-2": 0, "value-3": 1}]),
+        ("7,1\n7,0\n", [{"id": "1", "value-1": 7, "value-2": 1}, {"id": "2", "value-1": 7, "value-2": 0}]),
+    ],
+)  # fmt: skip
+def test_columns_of_numbers_without_a_header_are_named(tmp_path: Path, text: str, rows: list[Any]) -> None:
+    (tmp_path / "solution.txt").write_text(text)
+    found = read_records(tmp_path / "solution.txt", "solution.txt")
+    assert found.headless and (found.id, found.rows) == ("id", rows)
+
+
+def test_a_bundle_with_solutions_without_a_header_becomes_a_task(config: Config, tmp_path: Path) -> None:
+    numbers = "".join(f"{n},{n % 2}\n" for n in range(1, 31))
+    files = second(
+        **{"dev/reference_data/truth.csv": numbers, "final_reference.zip": packed({"truth.csv": numbers})}
+    )
+    said = "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', files)}"))
+    assert "has no header: its columns are named id, value" in said
+
+
+def test_registration_is_not_denied(config: Config, tmp_path: Path) -> None:
+    text = "registration_auto_approve: true\n" + SECOND
+    said = make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'competition.yaml': text}))}")
+    (line,) = [one for one in said if "registration_auto_approve" in one]
+    assert "approve: at-once" in line
+
+
+@pytest.mark.parametrize(
     ("files", "said"),
     [
         (second(**{"final_reference.zip": b"PK\x03\x04broken"}), "final_reference.zip"),
@@ -494,7 +526,7 @@ def test_nothing_of_a_definition_is_lost_in_silence(config: Config, tmp_path: Pa
         (second(**{"dev/reference_data/truth.csv": b"id,label\na,\xff\n"}), "is not UTF-8"),
         (second(**{"dev/reference_data/truth.csv": "version https://git-lfs.github.com/spec/v1\n"}), "Git LFS"),
         (second(**{"dev/reference_data/truth.csv": "\n \n"}), "is empty"),
-        (second(**{"dev/reference_data/truth.csv": "1,2\n3,4\n"}), "has no header"),
+        (second(**{"dev/reference_data/truth.csv": "1,2\n3,4,5\n"}), "has no header"),
         (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,1\n"}), "tells its records apart"),
         (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,2\nb,1\n"}), "only x and y together do"),
         (second(**{"dev/reference_data/again.csv": TABLE}), "several files of truths"),

@@ -147,3 +147,26 @@ def test_fields_stand_in_the_order_of_their_outputs_and_schemas(tmp_path: Path) 
     read = presenter.read(found, task, ORGANISER, records.task().datasets["dev"])
     assert read is not None and read.pieces is not None
     assert [one.name for one in read.pieces] == ["mass", "label", "10"]
+
+
+def test_missed_spans_are_shown_with_their_record(tmp_path: Path) -> None:
+    said, missed = '[[5, 8, "b"]]', '[[4, 8, "b"]]'
+    records_ = [{"id": "r-1", "said": said, "right": missed, "value": 2}]
+    counts = {"total": 40, "wrong": 3, "missing": 0, "spans": {"missed": 7, "extra": 5}}
+    line = {"topic": "x", "output": "spans.jsonl", "measures": ["f1"], **counts, "records": records_, "missing_ids": []}  # fmt: skip
+    run = shown_run(tmp_path, [line])
+    text = [one.split() for one in run.lines()]
+    assert ["7", "spans", "missed,", "5", "not", "in", "the", "truths"] in text
+    assert ["missed", "|", *missed.split()] in text and [
+        "not",
+        "in",
+        "the",
+        "truths",
+        "|",
+        *said.split(),
+    ] in text
+    (field,) = run.data()["fields"]["fields"]
+    assert field["spans"] == {"missed": 7, "extra": 5}
+    found, dataset = reported(World.make(tmp_path / "page"), [line]), records.task().datasets["dev"]
+    html = page(redact_run(found, ORGANISER, dataset), presenter.read(found, None, ORGANISER, dataset))
+    assert "7 spans missed" in html and missed.replace('"', "&#34;") in html

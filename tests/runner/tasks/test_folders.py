@@ -105,6 +105,28 @@ def test_a_copy_that_was_left_in_the_tree_is_found(config: Config, side: str) ->
     assert problem.code == {"inputs": "E411", "truths": "E403"}[side] and "also lie, unused," in problem.what
 
 
+def test_before_hiding_each_side_is_named_once_with_one_way_to_move_it(config: Config) -> None:
+    """The truths cannot be missing where they belong, and the ones in the tree be unused, at the same time."""
+    write_task(config, **rows())
+    problems = task_problems(load_task(config, "toy"), config)
+    assert [one.code for one in problems] == ["E411", "E403"]
+    assert all("runner task hide toy" in one.fix and "unused" not in one.what for one in problems)
+    with pytest.raises(RunnerError):
+        check_task(load_task(config, "toy"), config, ["test"])  # nothing is evaluated without the truths
+    hide(config, "toy")
+    assert task_problems(load_task(config, "toy"), config) == []
+
+
+def test_hiding_is_advised_with_a_private_root_that_it_accepts(config: Config) -> None:
+    write_task(config, **rows())
+    unset = replace(config, private=None, truths=None, home=config.root / ".runner")
+    for problem in task_problems(load_task(unset, "toy"), unset):
+        assert problem.fix.index("RUNNER_PRIVATE") < problem.fix.index("runner task hide toy")
+    with pytest.raises(RunnerError) as caught:
+        hide(unset, "toy")
+    assert caught.value.code == "E411"
+
+
 def test_the_tree_is_the_repository_around_the_project(config: Config, tmp_path: Path) -> None:
     """A private root beside the project, but in the same repository, is cloned, too."""
     write_task(config, **rows())

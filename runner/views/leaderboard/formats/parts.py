@@ -186,7 +186,7 @@ def legend(table: LeaderboardTable) -> list[str]:
     if same := _shared(table):
         lines.append(f"In every row: {', '.join(f'{head} {text}' for head, text in same.items())}.")
     lines += rules(table)
-    if any(v.low is not None for r in table.rows for v in r.values.values()):
+    if any(interval_of(row, column) for row in table.rows for column in table.columns[:1]):
         lines.append(INTERVALS)
     if table.test is not None:
         n = max((r.comparison.topics for r in table.rows if r.comparison), default=table.topics)

@@ -170,10 +170,22 @@ def test_without_a_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     (tmp_path / "schema.json").write_text("{}")
     files = ("--schema", str(tmp_path / "schema.json"), "--truths", str(tmp_path / "truths/truths.jsonl"))
     asked = ("-m", "BLEU(text, tokenize=char)", "-m", "Number(seconds, range=[0, 60], better=lower)")
+    assert main(["records", str(tmp_path / "run.jsonl"), *files, *asked, "--json"]) == 0
+    low, high = json.loads(capsys.readouterr().out)["measures"][
+        "Number(seconds, better=lower, range=[0, 60])"
+    ]["interval"]
     assert main(["records", str(tmp_path / "run.jsonl"), *files, *asked]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[1].split() == ["Number(seconds,", "better=lower,", "range=[0,", "60])", f"{115 / 12:.4f}"]
-    assert said[2] == "11 of 12 records answered; the others count as the worst value"
-    assert said[3].startswith(
+    assert said[1].split() == [
+        "Number(seconds,",
+        "better=lower,",
+        "range=[0,",
+        "60])",
+        f"{115 / 12:.4f}",
+        f"[{low:.4f},",
+        f"{high:.4f}]",
+    ]
+    assert said[3] == "11 of 12 records answered; the others count as the worst value"
+    assert said[4].startswith(
         "BLEU(text, tokenize=char) is nrefs:1|case:mixed|eff:no|tok:char|smooth:exp|version:"
     )

@@ -195,3 +195,25 @@ def test_fields_of_every_sort_have_their_part(tmp_path: Path) -> None:
     ]
     assert [(r["id"], r["said"]) for r in found["tags"]["records"]] == [("a", '["x"]')]
     assert "p" not in found, "a measure without values of records says nothing of single ones"
+
+
+def test_spans_that_were_missed_and_spans_that_are_not_in_the_truths(tmp_path: Path) -> None:
+    truths = [
+        {"id": "whole", "x": [[0, 3, "a"]]},
+        {"id": "moved", "x": [[9, 12, "a"], [4, 8, "b"], [0, 2, "a"]]},
+        {"id": "extra", "x": []},
+        {"id": "gone", "x": [[1, 2, "a"]]},
+    ]
+    run = [
+        {"id": "whole", "x": [[0, 3, "a"]]},
+        {"id": "moved", "x": [[0, 2, "a"], [5, 8, "b"]]},
+        {"id": "extra", "x": [[7, 9]]},
+    ]
+    (one,) = details(tmp_path, truths, run, {"f1": "SpanF1(x)", "chars": "SpanF1(x, match=overlap)"})
+    assert (one["measures"], one["total"], one["wrong"], one["missing"]) == (["f1", "chars"], 4, 3, 1)
+    assert one["spans"] == {"missed": 3, "extra": 2} and one["missing_ids"] == ["gone"]
+    first, second = one["records"]
+    assert (first["id"], first["value"]) == ("moved", 3) and (second["id"], second["value"]) == ("extra", 1)
+    assert json.loads(first["said"]) == [[5, 8, "b"]]
+    assert json.loads(first["right"]) == [[4, 8, "b"], [9, 12, "a"]]
+    assert json.loads(second["said"]) == [[7, 9, ""]] and json.loads(second["right"]) == []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
+from evaluator.errors import EvaluatorError
 from evaluator.measures.interval import intervals
-from evaluator.measures.records.base import Columns
+from evaluator.measures.records.base import MISSING, Columns
 from evaluator.measures.records.named import measure
 from evaluator.measures.records.resampling import Spread, spread
 
@@ -96,3 +98,49 @@ def test_values_in_resamples_are_kept_in_order_with_ten_digits() -> None:
     assert len(said) == len(found.values) == 1_000
     for one, whole in zip(said, found.values, strict=True):
         assert (one is None) == (whole is None) and (whole is None or one == pytest.approx(whole, rel=1e-9))
+
+
+def sample_of_spans(n: int) -> Columns:
+    dice = random.Random(3)
+
+    def spans() -> frozenset[tuple[int, int, str]]:
+        starts = [dice.randrange(60) for _ in range(dice.randint(0, 6))]
+        return frozenset((start, start + dice.randint(1, 20), dice.choice("abc")) for start in starts)
+
+    right = [spans() for _ in range(n)]
+    said = [dice.choice((truth, truth | spans(), spans(), MISSING)) for truth in right]
+    return Columns([*map(str, range(n))], {"x": said}, {"x": right})
+
+
+@pytest.mark.parametrize("name", ["SpanF1", "SpanPrecision", "SpanRecall"])
+@pytest.mark.parametrize("average", ["micro", "macro"])
+@pytest.mark.parametrize("match", ["exact", "overlap"])
+def test_spans_in_a_resample_have_the_value_of_these_records(name: str, average: str, match: str) -> None:
+    of, one, dice = (
+        sample_of_spans(40),
+        measure(f"{name}(x, average={average}, match={match})"),
+        random.Random(5),
+    )
+    resampled = one.resampled(of)
+    for size in (3, 40, 40, 90):
+        rows = [dice.randrange(40) for _ in range(size)]
+        assert resampled(rows) == pytest.approx(one.value(of.take(rows)), abs=1e-12)
+
+
+def test_a_resample_without_a_span_in_the_truths_has_no_value() -> None:
+    of = Columns(["1", "2"], {"x": [frozenset(), MISSING]}, {"x": [frozenset(), frozenset({(0, 1, "a")})]})
+    resampled = measure("SpanF1(x)").resampled(of)
+    assert resampled([0, 1]) == 0.0
+    with pytest.raises(EvaluatorError):
+        resampled([0, 0])
+
+
+@pytest.mark.parametrize("text", ["SpanF1(x)", "SpanF1(x, average=macro)", "SpanF1(x, match=overlap)"])
+def test_an_interval_of_spans_costs_little_beside_their_value(text: str) -> None:
+    """Processor time: 3 to 20 times the value of 2,000 records; with a Counter for each record it was 150 to 440 times."""
+    of, one = sample_of_spans(2_000), measure(text)
+    started = time.process_time()
+    one.value(of)
+    scored = time.process_time()
+    assert spread(one, of, None).interval is not None
+    assert time.process_time() - scored < 80 * (scored - started)

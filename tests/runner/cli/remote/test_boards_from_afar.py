@@ -11,7 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from runner.cli.app import app
-from tests.runner.web.test_api_v1 import front
+from runner.exchange import tails
+from runner.exchange.published import Published, Publisher
+from runner.exchange.tails import Tail
+from tests.runner.web.test_api_v1 import TEAMS, front
 from tests.runner.web.test_routes import Front
 from tests.worlds import records
 from tests.worlds.mini import Project, Said, call_here
@@ -87,3 +90,38 @@ def test_tasks_of_a_server_are_listed_and_shown_as_at_home(
     data = call_here(home, ["task", "show", records.TASK, "--to", "local", "--json"], capsys).json
     assert data["team"]["team"] == "alpha" and data["id"] == records.TASK and "printed" not in data
     assert "E102" in call_here(home, ["task", "show", "none", "--to", "local"], capsys).err
+
+
+def test_the_log_of_a_run_that_goes_on_is_printed_to_its_team_only(
+    home: Project, front: Front, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, name = front.exchange / "published", tails.new_name()
+    audiences = ("public", *(f"team:{team}" for team in TEAMS))
+    before = {audience: Published(root).view(audience).below("") for audience in audiences}
+    logs = {one.title for one in before["team:alpha"] if one.kind == "log"}
+    runs = {one.title for one in before["team:alpha"] if one.kind == "run" and one.title.startswith("alpha.")}
+    silent = min(runs - logs)
+
+    def logs_of(run: str, expect: int = 0) -> Said:
+        said = call_here(home, ["logs", run, "--to", "local"], capsys)
+        assert said.code == expect, said.all
+        return said
+
+    refused = logs_of(silent, 2)
+    assert "E102" in refused.err and f"runner show {silent} --to local" in refused.err
+    to = Publisher(root)
+    tail = to.object(f"tails/{silent}", "tail", silent, {"file": name})
+    to.publish({**before, "team:alpha": [*before["team:alpha"], tail]})
+    try:
+        assert logs_of(silent).out == "", "nothing was written yet"
+        tails.write(root, name, Tail(7, "half a line\nfirst\nsecond"))
+        said = logs_of(silent)
+        cut, *lines = said.out.splitlines()
+        assert cut.startswith("[cut: ") and lines == ["first", "second"] and silent in said.err
+        assert logs_of(min(logs)).err == "", "the log of another run is whole"
+        path = f"/api/v1/runs/{silent}/log"
+        with front.client("team") as team, front.client("other") as other, front.client() as nobody:
+            assert team.get(path).json()["running"] is True
+            assert {other.get(path).status_code, nobody.get(path).status_code} <= {401, 404}
+    finally:
+        to.publish(before)

@@ -19,7 +19,7 @@ from runner.model.task import Cell
 from runner.records.store.connect import open_store
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.comparing import TEST_NAME
-from runner.views.leaderboard.formats.parts import legend
+from runner.views.leaderboard.formats.parts import INTERVALS, legend
 from runner.views.leaderboard.rows import Comparison, LeaderboardTable
 from runner.views.leaderboard.table import build
 from tests.worlds import records
@@ -259,3 +259,16 @@ def test_where_no_row_has_resamples_a_figure_that_is_no_mean_is_not_tested_and_t
     (note,) = [one for one in table.notes if one.startswith("No significance test")]
     assert "ndcg is no mean of its values by topic" in note and "more than 10,000 topics" in note
     assert note.endswith("runner reevaluate --task toy makes them.")
+
+
+@pytest.mark.parametrize("interval", [None, [0.5, 0.7]])
+def test_only_intervals_that_are_shown_are_announced(tmp_path: Path, interval: list[float] | None) -> None:
+    """Above 10,000 records F1 has no interval; that of another measure has no column of its own."""
+    world = World.make(tmp_path)
+    other = figures(said(0.6, 2))
+    ranking = {"value": 0.6, "topics": 10_001, "covered": 10_001, "interval": interval}
+    attempt = world.attempt(world.register("alpha", "bm25"), dataset="test")
+    world.evaluation(attempt, more={"measures": {"ndcg": ranking, "rr": other}})
+    table = board(world)
+    assert table.columns[0].id == "ndcg" and table.rows[0].values["rr"].low is not None
+    assert (INTERVALS in legend(table)) == (interval is not None)

@@ -272,7 +272,7 @@ class Desk:
     def _overview(self, task: Task) -> tuple[Overview, str]:
         """A task's overview, and the digest of its piece of a page: the same for everybody."""
         if task.id not in self._overviews:
-            of = overview(task)
+            of = overview(task, published=published(self.store, task.id))
             text = render("runner.views.overview/overview.html", parts=list(parts(of)))
             self._overviews[task.id] = of, self.to.keep(text.encode())
         return self._overviews[task.id]

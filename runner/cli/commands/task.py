@@ -67,6 +67,7 @@ def show(
     """Show a task on one screen: limits, quota, dates, what the inputs hold, how to write the output, measures. With
     --as team:NAME, or --to, also what is left of that team's quota.
     """
+    from runner.records.store.queries import published
     from runner.views.overview.facts import overview, standing
     from runner.views.overview.screen import printed
 
@@ -78,11 +79,9 @@ def show(
         return
     where, audience = context.config(), context.audience(as_)
     task = context.load_task(where, name)
-    if audience.team:
-        with context.store(where) as store:
-            of = overview(task, standing(store, task, audience.team))
-    else:
-        of = overview(task)
+    with context.store(where) as store:
+        left = standing(store, task, audience.team) if audience.team else None
+        of = overview(task, left, published(store, task.id))
     if as_json:
         output.as_json(of.as_dict())
         return
@@ -213,7 +212,9 @@ def new(
         if hidden is not None:
             output.say(f"inputs and truths of what is blinded are in {hidden}")
     readme.write(context.load_task(where, name))
-    output.say(f"{folder} is there, its README.md says what to do; next: runner task check {name}")
+    todo = ", its TODO.md says what to do" if (folder / "TODO.md").is_file() else ""
+    output.say(f"{folder} is there{todo}; next: runner task check {name}")
+    output.say("the web does not show it yet: announced in its task.yaml says from when")
 
 
 @tasks.command(epilog="Examples:  runner task hide my-task")

@@ -64,6 +64,10 @@ AsOption = Annotated[
 AcceptOption = Annotated[
     bool, typer.Option("--accept", help="Have the new scores count, in the place of the old ones.")
 ]
+DiscardOption = Annotated[
+    bool,
+    typer.Option("--discard", help="Discard new scores that were not accepted. Nothing is evaluated."),
+]
 UnitOption = Annotated[
     str | None, typer.Option("--unit", help="What a row is: software or team; default as the table says.")
 ]

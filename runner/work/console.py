@@ -38,6 +38,7 @@ SHOWN = (
     *("dataset-published", "dataset-unpublished", "names-opened", "run-released", "run-closed", "run-cancelled"),
     "run-restarted",
     *("round-frozen", "run-reviewed", "run-commented", "log-excerpt-released", "evaluations-accepted"),
+    "evaluations-discarded",
     *("proposal-decided", "account-added", "token-replaced", "token-added", "link-made"),
     *("account-closed", "account-reopened", "account-erased"),
 )  # fmt: skip

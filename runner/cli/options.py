@@ -175,7 +175,7 @@ TeamArgument = Annotated[str, typer.Argument(help="A team.", autocompletion=_tea
 OnlyDatasetArgument = Annotated[str | None, typer.Argument(help="Only this dataset.")]
 DatasetArgument = Annotated[str, typer.Argument(help="A dataset of the task.")]
 AccountArgument = Annotated[str, typer.Argument(help="The id of an account, or the name of a team.")]
-RoleArgument = Annotated[str, typer.Argument(help="organiser, assistant or assessor.")]
+RoleArgument = Annotated[str, typer.Argument(help="organiser or assistant.")]
 MemberOption = Annotated[
     list[str] | None,
     typer.Option("--member", help="The name of a person behind it; may be given several times."),

@@ -134,17 +134,17 @@ def _named(row: Mapping[str, Any]) -> dict[str, Any]:
 def _teams(
     rows: Sequence[Mapping[str, Any]], teams: Sequence[str], closed: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """The teams with an account, and how many of the runs of each became what."""
+    """Return the teams with an account or with runs, and how many runs of each have which outcome."""
     of = {
         "queue": ("pending", "running"),
         "held": ("held",),
         "scored": ("scored",),
         "failed": ("failed", "invalid"),
     }
-    for team in sorted({*teams, *closed}, key=by_number):
+    for team in sorted({*teams, *closed, *(row["team"] for row in rows)}, key=by_number):
         count = Counter(row["outcome"]["name"] for row in rows if row["team"] == team)
         counts = {words: sum(count[one] for one in names) for words, names in of.items()}
-        account = "closed" if team in closed else "open"
+        account = "closed" if team in closed else "open" if team in teams else "none"
         yield {"team": team, "runs": count.total(), **counts, "account": account}
 
 

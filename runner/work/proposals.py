@@ -111,7 +111,9 @@ class Desk:
         if number not in known:
             raise no_such("proposal", str(number), map(str, known), fix="runner requests list")
         if known[number].state != "waits":
-            raise RunnerError("E101", f"proposal {number} was {known[number].state} already", fix="nothing to do")
+            raise RunnerError(
+                "E101", f"proposal {number} was {known[number].state} already", fix="nothing to do"
+            )
         return known[number]
 
     def shown(self, one: Proposal | Registration) -> list[str]:
@@ -241,7 +243,7 @@ def _log_do(desk: Desk, asked: Mapping[str, Any]) -> Done:
     return []
 
 
-ROLES = ("organiser", "assistant", "assessor")
+ROLES = ("organiser", "assistant")
 
 
 def _role(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class Desk:
     def publish(self, teams: Sequence[str], closed: Sequence[str] = ()) -> bool:
         """Publish to everybody, each of ``teams``, the organiser and assistants what they may see now; whether anything changed.
 
-        The console also names the teams whose account is ``closed``. What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
+        The console also names the teams whose account is ``closed``, and those without one. What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
         """
         everybody = list(self._styles())
         found = {"public": [*everybody, *self._boards(PUBLIC), *self._data(Reader())]}
@@ -123,16 +123,23 @@ class Desk:
             if not assistant_may_open(one.dataset, one.published, one.run.released):
                 hidden.add(one.run.id)
         if self.logs is not None:
-            runs_of = (one for team in teams for one in of_team.get(team, ()))
-            self.logs.share(growing(runs_of, self.store.archive, self.logs.places))
+            self.logs.share(
+                growing(
+                    (one for team in teams for one in of_team.get(team, ())),
+                    self.store.archive,
+                    self.logs.places,
+                )
+            )
         handed_in: dict[str, list[str]] = {}
         for submission in submissions(self.store):
             handed_in.setdefault(submission.team, []).append(submission.id)
-        for team in teams:
+        for team in dict.fromkeys([*teams, *of_team]):
             audience = Audience("team", team)
             own, objects = self._runs(audience, of_team.get(team, ()))
             rows += own
             together += objects
+            if team not in teams:  # baselines, and teams without an account: nobody signs in for them
+                continue
             runs = self.to.object("runs", "runs", "Runs", own)
             left = self._standings(audience, of_team.get(team, ()))
             more = [self._queue(of_team, team), self._parts(handed_in.get(team, ()))]
@@ -155,7 +162,6 @@ class Desk:
         )
         both = self.to.object("console", "console", "Console", shown)
         found["organiser"].append(both)
-        rows = [row for row in rows if row["team"] in teams]
         runs = self.to.object("runs", "runs", "Runs", rows)
         shut = {one for name in hidden & self.kept.keys() for one in self.kept[name].objects}
         open_ = [one for one in together if one not in shut and one.path.removeprefix("tails/") not in hidden]

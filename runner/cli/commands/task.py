@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -79,9 +80,11 @@ def show(
         return
     where, audience = context.config(), context.audience(as_)
     task = context.load_task(where, name)
-    with context.store(where) as store:
-        left = standing(store, task, audience.team) if audience.team else None
-        of = overview(task, left, published(store, task.id))
+    of = overview(task)
+    if audience.team or where.home.is_dir():  # participants have no data directory, and need none
+        with context.store(where) as store:
+            left = standing(store, task, audience.team) if audience.team else None
+            of = replace(of, standing=left, published=published(store, task.id))
     if as_json:
         output.as_json(of.as_dict())
         return
@@ -249,7 +252,7 @@ def kit(name: options.TaskArgument, out: options.OutOption, as_json: options.Jso
 
     where = context.config()
     task = context.load_task(where, name)
-    made = write_kit(where, task, out)
+    made = write_kit(where, task, out, context.registered_baselines(where, task))
     if as_json:
         output.as_json(made.as_dict())
         return

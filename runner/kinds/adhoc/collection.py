@@ -290,7 +290,9 @@ def _documents(source: Source, target: Path, judged: Iterable[Judgment], report:
         what = f"{len(repeats):,} of {len(known) + len(repeats):,} documents repeat an id"
         report.add(repeats[0], what, "give every document an id of its own")
     elif repeats:
-        say(f"warning: {len(repeats):,} documents repeat an id and are left out, first at {show(repeats[0], 200)}")
+        say(
+            f"warning: {len(repeats):,} documents repeat an id and are left out, first at {show(repeats[0], 200)}"
+        )
     if unseen and known:
         one = min(unseen.values(), key=lambda one: one.place)
         what = f"{len(unseen):,} of {judged_count:,} judged documents are not in the collection, such as {show(one.document)}"

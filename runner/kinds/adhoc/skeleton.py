@@ -115,9 +115,7 @@ def files(task_id: str) -> Mapping[str, str]:
             middle=_MIDDLE,
             rank_by="ndcg_10",
         ),
-        **pages(
-            task_id, things="documents, topics and judgments", data=_DATA, baseline="dirichlet"
-        ),
+        **pages(task_id, things="documents, topics and judgments", data=_DATA, baseline="dirichlet"),
     }
     for dataset, offset in (("dev", 0), ("test", 1)):
         queries, qrels = [], []

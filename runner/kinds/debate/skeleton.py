@@ -82,9 +82,7 @@ def files(task_id: str) -> Mapping[str, str]:
             rank_by="provenance",
             time="5min",
         ),
-        **pages(
-            task_id, things="claims and arguments", data=_DATA, baseline="rad-elastic-python"
-        ),
+        **pages(task_id, things="claims and arguments", data=_DATA, baseline="rad-elastic-python"),
         "services/arguments/arguments.jsonl": jsonl([row for claim in claims for row in _arguments(claim)]),
     }
     for dataset, some in (("dev", claims[:2]), ("test", claims[2:])):

@@ -45,9 +45,7 @@ def files(task_id: str, example: Example) -> Mapping[str, str]:
             memory="256MiB",
             time="1min",
         ),
-        **pages(
-            task_id, things=example.things, data=_DATA.format(**words), baseline=example.baseline
-        ),
+        **pages(task_id, things=example.things, data=_DATA.format(**words), baseline=example.baseline),
         f"{stem}.schema.json": _schema(example.answer),
         "truth.schema.json": _schema(example.truth),
         f"{stem}.example.{ending}": example.lines,

@@ -69,11 +69,11 @@ from runner.records.store import tables as t
 from runner.records.store.evaluated import (
     UNREADABLE,
     WRONG,
-    settle_evaluations,
     evaluation_of,
     insert_evaluations,
     insert_rows,
     rows_of,
+    settle_evaluations,
 )
 from runner.records.store.rows import (
     clear_texts,

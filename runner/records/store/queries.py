@@ -248,7 +248,9 @@ def _run(
         notes=tuple(map(read_detail, json.loads(judged.get("notes") or "[]"))),
         ours=bool(judged.get("default_image", True)),
         pins=pins,
-        stale=((AGAIN_FAILED,) if outcome.old else ()) + ((WAITING,) if waiting is not None else ()) + since.says,
+        stale=((AGAIN_FAILED,) if outcome.old else ())
+        + ((WAITING,) if waiting is not None else ())
+        + since.says,
         changed=since.measures,
         waiting=waiting,
     )
@@ -313,6 +315,11 @@ def released_in(connection: Connection, runs: Collection[str] | None = None) -> 
 def _verified_in(connection: Connection, runs: Collection[str] | None) -> set[tuple[str, int]]:
     """The attempts (run, number) that were the same when they were executed again, all or those of some runs."""
     return {(row.run, row.attempt) for row in ask(connection, _VERIFIED, t.verifications, {"run": runs})}
+
+
+def registered_softwares(store: Store, task: str) -> frozenset[str]:
+    """Return the softwares with a submission for a task that was not withdrawn, as ``team/software``."""
+    return frozenset(f"{s.team}/{s.software}" for s in submissions(store, task=task, withdrawn=False))
 
 
 def published(store: Store, task: str) -> frozenset[str]:

@@ -137,9 +137,7 @@ class Overview:
         }
 
 
-def overview(
-    task: Task, standing: Standing | None = None, published: Collection[str] = ()
-) -> Overview:
+def overview(task: Task, standing: Standing | None = None, published: Collection[str] = ()) -> Overview:
     """What those who take part have to know of ``task``. Raises E401 when a date of it is none.
 
     Of blinded datasets it says what task.yaml says of them, and nothing of their files.

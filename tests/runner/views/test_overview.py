@@ -53,9 +53,7 @@ def test_a_bundled_tasks_readme_has_it(name: str) -> None:
     assert "\n".join(lines(overview(task))) in readme.path(task).read_text("utf-8")
 
 
-def test_published_scores_are_not_called_closed(
-    project: Project, runner_cli: Callable[..., Said]
-) -> None:
+def test_published_scores_are_not_called_closed(project: Project, runner_cli: Callable[..., Said]) -> None:
     project.write_task(prefix="hidden-")
     runner_cli("publish", "mini", "test")
     flat = " ".join(runner_cli("task", "show", "mini").out.split())

@@ -51,6 +51,26 @@ def console(seen: Published, audience: str = "organiser") -> Any:
     return view.data(found)
 
 
+def test_runs_of_baselines_and_of_teams_without_an_account_are_listed(world: World) -> None:
+    """The organiser sees them in the list of runs, on their pages and in the console; nobody signs in for them."""
+    names = [world.hand_in(team) for team in ("alpha", "baselines", "delta")]
+    world.work()
+    seen = published(world)
+    for audience in ("organiser", "assistant"):
+        listed = seen.view(audience).get("runs")
+        assert listed is not None
+        assert sorted(row["run"] for row in seen.view(audience).data(listed)) == sorted(names), audience
+        teams = {row["team"]: (row["runs"], row["account"]) for row in console(seen, audience)["teams"]}
+        assert teams == {
+            "alpha": (1, "open"),
+            "baselines": (1, "none"),
+            "delta": (1, "none"),
+            "gamma": (0, "open"),
+        }
+    assert all(seen.view("organiser").get(f"runs/{name}") for name in names)
+    assert {"team:baselines", "team:delta"}.isdisjoint(seen.pointer())
+
+
 def test_registrations_stand_there_without_what_people_said(world: World) -> None:
     said = Registration(
         "a-" + "5" * 16, "0" * 32, "0" * 12, "0" * 64, "2031-05-01T12:00:00Z", "mini", "gamma", *CANARIES[3:5]

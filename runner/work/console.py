@@ -18,7 +18,7 @@ from runner.model.comparing.topics import by_number
 from runner.views.audience import on_boards
 from runner.views.history import told
 from runner.work.handlers.organise import may_rerun
-from runner.work.proposals import proposals, waiting
+from runner.work.proposals import decided, waiting
 
 if TYPE_CHECKING:
     from runner.model.config import Person
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 GIB = 2**30
 MOST = 1000  # rows of a list; how many there are stands beside it
 MOST_EVENTS = 500  # the newest
-MOST_PROPOSALS = 500
 # What people did; what the platform did by itself would say when hidden runs ended.
 SHOWN = (
     *("submission-registered", "submission-withdrawn", "submission-chosen"),
@@ -109,10 +108,7 @@ def console(
             }
             for one in waiting(known)
         ],
-        # For the pages of their requests, by which they were proposed.
-        "decided": {
-            one.request: one.state for one in proposals(known)[-MOST_PROPOSALS:] if one.state != "waits"
-        },
+        "decided": decided(known),
         "closed": [
             {"task": task.id, "dataset": one.id}
             for task in tasks.values()

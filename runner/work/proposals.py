@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from runner.records.events import Event
 
 MOST = 50  # that wait at a time
+MOST_DECIDED = 500  # that the web still knows
 DECIDED = "proposal-decided"
 Done = list[str]  # lines for the terminal
 
@@ -87,6 +88,11 @@ def proposals(events: Iterable[Event]) -> list[Proposal]:
 def waiting(events: Iterable[Event]) -> list[Proposal]:
     """Return the proposals that nobody has decided or done."""
     return [one for one in proposals(events) if one.state == "waits"]
+
+
+def decided(events: Iterable[Event]) -> dict[str, str]:
+    """Return the states of the newest proposals that do not wait, by request."""
+    return {one.request: one.state for one in proposals(events)[-MOST_DECIDED:] if one.state != "waits"}
 
 
 @dataclass(frozen=True)

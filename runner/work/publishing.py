@@ -122,14 +122,7 @@ class Desk:
             of_team.setdefault(one.run.submission.team, []).append(one)
             if not assistant_may_open(one.dataset, one.published, one.run.released):
                 hidden.add(one.run.id)
-        if self.logs is not None:
-            self.logs.share(
-                growing(
-                    (one for team in teams for one in of_team.get(team, ())),
-                    self.store.archive,
-                    self.logs.places,
-                )
-            )
+        self._share_logs(chain(*(of_team.get(team, ()) for team in teams)))
         handed_in: dict[str, list[str]] = {}
         for submission in submissions(self.store):
             handed_in.setdefault(submission.team, []).append(submission.id)
@@ -172,6 +165,10 @@ class Desk:
         if self.logs is not None:
             self.logs.settle()
         return changed
+
+    def _share_logs(self, runs: Iterable[ListedRun]) -> None:
+        if self.logs is not None:
+            self.logs.share(growing(runs, self.store.archive, self.logs.places))
 
     def publish_to_everybody(self) -> bool:
         """Publish what everybody may see, and nothing else; whether anything changed."""

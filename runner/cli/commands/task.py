@@ -215,9 +215,7 @@ def new(
         if hidden is not None:
             output.say(f"inputs and truths of what is blinded are in {hidden}")
     readme.write(context.load_task(where, name))
-    todo = ", its TODO.md says what to do" if (folder / "TODO.md").is_file() else ""
-    output.say(f"{folder} is there{todo}; next: runner task check {name}")
-    output.say("the web does not show it yet: announced in its task.yaml says from when")
+    output.say(f"{folder} is there, not on the web (announced: never); next: runner task check {name}")
 
 
 @tasks.command(epilog="Examples:  runner task hide my-task")

@@ -98,7 +98,9 @@ def test_it_says_what_needs_somebody_and_what_to_do(world: World) -> None:
     assert [one["run"] for one in shown["queue"]["runs"]] == [waits] and shown["queue"]["waiting"] == 1
     none = dict.fromkeys(("runs", "queue", "held", "scored", "failed"), 0)
     some = {**none, "runs": 2, "queue": 1, "scored": 1, "account": "open"}
-    assert shown["teams"] == [{**some, "team": "alpha"}, {**none, "team": "gamma", "account": "open"}]
+    beta = {**none, "team": "beta", "runs": 1, "scored": 1, "account": "none"}
+    gamma = {**none, "team": "gamma", "account": "open"}
+    assert shown["teams"] == [{**some, "team": "alpha"}, beta, gamma]
     assert 0 <= shown["disk"]["free_gib"] <= shown["disk"]["of_gib"]
     decide(world.store, world.tasks, run, "approved", "", "organiser")
     decide(world.store, world.tasks, bad, "flagged", "why not", "organiser")

@@ -53,9 +53,7 @@ def group(name: str, text: str) -> typer.Typer:
 # Groups of more than one module.
 tasks = group("task", "Tasks of this project: list, start a new one, check one.")
 teams = group("team", "Teams that may sign in at the server, and their tokens.")
-accounts = group(
-    "account", "Everybody who may sign in at the server: organisers, assistants, assessors, teams."
-)
+accounts = group("account", "Everybody who may sign in at the server: organisers, assistants, teams.")
 
 
 def _version(wanted: bool) -> None:

@@ -82,6 +82,17 @@ def get_dataset(task: Task, name: str) -> Dataset:
     return task.datasets[name]
 
 
+def registered_baselines(where: Config, task: Task) -> frozenset[str]:
+    """Return the registered softwares of a task if one of its baselines has no folder; nothing otherwise."""
+    from runner.records.store.queries import registered_softwares
+
+    named = {table.baseline for table in task.tables.values() if table.baseline}
+    if all((where.submissions / name / "submission.yaml").is_file() for name in named):
+        return frozenset()
+    with store(where) as opened:
+        return registered_softwares(opened, task.id)
+
+
 def dataset(task: str, name: str) -> tuple[Config, Task, Dataset]:
     """The configuration, a task and one of its datasets. Raises E102 or E401."""
     where = config()

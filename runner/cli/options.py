@@ -67,6 +67,10 @@ AsOption = Annotated[
 AcceptOption = Annotated[
     bool, typer.Option("--accept", help="Have the new scores count, in the place of the old ones.")
 ]
+DiscardOption = Annotated[
+    bool,
+    typer.Option("--discard", help="Discard new scores that were not accepted. Nothing is evaluated."),
+]
 UnitOption = Annotated[
     str | None, typer.Option("--unit", help="What a row is: software or team; default as the table says.")
 ]
@@ -174,7 +178,7 @@ TeamArgument = Annotated[str, typer.Argument(help="A team.", autocompletion=_tea
 OnlyDatasetArgument = Annotated[str | None, typer.Argument(help="Only this dataset.")]
 DatasetArgument = Annotated[str, typer.Argument(help="A dataset of the task.")]
 AccountArgument = Annotated[str, typer.Argument(help="The id of an account, or the name of a team.")]
-RoleArgument = Annotated[str, typer.Argument(help="organiser, assistant or assessor.")]
+RoleArgument = Annotated[str, typer.Argument(help="organiser or assistant.")]
 MemberOption = Annotated[
     list[str] | None,
     typer.Option("--member", help="The name of a person behind it; may be given several times."),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
 CLOSE = 0.8  # of a limit: a baseline that uses more leaves others little room
-UNNAMED = "(change this title)"  # in the title of a task as it was made
 # What task.yaml has to say to those who take part, and what helps.
 STATED: Mapping[Stated, str] = {
     "licence": "write the licence of the data into task.yaml, such as licence: CC BY 4.0",
@@ -55,7 +54,7 @@ def _data(config: Config, task: Task) -> Iterator[Check]:
 
 def _words(task: Task) -> Iterator[Check]:
     """What the task has to say to those who take part, of each of its datasets."""
-    if UNNAMED in task.title:
+    if task.title == task.id:  # as it was made
         yield caution("title", f"it is still {task.title}", "write title and description into task.yaml")
     for name, fix in STATED.items():
         by_dataset = task.stated(name)
@@ -133,7 +132,11 @@ def _dates(task: Task, clock: Clock) -> Iterator[Check]:
     for name, phase in dates.phases.items():
         spans[f"dates: {name}"] = (phase.opens or dates.opens, phase.closes or dates.closes)
     if "announced" in task.definition:
-        yield passed("web", f"shown from {dates.announced.own}" if dates.announced else "never shown")
+        if dates.announced is None:
+            fix = "remove announced from task.yaml, or write a date"
+            yield caution("web", "announced: never: the web does not show the task", fix)
+        else:
+            yield passed("web", f"shown from {dates.announced.own}")
     for name, (opens, closes) in spans.items():
         if closes is None:
             yield caution(name, "it never closes", "write closes into task.yaml")

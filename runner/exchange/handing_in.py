@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import schemas
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from runner.model.task import Task
 
 Form = Literal["run files", "software"]
+Phase = Literal["soon", "open", "over"]
 NOT_FILLED_IN = "the form was not filled in as it should be"
 
 
@@ -93,3 +95,30 @@ def field_problems(kind: Literal["run-file", "software"], data: Mapping[str, Any
     for key in ABOUT:
         if wrong := text_problem(key, str(data[key])) if data.get(key) else "":
             yield Problem("", f"{key} {wrong}", SAID[key])
+
+
+def submission_phase(
+    data: Mapping[str, Any], closes: Mapping[str, str | None] | None, now: datetime
+) -> Phase:
+    """Return the phase of a task: open while one of its datasets accepts submissions.
+
+    Args:
+        data: The task as it is published (schemas/overview.schema.json).
+        closes: The closing dates of a team by dataset, with its extensions; None for other visitors.
+        now: The time.
+    """
+    if data["demo"]:
+        return "open"  # dates of demonstrations are not enforced
+    phases = {
+        _dataset_phase(one["opens"], (closes or {}).get(one["id"], one["closes"]), one["grace"], now)
+        for one in data["datasets"]
+    }
+    return next((phase for phase in ("open", "soon") if phase in phases), "over")  # type: ignore[return-value]
+
+
+def _dataset_phase(opens: str | None, closes: str | None, grace: float, now: datetime) -> Phase:
+    if opens is not None and now < datetime.fromisoformat(opens):
+        return "soon"
+    # A closing date is the last minute in which submissions are accepted.
+    over = closes is not None and now >= datetime.fromisoformat(closes) + timedelta(seconds=60 + grace)
+    return "over" if over else "open"

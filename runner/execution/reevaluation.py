@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from runner.model.run import Run
 from runner.model.task import Task
 from runner.records.store.connect import Store
-from runner.records.store.evaluated import count_evaluations
+from runner.records.store.evaluated import settle_evaluations
 from runner.records.store.queries import runs as all_runs
 from runner.records.store.results import values
 from runner.views.audience import ORGANISER
@@ -86,7 +86,7 @@ def outlook(store: Store, tasks: Sequence[Task], runs: Sequence[Run]) -> Picture
     waiting = [(run.id, run.outcome.attempt, run.waiting) for run in runs if run.waiting is not None]
 
     def counted(connection: Connection) -> None:
-        count_evaluations(connection, waiting)
+        settle_evaluations(connection, waiting)
 
     wanted = {run.id for run in runs}
     with store.supposing(counted) as supposed:

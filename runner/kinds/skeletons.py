@@ -10,7 +10,7 @@ _TASK = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
 id: "{id}"
-title: {id} (change this title)
+title: "{id}"
 description: {says}
 kind: {kind}
 {workflow}# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
@@ -27,7 +27,7 @@ datasets:
 {of_test}    scores: public
 
 {middle}
-# Software that proves the task: write `baseline: team/software` into a table (README.md).
+# Software that proves the task: write `baseline: team/software` into a table (TODO.md).
 tables:
   - id: main
     cells: [{{dataset: test{scenario}}}]
@@ -41,11 +41,18 @@ quota: {{submissions: 20}}
 # Before it opens, too: licence, terms, contact, opens, closes, and other rules: docs/how-to/rules.md
 """
 
+# The web shows README.md to everybody; comments in it stay hidden.
 _README = """\
 # {id}
 
-The data of this folder are **synthetic**: a program made the {things}, only so that the task works at once. Scores on them mean
-nothing. Replace them by your own.
+<!-- Describe the task here: its page on the web shows this file. TODO.md lists the steps before the task opens. -->
+
+The data of this task are synthetic: a program made the {things}. Scores on them mean nothing.
+"""
+_TODO = """\
+# Before {id} opens
+
+The data of this folder are **synthetic**: a program made the {things}, only so that the task works at once. Replace them by your own.
 
 1. `runner task check {id}` checks the definition and the files.
 2. {data}
@@ -53,6 +60,8 @@ nothing. Replace them by your own.
    `{id}`{scenarios}, and name it in the tables of `task.yaml`: `baseline: baselines/{baseline}`. Then `runner task check {id} --run` proves the task.
 4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
+6. Give the task its title in `task.yaml` and describe it in `README.md`. The web shows the task once `announced` in `task.yaml` is a date that
+   has come, or removed.
 """
 
 
@@ -94,10 +103,10 @@ def task_yaml(
     )  # fmt: skip
 
 
-def readme(
+def pages(
     task_id: str, *, things: str, data: str, baseline: str, more: str = "", scenarios: str = ""
-) -> str:
-    """What is to be done with a first task.
+) -> dict[str, str]:
+    """Return the public README of a first task, and the list of what to do with it, by file name.
 
     Args:
         task_id: Its name.
@@ -107,9 +116,9 @@ def readme(
         more: What has to be copied with it.
         scenarios: What else has to be changed in it.
     """
-    return _README.format(
-        id=task_id, things=things, data=data, baseline=baseline, more=more, scenarios=scenarios
-    )
+    words = {"id": task_id, "things": things, "data": data, "baseline": baseline}
+    todo = _TODO.format(**words, more=more, scenarios=scenarios)
+    return {"README.md": _README.format(**words), "TODO.md": todo}
 
 
 def jsonl(rows: Iterable[Any]) -> str:

@@ -29,7 +29,7 @@ IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 def commit(store: Store, *sealed: Attempt | Evaluation) -> None:
     """Record sealed attempts and evaluations: an event of each, and the store with it. Once for each, ever; together those of one call.
 
-    An evaluation that says something else than the one that counts is only proposed: :func:`accept` makes it count.
+    An evaluation that says something else than the one that counts is only proposed: :func:`settle` makes it count.
     No two of a call may be of the same attempt. Raises Refused where the store cannot hold one of them: none is recorded then.
     """
     if sealed:
@@ -46,8 +46,11 @@ def _event(store: Store, sealed: Attempt | Evaluation) -> tuple[str, dict[str, A
     return "evaluation-committed", {**data, "evaluation": evaluation, **proposed}
 
 
-def accept(store: Store, runs: Iterable[Run], reason: str, *, actor: str = "organiser") -> None:
-    """Have the evaluations that wait count, with an event for each task (several, where they are very many)."""
+def settle(
+    store: Store, runs: Iterable[Run], reason: str, *, accept: bool = True, actor: str = "organiser"
+) -> None:
+    """Accept or discard the evaluations that wait, with an event for each task (several, where they are very many)."""
+    event = "evaluations-accepted" if accept else "evaluations-discarded"
     by_task: dict[str, list[tuple[str, int | None, int]]] = {}
     for run in runs:
         if run.waiting is not None:
@@ -56,7 +59,7 @@ def accept(store: Store, runs: Iterable[Run], reason: str, *, actor: str = "orga
         for start in range(0, len(found), IN_AN_EVENT):
             part = [list(one) for one in found[start : start + IN_AN_EVENT]]
             data = {"task": task, "count": len(part), "evaluations": part, "reason": reason}
-            store.commit("evaluations-accepted", data, actor=actor)
+            store.commit(event, data, actor=actor)
 
 
 def _displaces(store: Store, new: Evaluation) -> bool:

@@ -41,6 +41,7 @@ TYPES: Mapping[str, str] = {
     "dataset-resumed": "it does again",
     "attempt-committed": "an execution was sealed in the archive",
     "evaluation-committed": "an evaluation was sealed in the archive; `proposed` is true where it differs from the one that counts, and waits to be accepted",
+    "evaluations-discarded": "evaluations that waited never count (`runner reevaluate --discard`); with the reason",
     "evaluations-accepted": "evaluations that waited count from now on, in the place of older ones (`runner reevaluate --accept`); with the reason",
     "run-cancelled": "a person stopped a run",
     "run-restarted": "a person wants a run executed once more, whatever became of it",

@@ -39,26 +39,42 @@ from runner.tasks.views import Files, seen
 _MAKE = "fetch or make the data; the task's README says how"
 
 
-def task_problems(task: Task, config: Config, datasets: Collection[str] | None = None) -> list[Problem]:
+def task_problems(
+    task: Task,
+    config: Config,
+    datasets: Collection[str] | None = None,
+    *,
+    registered: Collection[str] = (),
+) -> list[Problem]:
     """What is wrong with the files that the task names; opens and hashes them. Empty when all is well.
 
     ``datasets`` looks at those only (before an evaluation on them); None looks at all and at models and
-    baselines too (``runner task check``).
+    baselines too (``runner task check``). Baselines may also be among the softwares that are ``registered``.
     """
-    return _checked(task, config, datasets).in_order()
+    return _checked(task, config, datasets, registered=registered).in_order()
 
 
 def check_task(
-    task: Task, config: Config, datasets: Collection[str] | None = None, *, optional: bool = True
+    task: Task,
+    config: Config,
+    datasets: Collection[str] | None = None,
+    *,
+    optional: bool = True,
+    registered: Collection[str] = (),
 ) -> None:
     """Raise E403 or E402 with all of :func:`task_problems`, if there are any; ``optional`` files may not be missing either."""
-    _checked(task, config, datasets, optional=optional).refuse(
+    _checked(task, config, datasets, optional=optional, registered=registered).refuse(
         f"the files of the task {task.id} are not right"
     )
 
 
 def _checked(
-    task: Task, config: Config, datasets: Collection[str] | None, *, optional: bool = False
+    task: Task,
+    config: Config,
+    datasets: Collection[str] | None,
+    *,
+    optional: bool = False,
+    registered: Collection[str] = (),
 ) -> Problems:
     doc = schemas.load_yaml(task.folder / "task.yaml", f"tasks/{task.folder.name}/task.yaml")
     checks = _FileChecks(task, config, Problems(doc, "E402"))
@@ -74,7 +90,7 @@ def _checked(
         checks.reach()
         checks.downloads()
         checks.models()
-        checks.baselines()
+        checks.baselines(registered)
         checks.limits()
     return checks.problems
 
@@ -324,15 +340,16 @@ class _FileChecks:
                         ("models", i, "digest"), what, f"if it is right, write digest: {actual}"
                     )
 
-    def baselines(self) -> None:
-        """Tables whose baseline is nobody's software."""
+    def baselines(self, registered: Collection[str]) -> None:
+        """Note tables whose baseline is neither a folder nor ``registered``, such as an uploaded run file."""
         for i, table in enumerate(self.task.tables.values()):
             if (
                 table.baseline
+                and table.baseline not in registered
                 and not (self.config.submissions / table.baseline / "submission.yaml").is_file()
             ):
                 what = f'there is no software "{table.baseline}"'
-                fix = "add it under submissions/, or name another baseline"
+                fix = "add it under submissions/, upload its run files, or name another baseline"
                 self.problems.add(("tables", i, "baseline"), what, fix)
 
 

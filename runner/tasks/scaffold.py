@@ -143,7 +143,16 @@ def _spec(kind: str, part: Literal["skeleton", "collection"]) -> KindSpec:
     return spec
 
 
+_UNANNOUNCED = """\
+# The web does not show the task. Write a date with its zone instead, or remove the line, once it is ready.
+announced: never
+"""
+
+
 def _finish(config: Config, folder: Path) -> None:
+    """Keep the new task from the web until its organiser says otherwise, check it, and write its compose.yaml."""
+    with (folder / "task.yaml").open("a", encoding="utf-8") as file:
+        file.write(_UNANNOUNCED)
     task = load_task_file(config, folder)
     check_task(task, config)
     compose.write(task)

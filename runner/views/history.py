@@ -33,6 +33,7 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
         "{run} was evaluated, attempt {attempt}, evaluation {evaluation}",
         ", which waits to be accepted{proposed}",
     ),
+    "evaluations-discarded": ("{count} new evaluations of {task} were discarded",),
     "evaluations-accepted": ("{count} new evaluations of {task} were accepted, and count",),
     "run-cancelled": ("{run} was cancelled",),
     "run-restarted": ("{run} is to be executed again",),

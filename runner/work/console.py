@@ -18,7 +18,7 @@ from runner.model.comparing.topics import by_number
 from runner.views.audience import on_boards
 from runner.views.history import told
 from runner.work.handlers.organise import may_rerun
-from runner.work.proposals import waiting
+from runner.work.proposals import decided, waiting
 
 if TYPE_CHECKING:
     from runner.model.config import Person
@@ -37,6 +37,7 @@ SHOWN = (
     *("dataset-published", "dataset-unpublished", "names-opened", "run-released", "run-closed", "run-cancelled"),
     "run-restarted",
     *("round-frozen", "run-reviewed", "run-commented", "log-excerpt-released", "evaluations-accepted"),
+    "evaluations-discarded",
     *("proposal-decided", "account-added", "token-replaced", "token-added", "link-made"),
     *("account-closed", "account-reopened", "account-erased"),
 )  # fmt: skip
@@ -107,6 +108,7 @@ def console(
             }
             for one in waiting(known)
         ],
+        "decided": decided(known),
         "closed": [
             {"task": task.id, "dataset": one.id}
             for task in tasks.values()
@@ -128,17 +130,17 @@ def _named(row: Mapping[str, Any]) -> dict[str, Any]:
 def _teams(
     rows: Sequence[Mapping[str, Any]], teams: Sequence[str], closed: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """The teams with an account, and how many of the runs of each became what."""
+    """Return the teams with an account or with runs, and how many runs of each have which outcome."""
     of = {
         "queue": ("pending", "running"),
         "held": ("held",),
         "scored": ("scored",),
         "failed": ("failed", "invalid"),
     }
-    for team in sorted({*teams, *closed}, key=by_number):
+    for team in sorted({*teams, *closed, *(row["team"] for row in rows)}, key=by_number):
         count = Counter(row["outcome"]["name"] for row in rows if row["team"] == team)
         counts = {words: sum(count[one] for one in names) for words, names in of.items()}
-        account = "closed" if team in closed else "open"
+        account = "closed" if team in closed else "open" if team in teams else "none"
         yield {"team": team, "runs": count.total(), **counts, "account": account}
 
 

@@ -8,7 +8,7 @@ can have one thing shown and another done, and nothing happens before somebody a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from runner.model.errors import RunnerError, no_such
@@ -26,19 +26,24 @@ if TYPE_CHECKING:
     from runner.records.events import Event
 
 MOST = 50  # that wait at a time
+MOST_DECIDED = 500  # that the web still knows
 DECIDED = "proposal-decided"
 Done = list[str]  # lines for the terminal
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What an organiser asked for: ``number`` names it, ``account`` asked, ``state`` is waits, approved or rejected."""
+    """What an organiser asked for: ``number`` names it, ``account`` asked by ``request``.
+
+    ``state`` is waits, approved, rejected, or done: the same was done at the terminal without the proposal.
+    """
 
     number: int
     time: str
     account: str
     asked: Mapping[str, Any]
     state: str = "waits"
+    request: str = ""
 
     @property
     def says(self) -> str:
@@ -51,23 +56,43 @@ class Proposal:
         return " ".join(escape(word, 200) for word in words)
 
 
+# The events by which what was proposed is done, with the facts that the two have in common.
+_DONE_BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "dataset-published": ("publish", ("task", "dataset")),
+    "run-released": ("release", ("run", "attempt")),
+    "account-added": ("admit", ("account",)),
+}
+
+
 def proposals(events: Iterable[Event]) -> list[Proposal]:
     """All proposals of an event log, oldest first."""
     found: dict[int, Proposal] = {}
     for event in events:
         data = event.data
         if event.type == "request-decided" and data.get("kind") == "propose" and data.get("accepted"):
-            found[event.seq] = Proposal(event.seq, event.time, data["account"], data["proposal"])
+            found[event.seq] = Proposal(
+                event.seq, event.time, data["account"], data["proposal"], request=str(data.get("request", ""))
+            )
         elif event.type == DECIDED and data["proposal"] in found:
             state = "approved" if data["approved"] else "rejected"
-            old = found[data["proposal"]]
-            found[old.number] = Proposal(old.number, old.time, old.account, old.asked, state)
+            found[data["proposal"]] = replace(found[data["proposal"]], state=state)
+        elif event.type in _DONE_BY:
+            action, facts = _DONE_BY[event.type]
+            wanted = {"action": action, **{name: data.get(name) for name in facts}}
+            for one in list(found.values()):
+                if one.state == "waits" and dict(one.asked) == wanted:
+                    found[one.number] = replace(one, state="done")
     return list(found.values())
 
 
 def waiting(events: Iterable[Event]) -> list[Proposal]:
-    """The proposals that nobody has decided."""
+    """Return the proposals that nobody has decided or done."""
     return [one for one in proposals(events) if one.state == "waits"]
+
+
+def decided(events: Iterable[Event]) -> dict[str, str]:
+    """Return the states of the newest proposals that do not wait, by request."""
+    return {one.request: one.state for one in proposals(events)[-MOST_DECIDED:] if one.state != "waits"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +117,9 @@ class Desk:
         if number not in known:
             raise no_such("proposal", str(number), map(str, known), fix="runner requests list")
         if known[number].state != "waits":
-            raise RunnerError("E101", f"proposal {number} was {known[number].state} already")
+            raise RunnerError(
+                "E101", f"proposal {number} was {known[number].state} already", fix="nothing to do"
+            )
         return known[number]
 
     def shown(self, one: Proposal | Registration) -> list[str]:
@@ -222,7 +249,7 @@ def _log_do(desk: Desk, asked: Mapping[str, Any]) -> Done:
     return []
 
 
-ROLES = ("organiser", "assistant", "assessor")
+ROLES = ("organiser", "assistant")
 
 
 def _role(desk: Desk, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class Desk:
     def publish(self, teams: Sequence[str], closed: Sequence[str] = ()) -> bool:
         """Publish to everybody, each of ``teams``, the organiser and assistants what they may see now; whether anything changed.
 
-        The console also names the teams whose account is ``closed``. What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
+        The console also names the teams whose account is ``closed``, and those without one. What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
         """
         everybody = list(self._styles())
         found = {"public": [*everybody, *self._boards(PUBLIC), *self._data(Reader())]}
@@ -122,17 +122,17 @@ class Desk:
             of_team.setdefault(one.run.submission.team, []).append(one)
             if not assistant_may_open(one.dataset, one.published, one.run.released):
                 hidden.add(one.run.id)
-        if self.logs is not None:
-            runs_of = (one for team in teams for one in of_team.get(team, ()))
-            self.logs.share(growing(runs_of, self.store.archive, self.logs.places))
+        self._share_logs(chain(*(of_team.get(team, ()) for team in teams)))
         handed_in: dict[str, list[str]] = {}
         for submission in submissions(self.store):
             handed_in.setdefault(submission.team, []).append(submission.id)
-        for team in teams:
+        for team in dict.fromkeys([*teams, *of_team]):
             audience = Audience("team", team)
             own, objects = self._runs(audience, of_team.get(team, ()))
             rows += own
             together += objects
+            if team not in teams:  # baselines, and teams without an account: nobody signs in for them
+                continue
             runs = self.to.object("runs", "runs", "Runs", own)
             left = self._standings(audience, of_team.get(team, ()))
             more = [self._queue(of_team, team), self._parts(handed_in.get(team, ()))]
@@ -155,7 +155,6 @@ class Desk:
         )
         both = self.to.object("console", "console", "Console", shown)
         found["organiser"].append(both)
-        rows = [row for row in rows if row["team"] in teams]
         runs = self.to.object("runs", "runs", "Runs", rows)
         shut = {one for name in hidden & self.kept.keys() for one in self.kept[name].objects}
         open_ = [one for one in together if one not in shut and one.path.removeprefix("tails/") not in hidden]
@@ -166,6 +165,10 @@ class Desk:
         if self.logs is not None:
             self.logs.settle()
         return changed
+
+    def _share_logs(self, runs: Iterable[ListedRun]) -> None:
+        if self.logs is not None:
+            self.logs.share(growing(runs, self.store.archive, self.logs.places))
 
     def publish_to_everybody(self) -> bool:
         """Publish what everybody may see, and nothing else; whether anything changed."""
@@ -272,7 +275,7 @@ class Desk:
     def _overview(self, task: Task) -> tuple[Overview, str]:
         """A task's overview, and the digest of its piece of a page: the same for everybody."""
         if task.id not in self._overviews:
-            of = overview(task)
+            of = overview(task, published=published(self.store, task.id))
             text = render("runner.views.overview/overview.html", parts=list(parts(of)))
             self._overviews[task.id] = of, self.to.keep(text.encode())
         return self._overviews[task.id]

@@ -108,7 +108,10 @@ def _compare_topics(known: Places, file: str, judged: Judgments, report: DataRep
 
 
 def _documents(path: Path, name: str, judged: Iterable[Judgments], report: DataReport) -> None:
-    """Read the corpus once: ids given twice, and judged documents that are not in it."""
+    """Read the corpus once, and note ids that stand twice and judged documents that are missing.
+
+    Published TREC collections have both, so that only judgments of which no document is in the corpus are an error.
+    """
     file = f"inputs/{name}"
     unseen = {doc for one in judged for doc in one.documents}
 
@@ -126,10 +129,17 @@ def _documents(path: Path, name: str, judged: Iterable[Judgments], report: DataR
         return
     for doc, number, first in repeated:
         what = f"the document {show(doc)} is there twice (first at line {first})"
-        report.add("twice", file, number, what, "keep one of them")
+        fix = "leave it if the corpus was published like this: scores do not depend on it"
+        report.add("twice", file, number, what, fix, grave=False)
     for one in judged:
-        for doc, number in one.documents.items():
-            if doc in unseen:
-                what = f"the document {show(doc)} is not in {file}"
-                fix = "remove its judgments, or take the corpus that was judged"
-                report.add("unknown document", one.file, number, what, fix)
+        missing = [(doc, number) for doc, number in one.documents.items() if doc in unseen]
+        if not missing:
+            continue
+        # Official judgments may name documents that a later version of the corpus no longer has.
+        grave = len(missing) == len(one.documents)
+        doc, number = missing[0]
+        what = f"{len(missing):,} of {len(one.documents):,} judged documents are not in {file}, such as {show(doc)}"
+        fix = "leave the judgments as they are if the corpus is a later version: official figures depend on them"
+        if grave:
+            fix = "name the corpus that was judged, and write document ids as the judgments do"
+        report.add("unknown document", one.file, number, what, fix, grave=grave)

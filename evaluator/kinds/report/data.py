@@ -71,7 +71,8 @@ def _documents(
     inputs: Path, names: Iterable[str], banks: Iterable[Bank], places: Mapping[str, str], report: DataReport
 ) -> None:
     """Read the collections once: their size, and documents of nuggets that are in none of them."""
-    unseen = {doc.encode(): bank.topic_id for bank in banks for doc in sorted(bank.documents)}
+    judged = {doc.encode(): bank.topic_id for bank in banks for doc in sorted(bank.documents)}
+    unseen = dict(judged)
     count = 0
     for name in names:
         try:
@@ -88,8 +89,11 @@ def _documents(
         count += found
         for again, number, first in repeated:
             what = f"the document {show(again)} is there twice (first at line {first})"
-            report.add("twice", f"inputs/{name}", number, what, "keep one of them")
+            fix = "leave it if the collection was published like this: scores do not depend on it"
+            report.add("twice", f"inputs/{name}", number, what, fix, grave=False)
     report.statistics["documents"] = count
+    grave = len(unseen) == len(judged)
+    fix = "leave it if the collection is a later version; otherwise correct the id, or add the document"
     for doc, topic in unseen.items():
         what = f"the document {show(doc)} of nuggets of {show(topic)} is in no collection"
-        report.add("unknown document", places[topic], None, what, "correct its id, or add the document")
+        report.add("unknown document", places[topic], None, what, fix, grave=grave)

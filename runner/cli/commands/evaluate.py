@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from runner.execution.coordinator import Coordinator
     from runner.execution.pool import Undone
     from runner.execution.reevaluation import Rank, Value
-    from runner.model.run import Run
+    from runner.model.run import Run, Selection
     from runner.records.store.connect import Store
 
 VALUES = ("run", "measure", "old", "new", "difference")
@@ -148,6 +148,7 @@ def reevaluate(
     submission: options.SubmissionOption = None,
     run: options.RunOption = None,
     accept: options.AcceptOption = False,
+    discard: options.DiscardOption = False,
     reason: options.ReasonOption = "",
     dry_run: options.DryRunOption = False,
     jobs: options.JobsOption = None,
@@ -157,7 +158,8 @@ def reevaluate(
     """Evaluate archived runs again (after a correction of qrels or measures), and say what that changes. Never runs software again.
 
     What gives another result does not count before it is accepted: until then the old scores stay, marked as stale. With
-    --accept, what was evaluated again already, and would come out the same now, is not evaluated once more.
+    --accept, what was evaluated again already, and would come out the same now, is not evaluated once more. With --discard the
+    old scores stay for good, and are only stale if what they were computed from has changed.
     Exit code 4 when an evaluation failed for the organiser's files, 3 when it failed otherwise: the old scores stay then, too.
     """
     from runner.cli.boards import boards
@@ -166,6 +168,9 @@ def reevaluate(
     from runner.execution.reevaluation import as_data, changed_ranks, changed_values, outlook, picture
 
     wanted = options.selection(everything, task, team, dataset, submission, run)
+    if discard:
+        _discard(wanted, reason, accept=accept, dry_run=dry_run, as_json=as_json)
+        return
     request = EvaluationRequest(wanted, jobs=jobs, only_evaluate=True, accepting=accept)
     with planned(request, dry_run=dry_run, as_json=as_json, verbose=verbose) as (coordinator, todo):
         if todo is None:
@@ -196,7 +201,7 @@ def _accepted(store: Store, runs: Sequence[Run], accept: bool, reason: str, *, a
     """Have what waits count where that is wanted (a person at a terminal is asked); returns the runs that still wait."""
     import sys
 
-    from runner.records.commit import accept as make_them_count
+    from runner.records.commit import settle
     from runner.views.text import plural
 
     waiting = [run for run in runs if run.waiting is not None]
@@ -206,14 +211,35 @@ def _accepted(store: Store, runs: Sequence[Run], accept: bool, reason: str, *, a
     if not accept and ask and sys.stdin.isatty() and sys.stderr.isatty():
         accept = typer.confirm(f"{these} evaluated again with another result. Should that count?", err=True)
     if accept:
-        make_them_count(store, waiting, reason)
+        settle(store, waiting, reason)
         output.say(f"accepted: the new scores of {these} count from now on")
         return []
     output.say(
         f"{these} evaluated again with another result, which does not count yet: the old scores stay, marked as stale"
     )
-    output.say("to have it count: the same command with --accept --reason TEXT")
+    output.say("to have it count: the same command with --accept --reason TEXT; to drop it: with --discard")
     return waiting
+
+
+def _discard(wanted: Selection, reason: str, *, accept: bool, dry_run: bool, as_json: bool) -> None:
+    """Discard the evaluations of the selected runs that wait to be accepted. Raises E101 with ``accept``."""
+    from runner.records.commit import settle
+    from runner.records.store.queries import runs as all_runs
+    from runner.views.text import plural
+
+    if accept:
+        raise RunnerError("E101", "--accept and --discard exclude each other", fix="name one of them")
+    where = context.config()
+    tasks = context.all_tasks(where)
+    with context.store(where) as store:
+        runs = all_runs(store, tasks.values())
+        waiting = [run for run in runs if run.waiting is not None and wanted.takes(run)]
+        if not dry_run:
+            settle(store, waiting, reason, accept=False)
+    if as_json:
+        output.as_json({"discarded": [run.id for run in waiting], "dry_run": dry_run})
+    these = plural(len(waiting), "run")
+    output.say(f"{'would be discarded' if dry_run else 'discarded'}: the new scores of {these}")
 
 
 def _faults(done: Mapping[str, Run]) -> dict[str, str]:

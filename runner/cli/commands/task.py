@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,6 +68,7 @@ def show(
     """Show a task on one screen: limits, quota, dates, what the inputs hold, how to write the output, measures. With
     --as team:NAME, or --to, also what is left of that team's quota.
     """
+    from runner.records.store.queries import published
     from runner.views.overview.facts import overview, standing
     from runner.views.overview.screen import printed
 
@@ -78,11 +80,11 @@ def show(
         return
     where, audience = context.config(), context.audience(as_)
     task = context.load_task(where, name)
-    if audience.team:
+    of = overview(task)
+    if audience.team or where.home.is_dir():  # participants have no data directory, and need none
         with context.store(where) as store:
-            of = overview(task, standing(store, task, audience.team))
-    else:
-        of = overview(task)
+            left = standing(store, task, audience.team) if audience.team else None
+            of = replace(of, standing=left, published=published(store, task.id))
     if as_json:
         output.as_json(of.as_dict())
         return
@@ -231,7 +233,7 @@ def new(
         if hidden is not None:
             output.say(f"inputs and truths of what is blinded are in {hidden}")
     readme.write(context.load_task(where, name))
-    output.say(f"{folder} is there, its README.md says what to do; next: runner task check {name}")
+    output.say(f"{folder} is there, not on the web (announced: never); next: runner task check {name}")
 
 
 @tasks.command(epilog="Examples:  runner task hide my-task")
@@ -266,7 +268,7 @@ def kit(name: options.TaskArgument, out: options.OutOption, as_json: options.Jso
 
     where = context.config()
     task = context.load_task(where, name)
-    made = write_kit(where, task, out)
+    made = write_kit(where, task, out, context.registered_baselines(where, task))
     if as_json:
         output.as_json(made.as_dict())
         return

@@ -116,7 +116,7 @@ def _proofs(where: Config, task: Task, *, show: bool) -> tuple[list[Ordered], li
     ordered = prove_order(machine, task, output.say)
     if show:
         _show_order(ordered)
-    results = prove(machine, task, output.say)
+    results = prove(machine, task, output.say, context.registered_baselines(where, task))
     if show:
         _show_proof(results)
     return ordered, results
@@ -168,7 +168,7 @@ def _contents(where: Config, task: Task) -> list[Contents]:
     from runner.tasks.check_contents import read_contents
     from runner.tasks.check_data import task_problems
 
-    problems = task_problems(task, where)
+    problems = task_problems(task, where, registered=context.registered_baselines(where, task))
     contents = read_contents(task, where, output.say)
     problems += [problem for one in contents for problem in one.problems]
     problems += baseline_problems(task, where)

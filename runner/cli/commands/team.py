@@ -44,13 +44,18 @@ def add_account(
     affiliation: options.AffiliationOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Make an account for an organiser, assistant or assessor, and print its token, which is shown this once.
+    """Make an account for an organiser or assistant, and print its token, which is shown this once.
 
     An assistant looks after runs, and neither sees nor opens what the organiser has not published.
     """
     from runner.exchange.access import ROLES
 
-    known = {one: one for one in ROLES if one != "team"}
+    if role == "assessor":
+        why = "Nothing is open to this role yet."
+        raise RunnerError(
+            "E101", "no account is made for an assessor", why=why, fix="use organiser or assistant"
+        )
+    known = {one: one for one in ROLES if one not in ("team", "assessor")}
     if role not in known:
         fix = f"use one of {', '.join(known)}; runner team add NAME makes that of a team"
         raise no_such("role", role, known, fix=fix, code="E101")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,14 @@ from runner.submissions.pack import image_of
 from runner.tasks.files import missing_sources, why_stage_missing
 
 
-def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
+def prove(
+    machine: Machine, task: Task, say: Callable[[str], None], registered: Collection[str] = ()
+) -> list[dict[str, Any]]:
     """Run the baselines that the task's tables name on every dataset, in every scenario they enter.
 
     Returns one row for each: software, dataset, scenario, outcome, why, scores, and ``good`` when it was scored and
-    :func:`shows_something`. Raises E402 when the task names no baseline.
+    :func:`shows_something`. Baselines that are ``registered`` without a folder, such as uploaded run files, are left out.
+    Raises E402 when the task names no baseline.
     """
     names = sorted({table.baseline for table in task.tables.values() if table.baseline})
     if not names:
@@ -36,6 +39,9 @@ def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict
     rows: list[dict[str, Any]] = []
     for name in names:
         team, _, software = name.partition("/")
+        if name in registered and not (machine.config.submissions / name / "submission.yaml").is_file():
+            say(f"left out {name}: it was uploaded and is not run here")
+            continue
         submission = load_submission(machine.config, team, software)
         if submission.task != task.id:
             what, why = f"the baseline {name} is for the task {submission.task}", "cannot be proven with it."

@@ -325,13 +325,19 @@ def _judged(
 
 
 def _documents(source: Source, target: Path, judged: Iterable[Judgment], report: Report, say: Say) -> int:
-    """Write the documents and return how many there are; ids given twice and judged ones that are not there are noted."""
+    """Write the documents, each once, and return their number; ``say`` is told of those left out or missing.
+
+    Published collections repeat documents, and later versions lack judged ones. Only judgments of which no document is
+    in the collection are noted as a problem.
+    """
     unseen = {one.document: one for one in reversed(list(judged))}
+    judged_count = len(unseen)
     known: set[str] = set()
+    repeats: list[str] = []  # places
     with target.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
         for entry in source.documents():
             if entry.id in known:
-                report.add(entry.place, f"the document {show(entry.id)} is there twice", "keep one of them")
+                repeats.append(entry.place)
                 continue
             known.add(entry.id)
             unseen.pop(entry.id, None)
@@ -340,9 +346,20 @@ def _documents(source: Source, target: Path, judged: Iterable[Judgment], report:
                 say(f"{len(known):,} documents read")
     if not known:
         report.add("the collection", "has no documents")
-    for one in sorted(unseen.values(), key=lambda one: one.place) if known else ():
-        what = f"the document {show(one.document)} is not among the documents"
-        report.add(one.place, what, "take the corpus that was judged, or take the judgments out")
+    if len(repeats) > len(known):
+        what = f"{len(repeats):,} of {len(known) + len(repeats):,} documents repeat an id"
+        report.add(repeats[0], what, "give every document an id of its own")
+    elif repeats:
+        say(
+            f"warning: {len(repeats):,} documents repeat an id and are left out, first at {show(repeats[0], 200)}"
+        )
+    if unseen and known:
+        one = min(unseen.values(), key=lambda one: one.place)
+        what = f"{len(unseen):,} of {judged_count:,} judged documents are not in the collection, such as {show(one.document)}"
+        if len(unseen) == judged_count:
+            report.add(one.place, what, "add the collection that was judged")
+        else:
+            say(f"warning: {what} at {show(one.place, 200)}; their judgments are kept")
     return len(known)
 
 

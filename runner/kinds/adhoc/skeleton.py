@@ -11,7 +11,7 @@ from runner.kinds import Say
 from runner.kinds.adhoc.collection import Made, from_files, write
 from runner.kinds.adhoc.formats import Report, column_name
 from runner.kinds.adhoc.irds import PREFIX, from_irds
-from runner.kinds.skeletons import jsonl, readme, task_yaml
+from runner.kinds.skeletons import jsonl, pages, task_yaml
 from runner.model.errors import Problem, no_such
 
 _THEMES = {
@@ -44,7 +44,7 @@ _OF_A_COLLECTION = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
 id: "{id}"
-title: {id} (change this title)
+title: "{id}"
 description: Rank {documents:,} documents for {topics:,} topics.
 kind: adhoc
 
@@ -84,7 +84,8 @@ _README_OF_A_COLLECTION = """\
 
 {documents:,} documents and {topics:,} topics.{drawn}
 
-State here what the task is, where its data come from and under which licence. Documents are in `documents.jsonl.gz` (`docno`,
+<!-- State here what the task is, where its data come from and under which licence: the web shows this file. -->
+Documents are in `documents.jsonl.gz` (`docno`,
 `text`, `original_document`), topics in `queries.jsonl` (`qid`, `query`, `original_query`).
 """
 
@@ -114,9 +115,7 @@ def files(task_id: str) -> Mapping[str, str]:
             middle=_MIDDLE,
             rank_by="ndcg_10",
         ),
-        "README.md": readme(
-            task_id, things="documents, topics and judgments", data=_DATA, baseline="dirichlet"
-        ),
+        **pages(task_id, things="documents, topics and judgments", data=_DATA, baseline="dirichlet"),
     }
     for dataset, offset in (("dev", 0), ("test", 1)):
         queries, qrels = [], []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from runner.kinds.skeletons import jsonl, readme, task_yaml
+from runner.kinds.skeletons import jsonl, pages, task_yaml
 
 _SAYS = "Answer a simulated user with at most 60 words that rest on arguments of a collection. A new task on synthetic data."
 _BEFORE = """
@@ -82,9 +82,7 @@ def files(task_id: str) -> Mapping[str, str]:
             rank_by="provenance",
             time="5min",
         ),
-        "README.md": readme(
-            task_id, things="claims and arguments", data=_DATA, baseline="rad-elastic-python"
-        ),
+        **pages(task_id, things="claims and arguments", data=_DATA, baseline="rad-elastic-python"),
         "services/arguments/arguments.jsonl": jsonl([row for claim in claims for row in _arguments(claim)]),
     }
     for dataset, some in (("dev", claims[:2]), ("test", claims[2:])):

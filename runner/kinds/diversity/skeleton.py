@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.kinds.skeletons import jsonl, readme, task_yaml
+from runner.kinds.skeletons import jsonl, pages, task_yaml
 
 _SAYS = "Rank arguments by relevance, from authors as different as they are. A new task on synthetic data."
 _MIDDLE = """\
@@ -60,7 +60,7 @@ def files(task_id: str) -> Mapping[str, str]:
             rank_by="ndcg",
             scenario=", scenario: baseline",
         ),
-        "README.md": readme(
+        **pages(
             task_id,
             things="arguments, authors and queries",
             data=_DATA,

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.kinds.skeletons import jsonl, readme, task_yaml
+from runner.kinds.skeletons import jsonl, pages, task_yaml
 
 _SAYS = "Say of every answer of a debate whether it keeps the four maxims. A new task on synthetic data."
 _MIDDLE = """\
@@ -39,7 +39,7 @@ def files(task_id: str) -> Mapping[str, str]:
             rank_by="score",
             dataset="    topics: debates.jsonl\n",
         ),
-        "README.md": readme(
+        **pages(
             task_id,
             things="debates and labels",
             data=_DATA,

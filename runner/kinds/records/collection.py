@@ -107,7 +107,9 @@ def _write(taken: Taken, task_id: str, folder: Path, hidden: Path, say: Say) -> 
         "q": partial(json.dumps, ensure_ascii=False),
     }  # fmt: skip
     (folder / "task.yaml").write_text(render("runner.kinds.records/task.yaml", **values), "utf-8")
-    (folder / "README.md").write_text(render("runner.kinds.records/readme.md", **values), "utf-8")
+    for page in ("README", "TODO"):
+        text = render(f"runner.kinds.records/{page.lower()}.md", **values)
+        (folder / f"{page}.md").write_text(text, "utf-8")
     for one in taken.left:
         say(f"not taken over: {one}")
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from runner.kinds.records.examples import EXAMPLES, Example
-from runner.kinds.skeletons import jsonl, readme, task_yaml
+from runner.kinds.skeletons import jsonl, pages, task_yaml
 
 _MIDDLE = """\
 output: {output}
@@ -45,9 +45,7 @@ def files(task_id: str, example: Example) -> Mapping[str, str]:
             memory="256MiB",
             time="1min",
         ),
-        "README.md": readme(
-            task_id, things=example.things, data=_DATA.format(**words), baseline=example.baseline
-        ),
+        **pages(task_id, things=example.things, data=_DATA.format(**words), baseline=example.baseline),
         f"{stem}.schema.json": _schema(example.answer),
         "truth.schema.json": _schema(example.truth),
         f"{stem}.example.{ending}": example.lines,

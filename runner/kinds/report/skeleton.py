@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.kinds.skeletons import jsonl, readme, task_yaml
+from runner.kinds.skeletons import jsonl, pages, task_yaml
 
 _SAYS = "Write a report whose sentences cite the documents that support them. A new task on synthetic data."
 _DATASET = """\
@@ -55,9 +55,7 @@ def files(task_id: str) -> Mapping[str, str]:
     """The files of a toy task of reports; the same on every machine."""
     made = {
         "task.yaml": task_yaml(task_id, "report", says=_SAYS, dataset=_DATASET, middle=_MIDDLE, rank_by="f1"),
-        "README.md": readme(
-            task_id, things="documents, requests and nuggets", data=_DATA, baseline="report-extractive"
-        ),
+        **pages(task_id, things="documents, requests and nuggets", data=_DATA, baseline="report-extractive"),
     }
     documents = [
         {"id": f"{subject}-{n}", "title": f"The {subject}", "text": text}

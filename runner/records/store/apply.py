@@ -19,6 +19,7 @@ dataset-resumed          task, dataset, reason
 attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
 evaluation-committed     task, run, attempt, evaluation, manifest, and proposed (true) where it does not count yet
 evaluations-accepted     task, count, evaluations (triples of run, attempt, evaluation), reason: these count from now on
+evaluations-discarded    the same facts: these never count
 run-cancelled            task, run, submission, dataset, scenario
 run-restarted            task, run, submission, dataset, scenario, reason: it is executed once more
 dataset-published        task, dataset, and publish_at where it was due by this date
@@ -68,11 +69,11 @@ from runner.records.store import tables as t
 from runner.records.store.evaluated import (
     UNREADABLE,
     WRONG,
-    count_evaluations,
     evaluation_of,
     insert_evaluations,
     insert_rows,
     rows_of,
+    settle_evaluations,
 )
 from runner.records.store.rows import (
     clear_texts,
@@ -294,9 +295,10 @@ def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> No
     insert_rows(connection, [rows_of(event, evaluation, record)])
 
 
-def _accepted(connection: Connection, event: Event, _: RunArchive) -> None:
-    if not count_evaluations(connection, event.data["evaluations"]):
-        raise contradiction(event, "it accepts an evaluation that was never committed")
+def _settled(connection: Connection, event: Event, _: RunArchive) -> None:
+    accepted = event.type == "evaluations-accepted"
+    if not settle_evaluations(connection, event.data["evaluations"], accepted=accepted):
+        raise contradiction(event, "it names an evaluation that was never committed")
 
 
 def _frozen(connection: Connection, event: Event, archive: RunArchive) -> None:
@@ -372,7 +374,8 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "dataset-resumed": _resumed,
     "attempt-committed": _attempt,
     "evaluation-committed": _evaluation,
-    "evaluations-accepted": _accepted,
+    "evaluations-accepted": _settled,
+    "evaluations-discarded": _settled,
     "run-cancelled": _commanded,
     "run-restarted": _commanded,
     "dataset-published": _published,

@@ -97,12 +97,15 @@ def insert_evaluations(connection: Connection, events: Sequence[Event], archive:
     insert_rows(connection, (rows_of(event, *evaluation_of(event, archive)) for event in events))
 
 
-def count_evaluations(connection: Connection, accepted: Iterable[Sequence[Any]]) -> bool:
-    """Have evaluations that waited count, each a triple of run, attempt and number; returns whether all of them are there."""
+def settle_evaluations(
+    connection: Connection, waiting: Iterable[Sequence[Any]], *, accepted: bool = True
+) -> bool:
+    """Accept or discard evaluations that wait, each a triple of run, attempt and number. Returns True if all exist."""
     c, found = t.evaluations.c, True
-    for run, attempt, number in accepted:
+    counts = True if accepted else None
+    for run, attempt, number in waiting:
         here = (c.run == run, c.attempt == attempt, c.number == number)
-        found &= connection.execute(t.evaluations.update().where(*here).values(counts=True)).rowcount == 1
+        found &= connection.execute(t.evaluations.update().where(*here).values(counts=counts)).rowcount == 1
     return found
 
 

@@ -206,8 +206,14 @@ def _run(
     changed: _Changed,
 ) -> Run:
     attempts = sorted(attempts, key=lambda a: a["number"])
-    proposed = [(e["attempt"], e["number"]) for e in evaluations if not e["counts"]]
-    evaluations = [e for e in evaluations if e["counts"]]
+    # Only the last evaluation of an attempt may wait, and a failure before one that gave a result says nothing any more.
+    last = {e["attempt"]: e for e in evaluations}
+    results = {e["attempt"]: e["number"] for e in evaluations if e["status"] != "error"}
+    evaluations = [
+        e
+        for e in evaluations
+        if e["counts"] and not (e["status"] == "error" and e["number"] < results.get(e["attempt"], 0))
+    ]
     outcome = derive(
         [_facts(a, evaluations) for a in attempts],
         running=running,
@@ -223,7 +229,8 @@ def _run(
     pins, since = changed.since(submission.task, judged.get("asked"))
     if outcome.name == "withdrawn":
         since = Changes()
-    waiting = [n for attempt, n in proposed if attempt == outcome.attempt and n > (outcome.evaluation or 0)]
+    newest = last.get(outcome.attempt)
+    waiting = newest["number"] if newest is not None and newest["counts"] is False else None
     used: dict[str, Any] = {name: chosen.get(name) for name in _OF_ATTEMPT}
     return Run(
         id,
@@ -241,9 +248,11 @@ def _run(
         notes=tuple(map(read_detail, json.loads(judged.get("notes") or "[]"))),
         ours=bool(judged.get("default_image", True)),
         pins=pins,
-        stale=((AGAIN_FAILED,) if outcome.old else ()) + ((WAITING,) if waiting else ()) + since.says,
+        stale=((AGAIN_FAILED,) if outcome.old else ())
+        + ((WAITING,) if waiting is not None else ())
+        + since.says,
         changed=since.measures,
-        waiting=max(waiting, default=None),
+        waiting=waiting,
     )
 
 
@@ -306,6 +315,11 @@ def released_in(connection: Connection, runs: Collection[str] | None = None) -> 
 def _verified_in(connection: Connection, runs: Collection[str] | None) -> set[tuple[str, int]]:
     """The attempts (run, number) that were the same when they were executed again, all or those of some runs."""
     return {(row.run, row.attempt) for row in ask(connection, _VERIFIED, t.verifications, {"run": runs})}
+
+
+def registered_softwares(store: Store, task: str) -> frozenset[str]:
+    """Return the softwares with a submission for a task that was not withdrawn, as ``team/software``."""
+    return frozenset(f"{s.team}/{s.software}" for s in submissions(store, task=task, withdrawn=False))
 
 
 def published(store: Store, task: str) -> frozenset[str]:

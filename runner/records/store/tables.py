@@ -122,7 +122,7 @@ evaluations = sa.Table(
     sa.Column("final", sa.Boolean, nullable=False),  # of status error: trying again cannot help
     *_texts("fault"),  # of status error: organiser or platform
     sa.Column("default_image", sa.Boolean, nullable=False),
-    sa.Column("counts", sa.Boolean, nullable=False),  # not: it waits for the organiser to accept it
+    sa.Column("counts", sa.Boolean),  # false: it waits for the organiser to accept it; none: it was discarded
     sa.Column("run_tag", TEXT),
     sa.Column("judge", TEXT),  # JSON object: who judged, when somebody or something did
     *_texts("notes"),  # JSON list of details

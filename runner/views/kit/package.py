@@ -13,13 +13,14 @@ import json
 import posixpath
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.exchange.look import source
+from runner.model.calendar import calendar
 from runner.model.errors import RunnerError
 from runner.model.kinds import kind_spec
 from runner.submissions.load import load_submission
@@ -60,15 +61,17 @@ class Kit:
         return asdict(self)
 
 
-def write_kit(config: Config, task: Task, out: Path) -> Kit:
+def write_kit(config: Config, task: Task, out: Path, registered: Collection[str] = ()) -> Kit:
     """Write the kit of ``task`` to ``out/TASK-kit.tar.gz``; the folder is made where it is not there.
+
+    Baselines that are ``registered`` without a folder of their own, such as uploaded run files, stay away.
 
     Raises:
         RunnerError: E403, E411 or E402 when ``runner task check`` would, E411 also when a text of hidden topics or truths is in
             what would go in; then nothing is written. E202 and E207 for a baseline that cannot be loaded.
         OSError: when it cannot be written.
     """
-    check_task(task, config, optional=False)
+    check_task(task, config, optional=False, registered=registered)
     without = list(_without(task))
     files = _files(config, task, without)
     _refuse_hidden(task, files)
@@ -98,7 +101,12 @@ def _files(config: Config, task: Task, without: list[str]) -> dict[str, Content]
     # A server writes no run file: what was said to it is written down by the platform.
     written = "batch" in task.workflows or task.takes_uploads
     checker = _checker(task, public) if written and task.evaluator_image is None else {}
-    baselines = list(dict.fromkeys(t.baseline for t in task.tables.values() if t.baseline))
+    registration = calendar(task).registration
+    if registration is not None and registration.terms_file:  # it lies inside the folder
+        terms = registration.terms_file
+        files[f"{home}/{posixpath.normpath(terms)}"] = task.folder / terms
+    named = dict.fromkeys(t.baseline for t in task.tables.values() if t.baseline)
+    baselines = [name for name in named if (config.submissions / name / "submission.yaml").is_file()]
     for name in baselines:
         files |= _software(config, task, name)
     files |= checker

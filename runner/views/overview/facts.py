@@ -71,6 +71,7 @@ class Overview:
     outputs: tuple[OutputFile, ...]
     measures: tuple[Figure, ...]
     standing: Standing | None = None
+    published: Collection[str] = ()  # datasets whose scores are published
 
     @property
     def output(self) -> OutputFile:
@@ -136,7 +137,7 @@ class Overview:
         }
 
 
-def overview(task: Task, standing: Standing | None = None) -> Overview:
+def overview(task: Task, standing: Standing | None = None, published: Collection[str] = ()) -> Overview:
     """What those who take part have to know of ``task``. Raises E401 when a date of it is none.
 
     Of blinded datasets it says what task.yaml says of them, and nothing of their files.
@@ -155,6 +156,7 @@ def overview(task: Task, standing: Standing | None = None) -> Overview:
             for m in task.measures.values()
         ),
         standing,
+        published,
     )
 
 

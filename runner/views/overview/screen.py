@@ -237,6 +237,8 @@ def _seen(of: Overview, dataset: Dataset) -> str:
     """Who sees a dataset, and its scores where not everybody does."""
     if dataset.visibility == "public" or (dataset.scores == "public" and dataset.public_topics is None):
         return dataset.visibility
+    if dataset.id in of.published:
+        return f"{dataset.visibility}; scores: published"
     date = of.dates.publish.get(dataset.id)
     until = "the organiser publishes them" if date is None else _date(date)
     own = "each team sees those of its own runs" if dataset.scores == "team" else ""

@@ -65,6 +65,7 @@ class Console(Routes):
             stuck=call.published.stuck(),
             older=self.door.program.older,
             asked=asked[:5] if organiser else [],
+            decided=(shown or {}).get("decided", {}),
             organiser=organiser,
             field=FORM,
             chosen=chosen,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from runner.exchange.handing_in import submission_phase
 from runner.exchange.published import DIGEST
 from runner.exchange.tails import Tail
 from runner.web.door import FORM
@@ -55,6 +57,8 @@ class Reading(Routes):
         text = call.view.text(found)
         about = self.object(call, f"about/{call.at('task')}", "about")
         offered = self.object(call, f"data/{call.at('task')}", "data")
+        left = self.object(call, f"standing/{call.at('task')}", "standing")
+        closes = call.view.data(left)["team"]["closes"] if left else None
         return page(
             "task",
             call.visitor,
@@ -62,6 +66,7 @@ class Reading(Routes):
             title=found.title,
             live=self.live(call, f"/{found.path}"),
             task=data,
+            phase=submission_phase(data, closes, datetime.fromisoformat(self.door.now())),
             offered=call.view.data(offered) if offered else None,
             field=FORM,
             piece=text,

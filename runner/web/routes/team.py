@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from runner.exchange.handing_in import submission_phase
 from runner.exchange.inbox import ID
 from runner.exchange.receipts import published_key, receipt
 from runner.web.door import FORM, Door
@@ -41,10 +43,8 @@ class Team(Routes):
         """The team's runs and quota, and what it handed in here."""
         found = call.view.get("runs")
         runs = call.view.data(found) if found else []
-        standing = [
-            call.view.data(one) | {"takes": self._takes(call, one.path.removeprefix("standing/"))}
-            for one in call.view.below("standing/")
-        ]
+        left = [call.view.data(one) for one in call.view.below("standing/")]
+        standing = [one | self._hand_ins(call, one["task"], one["team"]["closes"]) for one in left]
         asked = [
             one | {"answer": self.answer(call, one["id"])}
             for one in self.door.sessions.noted(call.visitor.team)
@@ -66,9 +66,13 @@ class Team(Routes):
             asked=asked,
         )
 
-    def _takes(self, call: Call, task: str) -> list[str]:
+    def _hand_ins(self, call: Call, task: str, closes: Mapping[str, str | None]) -> dict[str, Any]:
+        """Return what a task accepts, and whether it accepts submissions of this team now."""
         found = self.object(call, f"tasks/{task}", "task")
-        return list(call.view.data(found)["takes"]) if found else []
+        if found is None:
+            return {"takes": [], "phase": "over"}
+        data, now = call.view.data(found), datetime.fromisoformat(self.door.now())
+        return {"takes": list(data["takes"]), "phase": submission_phase(data, closes, now)}
 
     async def request(self, call: Call) -> Response:
         """What became of a request of the visitor's team; programs are sent to the API."""
@@ -84,6 +88,8 @@ class Team(Routes):
             return self.nothing(call)
         id, asked, answer = found
         team = call.visitor.team
+        console = None if team else self.object(call, "console", "console")
+        proposals = call.view.data(console).get("decided", {}) if console else {}
         shown = page(
             "request",
             call.visitor,
@@ -93,6 +99,7 @@ class Team(Routes):
             asked=asked,
             answer=answer,
             id=id,
+            decided=proposals.get(id),
             receipt=_receipt(asked, answer) is not None,
             decides=answer is not None and answer.get("kind") in DECIDES,
         )

@@ -12,6 +12,7 @@ import pytest
 from runner.cli import context
 from runner.engines.fake import Mounts
 from runner.execution.machine import Machine
+from runner.model.outcome import AGAIN_FAILED, WAITING
 from runner.records.commit import commit_orphans
 from runner.records.store.connect import open_store, rebuild
 from runner.records.store.run_detail import detail
@@ -179,6 +180,66 @@ def test_one_that_failed_and_one_that_a_killed_command_left_do_not_displace_anyt
     world.store.archive.add_evaluation(attempt, staging, {**old.record(), "evaluation": staging.number})
     assert commit_orphans(world.store) == 1
     assert board(world) == BEFORE and world.desk().runs[0].waiting == staging.number
+
+
+def test_a_corrected_evaluation_is_not_reported_as_failed(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.engine.script[EVALUATOR] = lambda mounts, out: 1
+    assert again(project, capsys).code == 3
+    assert all(run.stale == (AGAIN_FAILED,) and run.outcome.fault for run in world.desk().runs)
+    world.engine.script[EVALUATOR] = judging("beta", "alpha")
+    said = again(project, capsys, "--json")
+    assert said.code == 0 and len(said.json["changes"]["values"]) == 4
+    for run in world.desk().runs:
+        assert (run.stale, run.outcome.fault, run.outcome.old) == ((WAITING,), "", False)
+        assert run.outcome.evaluation == 1 and run.waiting == max(_numbers(world, run.id))
+    assert again(project, capsys, "--accept").code == 0
+    assert board(world) == AFTER and all(run.stale == () for run in world.desk().runs)
+
+
+def test_a_later_failure_replaces_what_waits(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.engine.script[EVALUATOR] = judging("beta", "alpha")
+    again(project, capsys)
+    world.engine.script[EVALUATOR] = lambda mounts, out: 1
+    assert again(project, capsys).code == 3
+    assert {(run.stale, run.waiting) for run in world.desk().runs} == {((AGAIN_FAILED,), None)}
+    assert board(world) == BEFORE
+
+
+@pytest.mark.parametrize("failed_before", [False, True])
+def test_what_waits_can_be_discarded(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str], failed_before: bool
+) -> None:
+    if failed_before:
+        world.engine.script[EVALUATOR] = lambda mounts, out: 1
+        again(project, capsys)
+    for order in (("x", "beta", "y", "alpha"), ("beta", "alpha")):
+        world.engine.script[EVALUATOR] = judging(*order)
+        again(project, capsys)
+    ids = [run.id for run in world.desk().runs]
+    evaluated = len(world.engine.started)
+    assert again(project, capsys, "--discard", "--accept").code == 2
+    assert again(project, capsys, "--discard", "--dry-run", "--json").json["discarded"] == ids
+    assert all(run.waiting is not None for run in world.desk().runs)
+    said = again(project, capsys, "--discard", "--reason", "a wrong file", "--json")
+    assert said.json["discarded"] == ids and len(world.engine.started) == evaluated
+    event = list(world.store.log)[-1]
+    assert (event.type, event.data["reason"]) == ("evaluations-discarded", "a wrong file")
+    rebuild(project.config)
+    for run in world.desk().runs:
+        assert (run.stale, run.waiting, run.outcome.evaluation, run.outcome.fault) == ((), None, 1, "")
+    assert board(world) == BEFORE
+    assert again(project, capsys, "--discard", "--json").json["discarded"] == []
+    again(project, capsys, "--accept")
+    assert board(world) == AFTER
+
+
+def _numbers(world: World, run: str) -> list[int]:
+    [attempt] = world.store.archive.attempts("mini", run)
+    return [one.number for one in attempt.evaluations()]
 
 
 def test_runs_of_a_task_that_cannot_be_loaded_stop_no_others(

@@ -211,6 +211,17 @@ def test_the_same_topics_in_two_forms_count_once(config: Config, tmp_path: Path)
     assert "b2:5: the topic t3 is there twice (first at b:3)" in told(refused(other, tmp_path / "c"))
 
 
+def test_a_later_version_of_the_corpus_is_accepted(config: Config, tmp_path: Path) -> None:
+    """As in TREC-COVID: its list of documents repeats ids, and its last version lacks judged documents."""
+    files = GOOD | {"a": DOCUMENTS["trec"] + DOC.format("d1"), "c": QRELS + "t1 0 d9 1\n"}
+    said: list[str] = []
+    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
+    assert (hidden / "test/truths/qrels.txt").read_text() == QRELS + "t1 0 d9 1\n"
+    ids = [row["docno"] for row in rows(hidden / "test/inputs/documents.jsonl.gz")]
+    assert len(ids) == len(set(ids))
+    assert len([line for line in said if line.startswith("warning: 1 ")]) == 2
+
+
 def test_judgments_in_three_columns_and_in_several_files(config: Config, tmp_path: Path) -> None:
     files = {
         "corpus.jsonl": DOCUMENTS["json"],
@@ -301,7 +312,7 @@ WRONG = {
     "an id with a blank": ("a", DOCUMENTS["json"] + '{"_id": "a b", "text": "x"}\n', "a:5: the id a b holds a blank"),
     "an id that clears the screen": (
         "a", DOCUMENTS["json"] + '{"_id": "\\u001b[2J", "text": "x"}\n', "a:5: the id \\x1b[2J holds a blank"),
-    "a document twice": ("a", DOCUMENTS["trec"] + DOC.format("d1"), "a:29: the document d1 is there twice"),
+    "documents of one id": ("a", DOCUMENTS["trec"] + DOC.format("d1") * 9, "a:29: 9 of "),
     "a document without id": ("a", DOCUMENTS["trec"] + "<DOC>x</DOC>", "a:29: the document has no id"),
     "a document without end": ("a", DOCUMENTS["trec"] + "\n<DOC><DOCNO>e</DOCNO>", "a:30: the document that begins here"),
     "a document in another": ("a", DOCUMENTS["trec"] + "<DOC>" + DOC.format("e"), "a:29: another document begins"),
@@ -322,7 +333,7 @@ WRONG = {
     "a judgment that is half": ("c", QRELS + "t1 0 d3 0.5\n", "c:5: the grade in the last column"),
     "two grades": ("c", QRELS + "t1 0 d1 0\n", "c:5: the document d1 has another grade for this topic at c:1"),
     "an unknown topic": ("c", QRELS + "t9 0 d1 1\n", "c:5: the topic t9 is not among the topics"),
-    "an unknown document": ("c", QRELS + "t1 0 d9 1\n", "c:5: the document d9 is not among the documents"),
+    "another corpus": ("c", "t1 0 x1 1\nt2 0 x2 1\nt3 0 x3 0\n", "c:1: 3 of 3 judged documents"),
     "judged in two files": ("c2", "t1 0 d3 1\nt2 0 d3 1\n" * 100, "c2:1: the topic t1 is judged in c, too"),
     "nothing judged": ("c", "", "c: holds no judgments"),
     "both or neither": ("x", "u\tone\nv\ttwo\n", "x: could be topics or documents"),

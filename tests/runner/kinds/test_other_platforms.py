@@ -253,9 +253,9 @@ def make(config: Config, source: str) -> list[str]:
     assert not any(one.unchecked for one in contents)
     found = [*task_problems(task, config), *(p for one in contents for p in [*one.problems, *one.warnings])]
     assert [str(p) for p in found] == [] and compose.outdated({"mine": task}) == []
-    readme = (config.tasks / "mine/README.md").read_text()
+    todo = (config.tasks / "mine/TODO.md").read_text()
     untaken = [one.removeprefix("not taken over: ") for one in said if one.startswith("not taken over: ")]
-    assert all(f"- {one}\n" in readme for one in untaken)
+    assert all(f"- {one}\n" in todo for one in untaken)
     return said
 
 

@@ -45,8 +45,8 @@ def test_a_new_task_has_no_fault_and_no_warning(kind: str, like: str | None, tmp
 
 
 def with_baseline(config: Config) -> None:
-    """Copy the baseline, and change it, as the README of the new task says; name it in the tables."""
-    told = (config.tasks / "mine" / "README.md").read_text()
+    """Copy the baseline, and change it, as the TODO.md of the new task says; name it in the tables."""
+    told = (config.tasks / "mine" / "TODO.md").read_text()
     (name,) = re.findall(r"copy `submissions/baselines/([a-z0-9-]+)`", told)
     shutil.copytree(
         BASELINES, config.submissions / "baselines", dirs_exist_ok=True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from runner.model.calendar import is_announced
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.kinds import kinds_with
@@ -14,6 +16,7 @@ from runner.tasks import compose, scaffold
 from runner.tasks import load as tasks
 from runner.tasks.check_data import task_problems
 from runner.tasks.data_files import files_digest, folder_files
+from runner.views.overview.about import description
 from tests.worlds.definitions import project
 
 
@@ -30,6 +33,19 @@ def test_a_new_task_is_right(config: Config) -> None:
     assert "synthetic" in (folder / "README.md").read_text()
     assert [d.visibility for d in task.datasets.values()] == ["public", "blinded"]
     assert [p.name for p in config.tasks.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("kind", kinds_with("skeleton"))
+def test_a_new_task_is_not_on_the_web(config: Config, kind: str) -> None:
+    """Its page does not show the list of what its organiser has to do either."""
+    folder = scaffold.new_task(config, "mine", kind)
+    task = tasks.load_task(config, "mine")
+    assert not is_announced(task, datetime.now(UTC))
+    todo = (folder / "TODO.md").read_text()
+    shown = [task.title, task.description, description(task)]
+    for words in ("runner task check", "RUNNER_PRIVATE", "TODO", "change this"):
+        assert not any(words in text for text in shown), words
+    assert "runner task check mine --ready" in todo
 
 
 def test_topics_and_judgments_belong_together(config: Config) -> None:

@@ -14,6 +14,7 @@ import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,33 @@ def every_byte(data: bytes, name: str = "") -> list[bytes]:
             for name in packed.namelist():
                 found += every_byte(packed.read(name), name)
     return found
+
+
+def test_the_terms_of_registration_are_in_it(planted: Project, tmp_path: Path) -> None:
+    terms = {"file": "rules/terms.txt", "version": "1"}
+    folder = planted.write_task(registration={"terms": terms})
+    (folder / "rules").mkdir()
+    (folder / "rules/terms.txt").write_text("Be fair.\n")
+    with tarfile.open(made(planted, tmp_path / "out").archive) as archive:
+        archive.extractall(tmp_path, filter="data")
+    config = replace(planted.config, root=tmp_path / "mini-kit", private=None)
+    assert load_task(config, "mini").definition["registration"]["terms"] == terms
+
+
+def test_a_baseline_may_be_an_uploaded_run_file(project: Project, tmp_path: Path) -> None:
+    table = {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg_10", "baseline": "base/file"}
+    project.write_task(tables=[table], uploads=True)
+    assert "E402" in call(project, "task", "check", "mini", expect=4).err
+    (tmp_path / "run.txt").write_text("test-1 Q0 doc-01 1 1.0 file\n")
+    (tmp_path / "runs.csv").write_text("team,run,file,dataset\nbase,file,run.txt,test\n")
+    call(project, "register", "--table", str(tmp_path / "runs.csv"), "--task", "mini")
+    call(project, "task", "check", "mini")
+    call(project, "task", "kit", "mini", "--out", str(tmp_path / "out"))
+    names = members(tmp_path / "out/mini-kit.tar.gz")
+    assert not [name for name in names if "submissions/base" in name]
+    table["baseline"] = "base/none"
+    project.write_task(tables=[table], uploads=True)
+    assert "E402" in call(project, "task", "kit", "mini", "--out", str(tmp_path / "out"), expect=4).err
 
 
 def test_what_is_in_it(planted: Project, tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def test_a_bundled_tasks_readme_has_it(name: str) -> None:
     assert "\n".join(lines(overview(task))) in readme.path(task).read_text("utf-8")
 
 
+def test_published_scores_are_not_called_closed(project: Project, runner_cli: Callable[..., Said]) -> None:
+    project.write_task(prefix="hidden-")
+    runner_cli("publish", "mini", "test")
+    flat = " ".join(runner_cli("task", "show", "mini").out.split())
+    assert "test (blinded; scores: published)" in flat and "closed until" not in flat
+
+
 def test_what_is_shown(project: Project, runner_cli: Callable[..., Said]) -> None:
     project.write_task(prefix="hidden-", closes="2031-05-17 23:59 AoE", uploads=True)
     told = runner_cli("task", "show", "mini")

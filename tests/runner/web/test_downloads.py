@@ -267,6 +267,24 @@ def test_only_who_can_hand_in_is_asked_to(site: Site) -> None:
             assert ("/tasks/mini/hand-in" in client.get("/tasks/mini").text) is asked, role
 
 
+@pytest.mark.parametrize(
+    ("dates", "invited"),
+    [
+        ({}, True),
+        ({"opens": "2020-01-01 00:00 UTC", "closes": "2020-02-01 00:00 UTC"}, False),
+        ({"opens": "2090-01-01 00:00 UTC", "announced": "2020-01-01 00:00 UTC"}, False),
+    ],
+)
+def test_a_task_invites_only_while_it_accepts_submissions(
+    site: Site, dates: dict[str, str], invited: bool
+) -> None:
+    site.project.write_task(uploads=True, **dates)
+    site.publish()
+    for role, page in (("", "/tasks/mini"), ("alpha", "/tasks/mini"), ("alpha", "/team")):
+        with site.client(role) as client:
+            assert ("/tasks/mini/hand-in" in client.get(page).text) is invited, (role, page)
+
+
 def test_the_command_to_copy_accepts_the_terms_that_are_shown(site: Site) -> None:
     with site.client("alpha") as client:
         sha256 = site.listed("alpha")["terms"]["sha256"]

@@ -51,6 +51,26 @@ def console(seen: Published, audience: str = "organiser") -> Any:
     return view.data(found)
 
 
+def test_runs_of_baselines_and_of_teams_without_an_account_are_listed(world: World) -> None:
+    """The organiser sees them in the list of runs, on their pages and in the console; nobody signs in for them."""
+    names = [world.hand_in(team) for team in ("alpha", "baselines", "delta")]
+    world.work()
+    seen = published(world)
+    for audience in ("organiser", "assistant"):
+        listed = seen.view(audience).get("runs")
+        assert listed is not None
+        assert sorted(row["run"] for row in seen.view(audience).data(listed)) == sorted(names), audience
+        teams = {row["team"]: (row["runs"], row["account"]) for row in console(seen, audience)["teams"]}
+        assert teams == {
+            "alpha": (1, "open"),
+            "baselines": (1, "none"),
+            "delta": (1, "none"),
+            "gamma": (0, "open"),
+        }
+    assert all(seen.view("organiser").get(f"runs/{name}") for name in names)
+    assert {"team:baselines", "team:delta"}.isdisjoint(seen.pointer())
+
+
 def test_registrations_stand_there_without_what_people_said(world: World) -> None:
     said = Registration(
         "a-" + "5" * 16, "0" * 32, "0" * 12, "0" * 64, "2031-05-01T12:00:00Z", "mini", "gamma", *CANARIES[3:5]
@@ -78,7 +98,9 @@ def test_it_says_what_needs_somebody_and_what_to_do(world: World) -> None:
     assert [one["run"] for one in shown["queue"]["runs"]] == [waits] and shown["queue"]["waiting"] == 1
     none = dict.fromkeys(("runs", "queue", "held", "scored", "failed"), 0)
     some = {**none, "runs": 2, "queue": 1, "scored": 1, "account": "open"}
-    assert shown["teams"] == [{**some, "team": "alpha"}, {**none, "team": "gamma", "account": "open"}]
+    beta = {**none, "team": "beta", "runs": 1, "scored": 1, "account": "none"}
+    gamma = {**none, "team": "gamma", "account": "open"}
+    assert shown["teams"] == [{**some, "team": "alpha"}, beta, gamma]
     assert 0 <= shown["disk"]["free_gib"] <= shown["disk"]["of_gib"]
     decide(world.store, world.tasks, run, "approved", "", "organiser")
     decide(world.store, world.tasks, bad, "flagged", "why not", "organiser")

@@ -34,6 +34,13 @@ def add(project: Project, team: str = "alpha") -> str:
     return str(said.json["account"])
 
 
+def test_no_account_is_made_for_an_assessor(project: Project) -> None:
+    """Nothing is open to the role yet, and its token would open nothing."""
+    said = call(project, "account", "add", "assessor", expect=2)
+    assert "E101" in said.err and said.out == ""
+    assert call(project, "account", "list", "--json").json == []
+
+
 def test_organisers_and_assistants_sign_in_like_teams(project: Project) -> None:
     said = call(project, "account", "add", "assistant", "--member", "Bob")
     token = said.out.strip()

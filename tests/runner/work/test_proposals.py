@@ -15,6 +15,7 @@ from runner.exchange.inbox import Inbox, Request, answered
 from runner.model.clock import FixedClock, stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import published
+from runner.work.console import console
 from runner.work.managing import Managing
 from runner.work.members.accounts import open_accounts
 from runner.work.members.registrations import Registration
@@ -165,7 +166,31 @@ def test_what_it_is_about_may_not_change_meanwhile(table: Table) -> None:
     )
     with pytest.raises(RunnerError):
         table.desk.approve(one)
-    assert len(waiting(table.world.store.log)) == 1
+    assert waiting(table.world.store.log) == []
+    assert [one.state for one in proposals(table.world.store.log)] == ["done"]
+
+
+@pytest.mark.parametrize("command", ["approve", "reject", "publish"])
+def test_a_proposal_is_closed_on_the_web_once_it_is_decided_or_done(table: Table, command: str) -> None:
+    table.ask(PUBLISH)
+    project, [proposal] = table.world.project, proposals(table.world.store.log)
+    commands = {
+        "approve": ("requests", "approve", str(proposal.number), "--yes"),
+        "reject": ("requests", "reject", str(proposal.number)),
+        "publish": ("publish", "mini", "test"),
+    }
+    assert _console(table)["decided"] == {}
+    call(project, *commands[command])
+    states = {"approve": "approved", "reject": "rejected", "publish": "done"}
+    shown = _console(table)
+    assert shown["decided"] == {proposal.request: states[command]} and shown["proposals"] == []
+
+
+def _console(table: Table) -> dict[str, Any]:
+    """Return the console as it would be published now."""
+    log, home = table.world.store.log, table.world.project.config.home
+    table.world.store.catch_up()
+    return console([], [], table.world.tasks, [], log, home, {}, {})
 
 
 def test_who_lost_the_right_proposed_for_nothing(table: Table) -> None:

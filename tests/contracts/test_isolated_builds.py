@@ -14,10 +14,12 @@ from runner.engines.base import BuildSpec
 from runner.engines.docker.building import step as build_step
 from runner.engines.docker.client import ignoring
 from runner.engines.docker.engine import DockerEngine
+from runner.engines.dockerfile_syntax import UnclearError, read_dockerfile
 from runner.engines.masks import masked
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB
+from runner.submissions.dockerfile import sources
 
 pytestmark = pytest.mark.engine
 
@@ -31,7 +33,8 @@ def build(engine: DockerEngine, base_image: ImageRef, tmp_path: Path) -> Iterato
 
     def go(*lines: str, on_line: Callable[[str], None] | None = None, **options: Any) -> ImageRef:
         text = "\n".join(lines) if lines[0].startswith("ARG BASE") else "\n".join(["FROM base", *lines])
-        (tmp_path / "Dockerfile").write_text(text.replace("FROM base", f"FROM {base_image.id}") + "\n")
+        text = text.replace("FROM base", f"FROM {base_image.id}") + "\n"
+        (tmp_path / "Dockerfile").write_text(text, newline="")
         spec = BuildSpec(tmp_path, **{"timeout": 120, "isolated": True, **options})
         image = engine.build(spec, on_line)
         images.append(image.id)
@@ -311,6 +314,28 @@ def test_triggers_of_a_base_image_are_isolated_too(
 def test_what_is_refused(build: Build, tmp_path: Path, line: str) -> None:
     (tmp_path / "archive.tar.gz").write_bytes(b"\x1f\x8b\x08" + bytes(20))
     refusal(build, line)
+
+
+@pytest.mark.parametrize("separator", ["\r", "\v", "\f", "\x1c", "\x85", "\u2028"])
+def test_no_instruction_is_hidden_from_the_check(build: Build, tmp_path: Path, separator: str) -> None:
+    """The check of a team's Dockerfile and the build read the same instructions."""
+    secret = build("RUN echo secret > /secret").id
+    hidden = f"RUN true #{separator}COPY --from={secret} /secret /stolen"
+    lines: list[str] = []
+    if separator == "\r":
+        assert "Line 2" in refusal(build, hidden, "RUN ls /").why
+        with pytest.raises(UnclearError):
+            read_dockerfile(tmp_path / "Dockerfile")
+        return
+    build(hidden, "RUN ls /", on_line=lines.append)
+    assert secret not in [source.name for source in sources(read_dockerfile(tmp_path / "Dockerfile"))]
+    assert "etc" in lines and "stolen" not in lines
+
+
+def test_lines_may_end_with_crlf(build: Build) -> None:
+    lines: list[str] = []
+    build("ENV NAME=x\r\nRUN echo \\\r\n  begin-$NAME-end\r", on_line=lines.append)
+    assert "begin-x-end" in lines
 
 
 def test_nothing_is_left(build: Build, engine: DockerEngine) -> None:

@@ -31,6 +31,7 @@ from runner.engines.dockerfile_syntax import (
     expanded,
     instructions,
     json_words,
+    read_dockerfile,
     split_word,
 )
 from runner.engines.text import printable
@@ -112,10 +113,10 @@ class IsolatedBuild:
 
     def _read(self) -> list[tuple[int, str]]:
         """Return the instructions. Raises E203 if one is not known."""
-        # As the check of images reads it: read_text() would make a line break of a lone carriage return.
-        content = (self._spec.context / self._spec.dockerfile).read_bytes()
-        text = content.decode("utf-8", "surrogateescape")
-        text = text.removeprefix("\ufeff")
+        try:
+            text = read_dockerfile(self._spec.context / self._spec.dockerfile).removeprefix("\ufeff")
+        except UnclearError as error:
+            raise self._log.failure(f"Line {error.line}: {error}. End every line with LF or CRLF.") from error
         if "`" in ESCAPE_DIRECTIVE.findall(text):
             raise self._log.failure("The directive escape=` is not supported.")
         steps = list(instructions(text, "\\", doubled=True, indented=True))

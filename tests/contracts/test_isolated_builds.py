@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 
 from runner.engines import build_sandbox
@@ -116,6 +118,75 @@ def test_a_step_has_little_disk(
     assert _images(engine) == before
     monkeypatch.setattr(build_step.LayerWatch, "check", lambda _, **__: None)
     build(line.replace("; sleep 60", ""), disk=GIB, files=1000)
+
+
+DEEP = """
+import os
+for _ in range({depth}):
+    os.mkdir({name!r})
+    os.chdir({name!r})
+for n in range(3000):
+    open(str(n), "w").close()
+for n in range(6):
+    open(f"large{{n}}", "w").write("x" * (4 << 20))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "limits"),
+    [
+        ("d" * 200, 40, {"disk": 10 * MIB}),
+        ("d" * 200, 40, {"files": 1000}),
+        ("d", build_step.MAX_DEPTH + 20, {"files": 1000}),
+    ],
+    ids=["long paths", "files with long paths", "files in many folders"],
+)
+def test_deep_folders_evade_no_limit(
+    build: Build,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    depth: int,
+    limits: dict[str, int],
+) -> None:
+    """The engine cannot measure paths of more than 4096 bytes."""
+    (tmp_path / "program.py").write_text(DEEP.format(name=name, depth=depth))
+    lines = ("COPY program.py /", "RUN python3 /program.py")
+    refusal(build, *lines, **limits)
+    monkeypatch.setattr(build_step.LayerWatch, "check", lambda _, **__: None)
+    build(*lines, **{"disk": GIB, **limits} if "files" in limits else {})
+
+
+@pytest.mark.parametrize("size", [{}, {"SizeRw": -1, "SizeRootFs": 1}, {"SizeRw": 5}, None])
+def test_a_step_that_cannot_be_measured_is_stopped(
+    build: Build, monkeypatch: pytest.MonkeyPatch, size: dict[str, int] | None
+) -> None:
+    def containers(self: docker.APIClient, **options: Any) -> list[dict[str, int]]:
+        return [] if size is None else [size]
+
+    monkeypatch.setattr(docker.APIClient, "containers", containers)
+    assert "measured" in refusal(build, "RUN sleep 60", timeout=10).why
+
+
+def test_folders_that_are_replaced_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Software may replace a folder by a pipe or a link before the runner opens it."""
+    for name in ("pipe", "link", "gone", "kept"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "kept" / "file").touch()
+    original = os.open
+
+    def replace_and_open(path: Any, flags: int, *args: Any, dir_fd: int | None = None) -> int:
+        if path in ("pipe", "link", "gone"):
+            (tmp_path / path).rmdir()
+        if path == "pipe":
+            os.mkfifo(tmp_path / path)
+        if path == "link":
+            (tmp_path / path).symlink_to("/")
+        return original(path, flags, *args, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", replace_and_open)
+    assert not build_step.has_more_files(tmp_path, 5)
+    assert build_step.has_more_files(tmp_path, 1)
 
 
 def test_files_without_a_name_do_not_fill_the_disk(

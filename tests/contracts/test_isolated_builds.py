@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +112,10 @@ def test_a_step_has_little_memory(build: Build, monkeypatch: pytest.MonkeyPatch)
     "RUN python3 -c \"import os; [open(f'/many/{n}', 'w') for n in range(3000) if n or not os.mkdir('/many')]\"",
 ])  # fmt: skip
 def test_a_step_has_little_disk(
-    engine: DockerEngine, build: Build, monkeypatch: pytest.MonkeyPatch, line: str
+    build: Build, marked: Marked, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    before = _images(engine)
-    refusal(build, line, disk=100 * MIB, files=1000, timeout=50)
-    assert _images(engine) == before
+    refusal(build, marked.head, line, disk=100 * MIB, files=1000, timeout=50)
+    assert not marked.rest()
     monkeypatch.setattr(build_step.LayerWatch, "check", lambda _, **__: None)
     build(line.replace("; sleep 60", ""), disk=GIB, files=1000)
 
@@ -214,14 +214,73 @@ def test_an_engine_elsewhere_counts_files(engine: DockerEngine, base_image: Imag
     assert caught.value.code == "E203" and "1000" in caught.value.why
 
 
-def _images(engine: DockerEngine) -> set[str]:
-    with engine.clients.calling("listing images") as api:
-        return set(api.images(quiet=True, all=True))
+@dataclass
+class Marked:
+    """An image with a random label, which every image that is built from it has, too."""
+
+    engine: DockerEngine
+    image: ImageRef
+    label: str
+
+    @property
+    def head(self) -> str:
+        """The lines that begin a Dockerfile from this image. (The first one tells ``build`` to add no FROM.)"""
+        return f"ARG BASE=none\nFROM {self.image.id}"
+
+    def rest(self) -> set[str]:
+        """Return the images that were built from it and are still there, also those without a name."""
+        with self.engine.clients.calling("listing images") as api:
+            listed = api.images(quiet=True, all=True, filters={"label": self.label})
+        return {*listed} - {self.image.id}
 
 
-def test_files_of_the_context_count(build: Build, tmp_path: Path) -> None:
+@pytest.fixture
+def marked(engine: DockerEngine, build: Build) -> Marked:
+    label = f"test={secrets.token_hex(8)}"
+    return Marked(engine, build(f"LABEL {label}"), label)
+
+
+def test_files_of_the_context_count(build: Build, marked: Marked, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 40 * MIB)
-    refusal(build, *(f"COPY large /{n}" for n in range(8)), disk=100 * MIB)
+    refusal(build, marked.head, *(f"COPY large /{n}" for n in range(8)), disk=100 * MIB)
+    assert not marked.rest()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("COPY program.py /", "ENV A=1", "COPY missing /"),
+        ("ENV A=1", "USER nobody", "RUN exit 3"),
+        ("ARG A=1", "ENV A=1", "COPY --from=0 /missing /"),
+    ],
+)
+def test_a_failed_build_leaves_no_image(
+    build: Build, marked: Marked, tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    (tmp_path / "program.py").touch()
+    refusal(build, marked.head, *lines)
+    assert not marked.rest()
+
+
+def test_removing_the_images_of_a_build_keeps_its_result(build: Build, marked: Marked) -> None:
+    image = build(marked.head, "RUN echo 1 > /x", "FROM base", "ENV A=1", "COPY --from=0 /x /y", "USER nobody")
+    assert marked.engine.resolve(image.id).id == image.id
+    assert not marked.rest()
+
+
+@pytest.mark.parametrize("ignored", [None, "ignored\n"])
+def test_files_of_the_build_itself_are_not_copied(build: Build, tmp_path: Path, ignored: str | None) -> None:
+    """Each COPY between two RUN steps sends the context with another Dockerfile."""
+    (tmp_path / "file").touch()
+    if ignored is not None:
+        (tmp_path / ".dockerignore").write_text(ignored)
+        (tmp_path / "ignored").touch()
+    steps = [f"COPY . /copies/{n}\nRUN true" for n in range(3)]
+    lines: list[str] = []
+    build(*steps, "RUN find /copies -type f | sort", on_line=lines.append)
+    copied = [line for line in lines if line.startswith("/copies/")]
+    names = sorted({"Dockerfile", "file"} | ({".dockerignore"} if ignored else set()))
+    assert copied == [f"/copies/{n}/{name}" for n in range(3) for name in names]
 
 
 def test_volumes_have_little_room(build: Build) -> None:
@@ -409,11 +468,10 @@ def test_lines_may_end_with_crlf(build: Build) -> None:
     assert "begin-x-end" in lines
 
 
-def test_nothing_is_left(build: Build, engine: DockerEngine) -> None:
-    before = _images(engine)
-    lines = ("RUN echo 1 > /x", "FROM base", "COPY --from=0 /x /y", "RUN exit 3")
-    refusal(build, *lines)
-    assert _images(engine) == before
+def test_nothing_is_left(build: Build, engine: DockerEngine, marked: Marked) -> None:
+    lines = ("RUN echo 1 > /x", marked.head.split("\n")[1], "COPY --from=0 /x /y", "RUN exit 3")
+    refusal(build, marked.head, *lines)
+    assert not marked.rest()
     with engine.clients.calling("listing containers") as api:
         assert not api.containers(all=True, filters={"label": ["proctor.role=build"]})
 

@@ -263,7 +263,9 @@ def test_a_failed_build_leaves_no_image(
 
 
 def test_removing_the_images_of_a_build_keeps_its_result(build: Build, marked: Marked) -> None:
-    image = build(marked.head, "RUN echo 1 > /x", "FROM base", "ENV A=1", "COPY --from=0 /x /y", "USER nobody")
+    image = build(
+        marked.head, "RUN echo 1 > /x", "FROM base", "ENV A=1", "COPY --from=0 /x /y", "USER nobody"
+    )
     assert marked.engine.resolve(image.id).id == image.id
     assert not marked.rest()
 

@@ -241,7 +241,7 @@ INTERRUPTED = ("commit_all", "added")  # the functions that write an event
 
 
 def test_an_interrupt_at_any_step_loses_no_committed_event(world: World) -> None:
-    """What the database holds stays in the log, and what the log holds can be applied."""
+    """Events of the database stay in the log, and events of the log can be applied."""
     world.store.commit("quota-extended", QUOTA, actor="organiser")
     config, events = world.project.config, 1
     outcomes = set()

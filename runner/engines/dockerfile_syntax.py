@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 ESCAPE_DIRECTIVE = re.compile(r"^\s*#\s*escape\s*=\s*(\S)", re.IGNORECASE | re.MULTILINE)
 _VARIABLE = re.compile(
@@ -13,7 +14,27 @@ _VARIABLE = re.compile(
 
 
 class UnclearError(Exception):
-    """A value that is not clear from the text of a Dockerfile."""
+    """A value that is not clear from the text of a Dockerfile. ``line`` is its line number (from 1), if that is known."""
+
+    def __init__(self, why: str, line: int | None = None) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+def read_dockerfile(path: Path) -> str:
+    """Return the text of a Dockerfile.
+
+    All readers use this function: a reader that splits lines in another way would see other instructions.
+
+    Raises:
+        UnclearError: A carriage return is not followed by a line feed.
+    """
+    # Path.read_text() would replace every carriage return by a line feed.
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    if match := re.search(r"\r(?!\n)", text):
+        number = text.count("\n", 0, match.start()) + 1
+        raise UnclearError("a carriage return is not followed by a line feed", number)
+    return text
 
 
 def instructions(text: str, escape: str, *, doubled: bool, indented: bool) -> Iterator[tuple[int, str]]:

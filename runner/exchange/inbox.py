@@ -286,11 +286,11 @@ class Inbox:
         return into / "payload"
 
     def remove(self, name: str) -> bool:
-        """Take a request that was decided away; False when nobody lets us, and it is still there.
+        """Remove the folder of a decided request. False if it could not be removed.
 
-        Only what a request has is removed. A folder that holds more, or another folder, gets a name with a dot in front, and
-        :meth:`delete_refused` deletes it: how many files there are, and how deep, is the front's choice. It is another name each time, since the front
-        may make the folder anew, and a folder never takes the place of one that is not empty.
+        Only the files of a request are deleted at once. A folder with other content is renamed to a name that begins with a dot,
+        and :meth:`delete_refused` deletes it later, since the front chooses how many files it has. Each name is new: the front
+        may create the folder again, and a folder cannot replace another one that is not empty.
         """
         if not _NAME.fullmatch(name):
             return False

@@ -18,9 +18,17 @@ WHAT = "the event log cannot be written"
 
 @dataclass
 class Addition:
-    """Lines that were appended. They stay if ``kept`` is set, although the block raised."""
+    """Lines that are appended to an open file of ``size`` bytes. They stay if ``kept`` is set, although the block raised."""
 
+    descriptor: int
+    size: int
     kept: bool = False
+
+    def remove(self) -> None:
+        """Take the lines back."""
+        os.ftruncate(self.descriptor, self.size)
+        with suppress(OSError):  # no reader sees the lines any more; only a crash can bring them back
+            os.fsync(self.descriptor)
 
 
 @contextmanager
@@ -63,19 +71,16 @@ def added(descriptor: int, path: Path, lines: bytes) -> Iterator[Addition]:
 
     They are taken back if the disk refuses a part of them, or if the block raises and did not keep them. Raises E306.
     """
-    size = os.fstat(descriptor).st_size
-    addition = Addition()
+    addition = Addition(descriptor, os.fstat(descriptor).st_size)
     try:
         with on_disk(WHAT, path):
             if os.write(descriptor, lines) != len(lines):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
-            if size == 0:
+            if addition.size == 0:
                 sync_folder(path.parent)
         yield addition
     except BaseException:
         if not addition.kept:
-            os.ftruncate(descriptor, size)
-            with suppress(OSError):  # no reader sees the lines any more; only a crash can bring them back
-                os.fsync(descriptor)
+            addition.remove()
         raise

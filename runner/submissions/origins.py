@@ -20,6 +20,7 @@ from pathlib import Path
 
 import schemas
 from runner.engines.base import Engine
+from runner.engines.dockerfile_syntax import UnclearError, read_dockerfile
 from runner.model.config import REGISTRIES, Config
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
@@ -137,7 +138,12 @@ class Origins:
         Raises:
             RunnerError: E212 with all problems at once.
         """
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        try:
+            text = read_dockerfile(path)
+        except UnclearError as error:
+            problem = Problem(f"{shown}:{error.line}", str(error), "end every line with LF or CRLF")
+            why = "Builders differ in where such a line ends."
+            raise refused("the Dockerfile is not clear", why, "correct what is listed", (problem,)) from error
         fetches = tuple(self._fetches(text, shown, network))
         if fetches:
             raise refused(

@@ -59,6 +59,7 @@ HEADERS = {
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 WAIT = 5.0  # seconds that a page waits for work's answer
 DISK_SLOTS = 4  # of the 40 threads, so that a slow disk leaves the others to pages
+DIGEST_SLOTS = 2  # of the other threads
 FORM = "form-token"  # the name of the field that every form has
 WORDS = {
     401: "Sign in first",
@@ -79,7 +80,7 @@ class Door:
 
     ``log`` is told what was refused; ``proxies`` are the addresses of ours whose word counts about where somebody comes from.
     ``work`` is the door for work that stands on another machine. ``kept``: answers become files, for everybody and without a server.
-    ``disk_slots`` bounds the disk work of uploads and requests, see :meth:`on_disk`.
+    ``disk_slots`` bounds the disk work of uploads and requests, see :meth:`on_disk`; ``digest_slots`` see :meth:`digest_on_disk`.
     """
 
     published: Published
@@ -95,6 +96,7 @@ class Door:
     program: Program = field(default_factory=Program)
     kept: bool = False
     disk_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DISK_SLOTS))
+    digest_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DIGEST_SLOTS))
 
     @cached_property
     def readers(self) -> Readers:
@@ -110,6 +112,16 @@ class Door:
         from starlette.concurrency import run_in_threadpool
 
         async with self.disk_slots:
+            return await run_in_threadpool(function, *args, **kwargs)
+
+    async def digest_on_disk(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the digest of a whole upload in a thread, at most :data:`DIGEST_SLOTS` at a time.
+
+        It takes minutes for a large upload, in which the slots of :meth:`on_disk` stay free for short work.
+        """
+        from starlette.concurrency import run_in_threadpool
+
+        async with self.digest_slots:
             return await run_in_threadpool(function, *args, **kwargs)
 
     @cached_property

@@ -97,10 +97,8 @@ class DailyLimits:
             return None
         if not self._answered.add(sender, request.id, limit if sender.name else UNKNOWN_ANSWERS * limit):
             raise Refused("too many requests of its sender came in a day")
-        if sender.name:
-            what = f"{limit} requests of your account came in 24 hours, and no more are decided"
-        else:
-            did = "registered" if request.kind == "register" else "signed in by a provider"
-            what = f"so many people {did} today that no more are heard"
+        counted = {"register": "registrations", "identity": "sign-ins by a provider"}
+        requests = counted.get(sender.group, "requests of your account")
+        what = f"the limit of {limit} {requests} in 24 hours is reached"
         again = stamp(now + timedelta(seconds=self._decided.wait_seconds(sender) + 1))
         return RunnerError("E106", what, fix=f"come again after {again}")

@@ -257,7 +257,7 @@ class Link:
             if entry in self._given or answered(self.config.published, id_of(entry)) is not None:
                 self._done(entry)
             elif sum(files.values()) > MAX_PARCEL + MAX_REQUEST or files.get("request.json", 0) > MAX_REQUEST:
-                self.say(f"request {id_of(entry)} is none: it is larger than a request may be")
+                self.say(f"request {id_of(entry)} is not valid: it is too large")
                 self._done(entry)
             elif free < (needs := ROOM * sum(files.values()) - self._has(entry)):
                 held.append(files)

@@ -134,7 +134,7 @@ class Requests:
 
     def _fail(self, name: str, identity: str, error: Exception) -> bool:
         """Note a failure of the platform. Return true if the request is refused for it."""
-        if self._pending.fail(identity, name, error, reason := _ours(error)) is not None:
+        if self._pending.fail(identity, name, error, reason := _failure_text(error)) is not None:
             self._report(f"request {identity} waits: {reason}")
         if not self._pending.has_failed(identity):
             return False
@@ -147,12 +147,12 @@ class Requests:
         except (OSError, RunnerError):
             return False
         except Exception as second:  # noqa: BLE001  (no answer can be written for this request)
-            self._refuse(identity, Refused(_ours(second)))
+            self._refuse(identity, Refused(_failure_text(second)))
         return True
 
     def _refuse(self, identity: str, why: Refused) -> None:
         """Report a folder that is not a request."""
-        if self._report(f"request {identity} is none: {why}"):
+        if self._report(f"request {identity} is not valid: {why}"):
             SecurityLog(self.config.home).note("request refused", request=identity, why=str(why))
 
     def _report(self, line: str) -> bool:
@@ -350,11 +350,11 @@ class Requests:
             self._answer(facts, {name: facts[name] for name in (*_TOLD, "what") if name in facts})
 
 
-def _ours(error: Exception) -> str:
-    """In words what failed on our side."""
+def _failure_text(error: Exception) -> str:
+    """Return the reason for a failure of the platform, in one line."""
     if isinstance(error, RunnerError):
         return f"{error.code} {error.what}"
-    return str(error) if isinstance(error, OSError) else f"an error of this program, {type(error).__name__}"
+    return str(error) if isinstance(error, OSError) else f"internal error ({type(error).__name__})"
 
 
 def _words(error: RunnerError) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 
 from runner.engines import build_sandbox
@@ -14,10 +17,12 @@ from runner.engines.base import BuildSpec
 from runner.engines.docker.building import step as build_step
 from runner.engines.docker.client import ignoring
 from runner.engines.docker.engine import DockerEngine
+from runner.engines.dockerfile_syntax import UnclearError, read_dockerfile
 from runner.engines.masks import masked
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB
+from runner.submissions.dockerfile import sources
 
 pytestmark = pytest.mark.engine
 
@@ -31,7 +36,8 @@ def build(engine: DockerEngine, base_image: ImageRef, tmp_path: Path) -> Iterato
 
     def go(*lines: str, on_line: Callable[[str], None] | None = None, **options: Any) -> ImageRef:
         text = "\n".join(lines) if lines[0].startswith("ARG BASE") else "\n".join(["FROM base", *lines])
-        (tmp_path / "Dockerfile").write_text(text.replace("FROM base", f"FROM {base_image.id}") + "\n")
+        text = text.replace("FROM base", f"FROM {base_image.id}") + "\n"
+        (tmp_path / "Dockerfile").write_text(text, newline="")
         spec = BuildSpec(tmp_path, **{"timeout": 120, "isolated": True, **options})
         image = engine.build(spec, on_line)
         images.append(image.id)
@@ -106,13 +112,81 @@ def test_a_step_has_little_memory(build: Build, monkeypatch: pytest.MonkeyPatch)
     "RUN python3 -c \"import os; [open(f'/many/{n}', 'w') for n in range(3000) if n or not os.mkdir('/many')]\"",
 ])  # fmt: skip
 def test_a_step_has_little_disk(
-    engine: DockerEngine, build: Build, monkeypatch: pytest.MonkeyPatch, line: str
+    build: Build, marked: Marked, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    before = _images(engine)
-    refusal(build, line, disk=100 * MIB, files=1000, timeout=50)
-    assert _images(engine) == before
+    refusal(build, marked.head, line, disk=100 * MIB, files=1000, timeout=50)
+    assert not marked.rest()
     monkeypatch.setattr(build_step.LayerWatch, "check", lambda _, **__: None)
     build(line.replace("; sleep 60", ""), disk=GIB, files=1000)
+
+
+DEEP = """
+import os
+for _ in range({depth}):
+    os.mkdir({name!r})
+    os.chdir({name!r})
+for n in range(3000):
+    open(str(n), "w").close()
+for n in range(6):
+    open(f"large{{n}}", "w").write("x" * (4 << 20))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "limits"),
+    [
+        ("d" * 200, 40, {"disk": 10 * MIB}),
+        ("d" * 200, 40, {"files": 1000}),
+        ("d", build_step.MAX_DEPTH + 20, {"files": 1000}),
+    ],
+    ids=["long paths", "files with long paths", "files in many folders"],
+)
+def test_deep_folders_evade_no_limit(
+    build: Build,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    depth: int,
+    limits: dict[str, int],
+) -> None:
+    """The engine cannot measure paths of more than 4096 bytes."""
+    (tmp_path / "program.py").write_text(DEEP.format(name=name, depth=depth))
+    lines = ("COPY program.py /", "RUN python3 /program.py")
+    refusal(build, *lines, **limits)
+    monkeypatch.setattr(build_step.LayerWatch, "check", lambda _, **__: None)
+    build(*lines, **{"disk": GIB, **limits} if "files" in limits else {})
+
+
+@pytest.mark.parametrize("size", [{}, {"SizeRw": -1, "SizeRootFs": 1}, {"SizeRw": 5}, None])
+def test_a_step_that_cannot_be_measured_is_stopped(
+    build: Build, monkeypatch: pytest.MonkeyPatch, size: dict[str, int] | None
+) -> None:
+    def containers(self: docker.APIClient, **options: Any) -> list[dict[str, int]]:
+        return [] if size is None else [size]
+
+    monkeypatch.setattr(docker.APIClient, "containers", containers)
+    assert "measured" in refusal(build, "RUN sleep 60", timeout=10).why
+
+
+def test_folders_that_are_replaced_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Software may replace a folder by a pipe or a link before the runner opens it."""
+    for name in ("pipe", "link", "gone", "kept"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "kept" / "file").touch()
+    original = os.open
+
+    def replace_and_open(path: Any, flags: int, *args: Any, dir_fd: int | None = None) -> int:
+        if path in ("pipe", "link", "gone"):
+            (tmp_path / path).rmdir()
+        if path == "pipe":
+            os.mkfifo(tmp_path / path)
+        if path == "link":
+            (tmp_path / path).symlink_to("/")
+        return original(path, flags, *args, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", replace_and_open)
+    assert not build_step.has_more_files(tmp_path, 5)
+    assert build_step.has_more_files(tmp_path, 1)
 
 
 def test_files_without_a_name_do_not_fill_the_disk(
@@ -140,14 +214,75 @@ def test_an_engine_elsewhere_counts_files(engine: DockerEngine, base_image: Imag
     assert caught.value.code == "E203" and "1000" in caught.value.why
 
 
-def _images(engine: DockerEngine) -> set[str]:
-    with engine.clients.calling("listing images") as api:
-        return set(api.images(quiet=True, all=True))
+@dataclass
+class Marked:
+    """An image with a random label, which every image that is built from it has, too."""
+
+    engine: DockerEngine
+    image: ImageRef
+    label: str
+
+    @property
+    def head(self) -> str:
+        """The lines that begin a Dockerfile from this image. (The first one tells ``build`` to add no FROM.)"""
+        return f"ARG BASE=none\nFROM {self.image.id}"
+
+    def rest(self) -> set[str]:
+        """Return the images that were built from it and are still there, also those without a name."""
+        with self.engine.clients.calling("listing images") as api:
+            listed = api.images(quiet=True, all=True, filters={"label": self.label})
+        return {*listed} - {self.image.id}
 
 
-def test_files_of_the_context_count(build: Build, tmp_path: Path) -> None:
+@pytest.fixture
+def marked(engine: DockerEngine, build: Build) -> Marked:
+    label = f"test={secrets.token_hex(8)}"
+    return Marked(engine, build(f"LABEL {label}"), label)
+
+
+def test_files_of_the_context_count(build: Build, marked: Marked, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 40 * MIB)
-    refusal(build, *(f"COPY large /{n}" for n in range(8)), disk=100 * MIB)
+    refusal(build, marked.head, *(f"COPY large /{n}" for n in range(8)), disk=100 * MIB)
+    assert not marked.rest()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("COPY program.py /", "ENV A=1", "COPY missing /"),
+        ("ENV A=1", "USER nobody", "RUN exit 3"),
+        ("ARG A=1", "ENV A=1", "COPY --from=0 /missing /"),
+    ],
+)
+def test_a_failed_build_leaves_no_image(
+    build: Build, marked: Marked, tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    (tmp_path / "program.py").touch()
+    refusal(build, marked.head, *lines)
+    assert not marked.rest()
+
+
+def test_removing_the_images_of_a_build_keeps_its_result(build: Build, marked: Marked) -> None:
+    image = build(
+        marked.head, "RUN echo 1 > /x", "FROM base", "ENV A=1", "COPY --from=0 /x /y", "USER nobody"
+    )
+    assert marked.engine.resolve(image.id).id == image.id
+    assert not marked.rest()
+
+
+@pytest.mark.parametrize("ignored", [None, "ignored\n"])
+def test_files_of_the_build_itself_are_not_copied(build: Build, tmp_path: Path, ignored: str | None) -> None:
+    """Each COPY between two RUN steps sends the context with another Dockerfile."""
+    (tmp_path / "file").touch()
+    if ignored is not None:
+        (tmp_path / ".dockerignore").write_text(ignored)
+        (tmp_path / "ignored").touch()
+    steps = [f"COPY . /copies/{n}\nRUN true" for n in range(3)]
+    lines: list[str] = []
+    build(*steps, "RUN find /copies -type f | sort", on_line=lines.append)
+    copied = [line for line in lines if line.startswith("/copies/")]
+    names = sorted({"Dockerfile", "file"} | ({".dockerignore"} if ignored else set()))
+    assert copied == [f"/copies/{n}/{name}" for n in range(3) for name in names]
 
 
 def test_volumes_have_little_room(build: Build) -> None:
@@ -313,11 +448,32 @@ def test_what_is_refused(build: Build, tmp_path: Path, line: str) -> None:
     refusal(build, line)
 
 
-def test_nothing_is_left(build: Build, engine: DockerEngine) -> None:
-    before = _images(engine)
-    lines = ("RUN echo 1 > /x", "FROM base", "COPY --from=0 /x /y", "RUN exit 3")
-    refusal(build, *lines)
-    assert _images(engine) == before
+@pytest.mark.parametrize("separator", ["\r", "\v", "\f", "\x1c", "\x85", "\u2028"])
+def test_no_instruction_is_hidden_from_the_check(build: Build, tmp_path: Path, separator: str) -> None:
+    """The check of a team's Dockerfile and the build read the same instructions."""
+    secret = build("RUN echo secret > /secret").id
+    hidden = f"RUN true #{separator}COPY --from={secret} /secret /stolen"
+    lines: list[str] = []
+    if separator == "\r":
+        assert "Line 2" in refusal(build, hidden, "RUN ls /").why
+        with pytest.raises(UnclearError):
+            read_dockerfile(tmp_path / "Dockerfile")
+        return
+    build(hidden, "RUN ls /", on_line=lines.append)
+    assert secret not in [source.name for source in sources(read_dockerfile(tmp_path / "Dockerfile"))]
+    assert "etc" in lines and "stolen" not in lines
+
+
+def test_lines_may_end_with_crlf(build: Build) -> None:
+    lines: list[str] = []
+    build("ENV NAME=x\r\nRUN echo \\\r\n  begin-$NAME-end\r", on_line=lines.append)
+    assert "begin-x-end" in lines
+
+
+def test_nothing_is_left(build: Build, engine: DockerEngine, marked: Marked) -> None:
+    lines = ("RUN echo 1 > /x", marked.head.split("\n")[1], "COPY --from=0 /x /y", "RUN exit 3")
+    refusal(build, marked.head, *lines)
+    assert not marked.rest()
     with engine.clients.calling("listing containers") as api:
         assert not api.containers(all=True, filters={"label": ["proctor.role=build"]})
 

@@ -229,11 +229,18 @@ def erase(
 ) -> None:
     """Erase what is known of the people behind an account, and close it. With --member, erase one member only.
 
-    Lists the texts of the team that are still shown, such as descriptions, and offers to clear them. Event log, bundles and frozen
-    rounds keep them, as do backups that were made before.
+    Lists the texts of the team that are still shown, such as descriptions. Without --member it offers to clear them. Frozen rounds
+    no longer show them; their files keep them. The event log, bundles and earlier backups keep them, too.
     """
     from runner.work.managing import managing
 
+    if member is not None and clear_texts:
+        raise RunnerError(
+            "E101",
+            "--member and --clear-texts cannot be used together",
+            why="The texts belong to the team, and other members may have written them.",
+            fix="erase the member, then run: runner team texts TEAM --clear-texts",
+        )
     with managing(context.config()) as office:
         owner = office.accounts.named(account)
         answers = office.erase(owner, member)
@@ -241,7 +248,7 @@ def erase(
         if answers:
             output.say(f"removed: {answers} published answers to its requests")
         if owner.team is not None:
-            _offer_to_clear(office.store, owner.team, clear=clear_texts)
+            _offer_to_clear(office.store, owner.team, clear=clear_texts, ask=member is None)
     show.spread()
 
 
@@ -262,14 +269,22 @@ def texts(
     where = context.config()
     with context.store(where) as store:
         if not as_json:
-            _offer_to_clear(store, team, clear=clear_texts)
+            _offer_to_clear(store, team, clear=clear_texts, ask=True)
             return
         if clear_texts:
             clear(store, team)
         output.as_json([vars(text) for text in remaining_texts(store, team)])
 
 
-def _offer_to_clear(store: Store, team: str, *, clear: bool) -> None:
+def _offer_to_clear(store: Store, team: str, *, clear: bool, ask: bool) -> None:
+    """List the texts of a team, and clear them.
+
+    Args:
+        store: The store.
+        team: The team.
+        clear: Clear the texts without a question.
+        ask: Otherwise ask at a terminal if the texts are to be cleared.
+    """
     from runner.records.store.queries import submissions
     from runner.views.team_texts import clear_texts, remaining_texts
 
@@ -280,7 +295,7 @@ def _offer_to_clear(store: Store, team: str, *, clear: bool) -> None:
             ("submission", "field", "text"),
             [(text.submission or "(the team)", text.field, text.text) for text in remaining],
         )
-        if clear or (sys.stdin.isatty() and typer.confirm("Clear them?", default=False, err=True)):
+        if clear or (ask and sys.stdin.isatty() and typer.confirm("Clear them?", default=False, err=True)):
             count = clear_texts(store, team)
             output.say(f"cleared the texts of {count} submissions; runner work publishes without them")
         else:

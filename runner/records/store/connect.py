@@ -94,10 +94,12 @@ class Store:
             with self.log.appending(said, actor=actor, before=suppose) as (events, addition):
                 *_, (_, reached) = islice(self.log.after(position), len(events))
                 self._remember(connection, reached)
+                addition.kept = True  # an interrupt may come after the database has committed
                 try:
                     transaction.commit()
                 except BaseException as error:
-                    addition.kept = not self._backend.is_rolled_back(error)
+                    if self._backend.is_rolled_back(error):
+                        addition.remove()  # before another process can write, which would apply the events
                     connection.invalidate()  # nothing of the transaction stays open
                     raise
         return events

@@ -178,7 +178,9 @@ class HandingIn(Routes):
             if note is not None:
                 return self._answer(call, {**note, "size": note["size"] or self._announced(id)})
             try:
-                upload = await self.door.on_disk(self.uploads.settle, request.team, id)
+                upload = await self.door.on_disk(self.uploads.get, request.team, id)
+                if upload is not None and self.uploads.is_unsettled(upload):
+                    upload = await self.door.digest_on_disk(self.uploads.settle, request.team, id)
             except OSError:
                 return self.door.refused(call.visitor, 507, NOT_KEPT)
             missing = None if named else _NO_NAME

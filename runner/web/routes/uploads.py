@@ -127,7 +127,7 @@ class Uploading(Routes):
                 with self.uploads.only(found.id) as free:
                     if not free:
                         return self._busy(call)
-                    found = await self.door.on_disk(self.uploads.settle, found.team, found.id)
+                    found = await self.door.digest_on_disk(self.uploads.settle, found.team, found.id)
             offset = None if found is None else self.uploads.offset(found)
         except FileNotFoundError:  # submitted or removed just now
             return self.nothing(call)
@@ -189,7 +189,7 @@ class Uploading(Routes):
             await self.door.on_disk(self.uploads.cut, upload, began)
             return _empty(460)
         whole = self.uploads.offset(upload) == upload.size and upload.arrival is None
-        if whole and await self.door.on_disk(self.uploads.finish, upload, self.door.now()) is None:
+        if whole and await self.door.digest_on_disk(self.uploads.finish, upload, self.door.now()) is None:
             return _empty(460)
         return _empty(204, **{"Upload-Offset": str(self.uploads.offset(upload))}, **self._times(upload))
 

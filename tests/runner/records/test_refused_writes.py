@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -206,6 +209,80 @@ def test_an_event_stays_when_nobody_knows_if_the_database_has_it(
             world.store.commit("quota-extended", QUOTA, actor="organiser")
     assert [event.seq for event in world.store.log] == [1]
     assert world.store.catch_up().seq == 1
+
+
+def test_a_refused_event_is_taken_back_before_others_may_write(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that gets the database applies what stands in the log."""
+    world.store.commit("quota-extended", QUOTA, actor="organiser")
+    before = world.store.log.path.read_bytes()
+    invalidate, seen = sqlalchemy.Connection.invalidate, []
+
+    def invalidate_and_let_another_write(connection: sqlalchemy.Connection, *args: Any) -> None:
+        invalidate(connection, *args)
+        seen.append(world.store.log.path.read_bytes())
+        with open_store(world.project.config) as other:
+            other.catch_up()
+
+    with monkeypatch.context() as patch:
+        break_database(patch, "commit", sqlite3.SQLITE_FULL)
+        with monkeypatch.context() as inner:
+            inner.setattr(sqlalchemy.Connection, "invalidate", invalidate_and_let_another_write)
+            with pytest.raises(PlatformError):
+                world.store.commit("quota-extended", QUOTA, actor="organiser")
+    assert seen == [before]
+    with open_store(world.project.config) as store:
+        store.commit("quota-extended", QUOTA, actor="organiser")
+        assert store.head().seq == 2 == len([*store.log])
+
+
+INTERRUPTED = ("commit_all", "added")  # the functions that write an event
+
+
+def test_an_interrupt_at_any_step_loses_no_committed_event(world: World) -> None:
+    """Events of the database stay in the log, and events of the log can be applied."""
+    world.store.commit("quota-extended", QUOTA, actor="organiser")
+    config, events = world.project.config, 1
+    outcomes = set()
+    for step in range(1, 1000):
+        interrupted = interrupt(lambda: world.store.commit("quota-extended", QUOTA, actor="organiser"), step)
+        gc.collect()
+        committed = database.read_recorded(config).position.seq
+        with open_store(config) as store:
+            assert store.head().seq == len([*store.log]), step
+            assert committed <= store.head().seq <= events + 1, step
+        outcomes.add((committed - events, store.head().seq - events))
+        events = store.head().seq
+        if not interrupted:
+            break
+    assert not interrupted and outcomes == {(0, 0), (0, 1), (1, 1)}
+
+
+def interrupt(command: Callable[[], object], step: int) -> bool:
+    """Run a command, and interrupt it at the ``step``-th instruction of the functions that write an event. False if it ended."""
+    left = step
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if frame.f_code.co_name not in INTERRUPTED:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        command()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.engines.dockerfile_syntax import UnclearError, instructions, read_dockerfile
 from runner.model.config import BASES
 from runner.submissions.dockerfile import MAX_BYTES, sources, triggers, unproven_additions
 
@@ -124,6 +125,29 @@ def test_the_bundled_submissions_keep_the_rules() -> None:
         found = sources(file.read_text("utf-8"), {"BASE_IMAGE": BASES[1]})
         assert {source.name for source in found} == {BASES[1]} and not any(s.trouble for s in found), file
         assert {source.name for source in sources(file.read_text("utf-8"))} == {BASES[0]}, file
+
+
+@pytest.mark.parametrize(("content", "line"), [
+    (b"FROM base\rCOPY --from=other a b", 1),
+    (b"FROM base\nRUN true #\rCOPY --from=other a b\n", 2),
+    (b"FROM base\r\n# text\r\r\nUSER x\r\n", 2),
+    (b"FROM base\r\nUSER x\r", 2),
+])  # fmt: skip
+def test_a_carriage_return_alone_is_refused(tmp_path: Path, content: bytes, line: int) -> None:
+    (tmp_path / "Dockerfile").write_bytes(content)
+    with pytest.raises(UnclearError) as caught:
+        read_dockerfile(tmp_path / "Dockerfile")
+    assert caught.value.line == line
+
+
+def test_lines_may_end_with_both_characters(tmp_path: Path) -> None:
+    text = "FROM base\nRUN true \\\n  && true\nCOPY --from=other a b\n"
+    for name, content in (("lf", text), ("crlf", text.replace("\n", "\r\n"))):
+        (tmp_path / name).write_bytes(content.encode())
+    lf, crlf = (read_dockerfile(tmp_path / name) for name in ("lf", "crlf"))
+    lines = [list(instructions(text, "\\", doubled=True, indented=True)) for text in (lf, crlf)]
+    assert lines[0] == lines[1] and len(lines[0]) == 3
+    assert names(lf) == names(crlf) == [(1, "base"), (4, "other")]
 
 
 @pytest.mark.parametrize(("lines", "line"), [

@@ -63,3 +63,16 @@ def test_the_engines_own_registry_and_listed_ones_are_asked() -> None:
     base = "127.0.0.1:1/base" + DIGEST
     assert Origins("mine", Asked(), bases=(base,)).image(base), "a base image is the organiser's word"
     assert Origins("baselines", Asked(), strict=False).image(base), "so is what is handed in by themselves"
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_dockerfile_with_a_lone_carriage_return_is_refused(tmp_path: Path, *, strict: bool) -> None:
+    origins = Origins("mine", Asked(), strict=strict, registries=("docker.io",))
+    path = tmp_path / "Dockerfile"
+    path.write_bytes(f"FROM x{DIGEST}\r\nRUN true\r\n".encode())
+    origins.dockerfile(path, {}, "Dockerfile")
+    path.write_bytes(f"FROM x{DIGEST}\nRUN true #\rCOPY --from=other a b\n".encode())
+    with pytest.raises(RunnerError) as caught:
+        origins.dockerfile(path, {}, "Dockerfile")
+    assert caught.value.code == "E212"
+    assert [problem.where for problem in caught.value.problems] == ["Dockerfile:2"]

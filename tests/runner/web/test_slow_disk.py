@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -14,10 +15,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from runner.web.door import DISK_SLOTS, Door
+from runner.web import uploads as uploads_module
+from runner.web.door import DIGEST_SLOTS, DISK_SLOTS, Door
 from runner.web.sessions import Sessions
 from runner.web.uploads import Bounds, Uploads
-from tests.runner.web.test_resumed_uploads import begin, patch
+from tests.runner.web.test_killed_uploads import forget_digest
+from tests.runner.web.test_resumed_uploads import TUS, begin, patch
 from tests.runner.web.test_routes import Front, front
 
 __all__ = ["front"]
@@ -161,6 +164,58 @@ def test_uploads_take_few_of_the_threads(
     disk.released.set()
     assert [one.result(60) for one in sent] == [204] * len(sent)
     assert disk.most_calls == DISK_SLOTS
+
+
+def prepare_last_byte(front: Front, team: httpx2.Client) -> Send:
+    where = begin(team, len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+    return partial(patch, where=where, part=CONTENT, at=0)
+
+
+def sent(front: Front, team: httpx2.Client) -> str:
+    """The id of a complete upload."""
+    response = prepare_last_byte(front, team)(team)
+    assert response.status_code == 204
+    return response.request.url.path.rpartition("/")[2]
+
+
+def prepare_question(front: Front, team: httpx2.Client) -> Send:
+    forget_digest(front, id := sent(front, team))
+    return lambda client: client.head(f"/api/v1/uploads/{id}", headers=TUS)
+
+
+def submit_upload(team: httpx2.Client, id: str) -> httpx2.Response:
+    data = {"upload": id, "software": "one", "dataset": "dev", "name": "r.txt"}
+    return team.post("/api/v1/tasks/mini/run-files", data=data)
+
+
+def prepare_upload(front: Front, team: httpx2.Client) -> Send:
+    forget_digest(front, id := sent(front, team))
+    return partial(submit_upload, id=id)
+
+
+@pytest.mark.parametrize("prepare", [prepare_last_byte, prepare_question, prepare_upload])
+def test_digests_of_uploads_leave_the_disk_to_others(
+    front: Front,
+    disk: Disk,
+    senders: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    prepare: Callable[[Front, httpx2.Client], Send],
+) -> None:
+    """The digest of 32 GiB takes minutes."""
+    with front.client("team") as team, front.client("other") as other:
+        requests = [prepare(front, team) for _ in range(DISK_SLOTS + 1)]
+        complete = sent(front, other)
+        disk.hold(monkeypatch, uploads_module, "file_sha256")
+        answers = [senders.submit(send, front, "team", request) for request in requests]
+        for _ in range(DIGEST_SLOTS):
+            assert disk.waiting.acquire(timeout=60)
+        assert other.get("/api/v1/uploads").status_code == 200
+        assert begin(other)
+        assert submit_upload(other, complete).status_code < 300
+        assert not disk.waiting.acquire(timeout=0.5), "the other digests wait without a thread"
+        disk.released.set()
+        assert all(answer.result(60) < 500 for answer in answers)
+    assert disk.most_calls == DIGEST_SLOTS
 
 
 def test_uploads_that_begin_at_once_stay_within_the_bounds(

@@ -87,6 +87,21 @@ def test_erasing_lists_what_is_shown_and_clearing_removes_it(
     assert not [word for word in WORDS if word in shown(project, capsys)]
 
 
+def test_erasing_a_member_clears_no_text_of_the_team(world: World) -> None:
+    project = world.project
+    call(project, "team", "people", "beta", "--member", PERSON, "--member", "Ada", "--contact", MAIL)
+    with open_accounts(project.config) as accounts:
+        account = accounts.named("beta")
+        members = [member.id for member in accounts.people.of(account.id).members]
+    log = project.config.events.read_bytes()
+    command = ("account", "erase", "beta", "--member", members[0])
+    assert "E101" in call(project, *command, "--clear-texts", expect=2).err
+    assert project.config.events.read_bytes() == log, "nobody was erased"
+    result = call(project, *command)
+    assert PERSON in result.all and "description" in result.all
+    assert call(project, "team", "texts", "beta", "--json").json
+
+
 def test_a_team_without_an_account_can_be_cleared_too(project: Project, tmp_path: Path) -> None:
     """The table of the organiser names people; the teams have no accounts."""
     project.write_task(uploads=True)

@@ -31,6 +31,7 @@ from runner.engines.dockerfile_syntax import (
     expanded,
     instructions,
     json_words,
+    read_dockerfile,
     split_word,
 )
 from runner.engines.text import printable
@@ -87,6 +88,7 @@ class IsolatedBuild:
         self._written = 0  # bytes in addition to the base images, of all stages
         self._made: list[str] = []  # images
         self._finishing = False
+        self._context_size: int | None = None  # bytes of the files in the context
 
     def run(self) -> str:
         """Return the identity of the image. Raises E203, and TookTooLong when the time is over."""
@@ -108,14 +110,14 @@ class IsolatedBuild:
                         self._engine.clients.calling("removing an image of a build") as api,
                         ignoring(404, 409),
                     ):
-                        api.remove_image(image)
+                        api.remove_image(image, noprune=True)
 
     def _read(self) -> list[tuple[int, str]]:
         """Return the instructions. Raises E203 if one is not known."""
-        # As the check of images reads it: read_text() would make a line break of a lone carriage return.
-        content = (self._spec.context / self._spec.dockerfile).read_bytes()
-        text = content.decode("utf-8", "surrogateescape")
-        text = text.removeprefix("\ufeff")
+        try:
+            text = read_dockerfile(self._spec.context / self._spec.dockerfile).removeprefix("\ufeff")
+        except UnclearError as error:
+            raise self._log.failure(f"Line {error.line}: {error}. End every line with LF or CRLF.") from error
         if "`" in ESCAPE_DIRECTIVE.findall(text):
             raise self._log.failure("The directive escape=` is not supported.")
         steps = list(instructions(text, "\\", doubled=True, indented=True))
@@ -271,6 +273,7 @@ class IsolatedBuild:
 
         def measure(image: str) -> None:
             if not any(earlier.startswith(image) for earlier in earlier_images):
+                self._made.append(self._engine.resolve(image).id)
                 self._check_disk(self._written + max(0, self._size(image) - stage.size))
 
         image = run_builder(
@@ -306,7 +309,7 @@ class IsolatedBuild:
 
     def _advance(self, stage: _Stage, image: str) -> None:
         """Make ``image`` the image of the stage."""
-        if image != stage.image:
+        if image not in (stage.image, *self._made):
             self._made.append(image)
         size = self._size(image)
         self._written += max(0, size - stage.size)
@@ -342,8 +345,13 @@ class IsolatedBuild:
         name = f".proctor-{secrets.token_hex(8)}"
         ignore = self._spec.context / ".dockerignore"
         patterns = ignore.read_bytes() if ignore.is_file() else b".dockerignore"
-        self._context.seek(0)
-        with tarfile.open(fileobj=self._context, mode="a") as tar:
+        if self._context_size is None:
+            self._context.seek(0)
+            with tarfile.open(fileobj=self._context, mode="a") as tar:
+                self._context_size = tar.offset
+        self._context.truncate(self._context_size)
+        self._context.seek(self._context_size)
+        with tarfile.open(fileobj=self._context, mode="w") as tar:
             _add(tar, name, dockerfile)
             _add(tar, ".dockerignore", patterns + f"\n{name}\n".encode())
         self._context.seek(0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ from runner.model.limits import GIB, MIB, Limits, in_units
 WATCH_SECONDS = 0.25
 LOOKS_BETWEEN_COUNTS = 8  # counting files takes longer
 MIN_FREE_BYTES = 5 * GIB  # on the engine's disk
+MAX_DEPTH = 256  # of folders; each level keeps a file open
 KILLED = 137
+UNMEASURED = "could not be measured"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class BuildStep:
                     log.write(piece.decode("utf-8", "replace"))
                 api.wait(container, timeout=seconds)
             log.finish_line()
-            watch.check()
+            watch.check_end()
             with clients.calling("reading the end of a build step") as api:
                 state = api.inspect_container(container)["State"]
             code = int(state.get("ExitCode", -1))
@@ -148,15 +152,25 @@ class LayerWatch:
         self._thread.join()
 
     def check(self, *, count_files: bool = True) -> None:
-        """Compare what the container has written with the limits; note the limit that it exceeds."""
+        """Compare what the container has written with the limits; note the limit that it exceeds. Raises PlatformError."""
         written = self._written()
-        if written > self._disk:
+        if written is None:
+            self.exceeded = UNMEASURED
+        elif written > self._disk:
             left = in_units(self._disk)
             self.exceeded = f"wrote {in_units(written)}; {left} are left of the build's disk limit"
         elif self._layer is not None and free_bytes(self._layer) < self._free_at_least:
             self.exceeded = "left too little space on the engine's disk"
         elif count_files and self._has_too_many_files():
             self.exceeded = f"made more than {self._files} files"
+
+    def check_end(self) -> None:
+        """Do the same once the container has ended."""
+        if not self.exceeded:
+            try:
+                self.check()
+            except PlatformError:
+                self.exceeded = UNMEASURED
 
     def _watch(self) -> None:
         failures = looks = 0
@@ -172,20 +186,26 @@ class LayerWatch:
             except (PlatformError, OSError):
                 failures += 1  # one answer may be missing; without any the step is not bounded
             if failures > 3 and not self.exceeded:
-                self.exceeded = "could not be measured"
+                self.exceeded = UNMEASURED
 
     def _kill(self) -> None:
         with self._engine.clients.calling("ending a build step") as api, ignoring(404, 409):
             api.kill(self._container, "SIGKILL")
 
-    def _written(self) -> int:
+    def _written(self) -> int | None:
+        """Return the bytes of the layer; None if the engine cannot tell them, such as for paths that are too long."""
         with self._engine.clients.calling("measuring a build step") as api:
             listed = api.containers(all=True, size=True, filters={"id": self._container})
-        return sum(int(entry.get("SizeRw") or 0) for entry in listed)
+        # A list leaves out a size of 0; the size of the whole container shows that the engine measured it.
+        if len(listed) != 1 or listed[0].get("SizeRootFs", 0) <= 0:
+            return None
+        size = int(listed[0].get("SizeRw", 0))
+        return None if size < 0 else size
 
     def _has_too_many_files(self) -> bool:
         if self._layer is not None:
-            return _has_more_files(self._layer, self._files)
+            with suppress(OSError):  # the engine may read more than this process
+                return has_more_files(self._layer, self._files)
         with self._engine.clients.calling("counting the files of a build step") as api:
             return len(api.diff(self._container) or ()) > self._files
 
@@ -193,7 +213,7 @@ class LayerWatch:
         with self._engine.clients.calling("looking at a build step") as api:
             graph = api.inspect_container(self._container).get("GraphDriver") or {}
         folder = (graph.get("Data") or {}).get("UpperDir")
-        return Path(folder) if folder and Path(folder).is_dir() else None
+        return Path(folder) if folder and os.access(folder, os.R_OK | os.X_OK) else None
 
 
 def free_bytes(folder: Path) -> int:
@@ -205,10 +225,43 @@ def free_bytes(folder: Path) -> int:
     return facts.f_bavail * facts.f_frsize
 
 
-def _has_more_files(folder: Path, most: int) -> bool:
-    count = 0
-    for _, folders, files in os.walk(folder):
-        count += len(folders) + len(files)
+def has_more_files(folder: Path, most: int) -> bool:
+    """True if there are more than ``most`` files and folders below a folder, which software may change meanwhile.
+
+    Raises:
+        OSError: A folder cannot be read, or folders are nested too deeply.
+    """
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        return _count_files(descriptor, most, MAX_DEPTH) > most
+    finally:
+        os.close(descriptor)
+
+
+def _count_files(folder: int, most: int, depth: int) -> int:
+    """Return the number of files and folders below an open folder; more than ``most`` are not counted to the end.
+
+    os.walk() would need whole paths, which may be too long, and os.fwalk() may open a pipe that replaced a folder, and wait.
+    """
+    if depth == 0:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    count, subfolders = 0, []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            count += 1
+            if count > most:
+                return count
+            if entry.is_dir(follow_symlinks=False):
+                subfolders.append(entry.name)
+    for name in subfolders:
+        try:
+            subfolder = os.open(name, _FOLDER, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):  # removed or replaced meanwhile
+            continue
+        try:
+            count += _count_files(subfolder, most - count, depth - 1)
+        finally:
+            os.close(subfolder)
         if count > most:
-            return True
-    return False
+            break
+    return count

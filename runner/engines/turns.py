@@ -251,7 +251,9 @@ class Turns:
         remaining = 0.0 if since is None else min(LOOPBACK_SECONDS - since, LOOPBACK_SECONDS)
         if marked or remaining > 0:
             seconds = seconds_to_grid(time.time(), max(remaining, 0.0))
-            self.tell(f"waiting {math.ceil(seconds)} s: public runs start on the full minute after blinded ones")
+            self.tell(
+                f"waiting {math.ceil(seconds)} s: public runs start on the full minute after blinded ones"
+            )
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0:
                 _give_up(cancelled)

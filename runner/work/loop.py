@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.model.task import Task
 from runner.records.commit import WORK_LOCK
 from runner.records.store.connect import Store, open_store
+from runner.submissions.parcel import note_bases
 from runner.tasks.load import load_tasks
 from runner.views.overview.offering import Offering
 from runner.views.plots.apart import Apart
@@ -56,6 +57,7 @@ REST = 4.0  # publishing, with what was begun anew, takes at most one part in so
 REFRESH = 60.0  # seconds until everything is looked at again, for what changes with time alone
 ROUND = 60.0  # seconds between two rounds of the coordinator in which nothing was handed in
 PAUSE = 5.0  # seconds after something of ours failed
+BASES_SECONDS = 600.0  # between two looks for new base images in the engine
 
 
 class Work:
@@ -99,6 +101,7 @@ class Work:
             threads = [
                 threading.Thread(target=self._beside, args=(self._clerk,), name="clerk"),
                 threading.Thread(target=self._beside, args=(self._tell,), name="notices"),
+                threading.Thread(target=self._beside, args=(self._keep_bases,), name="base images"),
             ]
             if self.front is not None:
                 threads.append(threading.Thread(target=self._beside, args=(self._link,), name="link"))
@@ -155,6 +158,14 @@ class Work:
 
     def _tell(self) -> None:
         Telling(self.config, self.clock, self.listener.say, self.listener.problem).run(self.stop)
+
+    def _keep_bases(self) -> None:
+        """Keep the archives of base images, whose layers teams need not send. What fails is tried again later."""
+        machine = self.machine or Machine(self.config)
+        while not self.stop.is_set():
+            with suppress(OSError, RunnerError):
+                note_bases(self.config.home, machine.engine(), self.config.bases)
+            self.stop.wait(BASES_SECONDS)
 
     def _clerk(self) -> None:
         while not self.stop.is_set():

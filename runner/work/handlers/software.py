@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from runner.exchange.handing_in import Takes
-from runner.model.config import BASES
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import run_id
 from runner.work.handlers.wish import Wish
@@ -18,7 +17,7 @@ def hand_in_software(wish: Wish) -> dict[str, Any]:
     that the organiser named, alone."""
     from runner.records.store.queries import submission, submissions
     from runner.submissions.kept import home_of
-    from runner.submissions.parcel import note_bases, note_parts, parts_for, unpack
+    from runner.submissions.parcel import note_parts, parts_for, unpack
     from runner.submissions.register import register_all
 
     data, team = wish.data, wish.account.team
@@ -41,7 +40,6 @@ def hand_in_software(wish: Wish) -> dict[str, Any]:
     )[0]
     with suppress(OSError, PlatformError):  # it only spares whoever hands in next some sending
         note_parts(home_of(config, receipt.submission).parent)
-        note_bases(config.home, engine, config.bases[len(BASES) :])
     cells = submission(wish.store, receipt.submission).cells_of(wish.tasks[data["task"]])
     runs = [run_id(receipt.submission, cell.dataset, cell.scenario) for cell in cells]
     return {"submission": receipt.submission, "new": receipt.new, "runs": runs}

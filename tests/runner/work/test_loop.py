@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import sqlite3
@@ -16,15 +17,17 @@ from typing import Any
 
 import pytest
 
+from runner.engines.scripted import Exit
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
 from runner.exchange.published import Published, Publisher
 from runner.execution.machine import Machine
 from runner.model.clock import SystemClock, stamp
-from runner.model.config import Config
+from runner.model.config import BASES, Config
 from runner.model.errors import PlatformError, RunnerError
 from runner.records.commit import coordinator
 from runner.records.store.connect import Store, open_store
+from runner.submissions.parcel import parts_for
 from runner.work import loop, pending
 from runner.work.between import ANEW, Between
 from runner.work.handlers import HANDLERS
@@ -39,6 +42,7 @@ from runner.work.shelf import NAME, Shelf
 from tests.e2e.test_uploads_scored import run_text
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
+from tests.runner.submissions.test_parcel import LAYERS, archive
 from tests.worlds.mini import Project
 from tests.worlds.postgres import Server
 from tests.worlds.small_disk import read_only
@@ -111,6 +115,29 @@ def test_what_is_handed_in_is_run_and_its_team_sees_it(world: World) -> None:
         assert found["accepted"] is True
         until(lambda: outcomes(world) == ["scored"])
     assert notes.problems == []
+
+
+def test_teams_need_not_send_base_images_that_the_engine_has(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the first team need not, and the images that nobody lists in RUNNER_BASES are among them."""
+    team(world)
+    config = world.project.config
+    world.engine.script[BASES[0]] = Exit(0)
+    monkeypatch.setattr(world.engine, "save", lambda _, to: archive(to, LAYERS))
+    with at_work(world):
+        until(lambda: parts_for(config.home, []))
+        # Publishing looks at everything again after a minute; an account makes it look now.
+        with open_accounts(config) as accounts:
+            accounts.add("team", "beta")
+        published = until(lambda: _parts_of(config, "team:beta"))
+    assert published == {hashlib.sha256(layer).hexdigest() for layer in LAYERS}
+
+
+def _parts_of(config: Config, audience: str) -> set[str]:
+    view = Published(config.published).view(audience)
+    found = view.get("parts")
+    return set(view.data(found)["sha256"]) if found else set()
 
 
 def test_a_request_is_decided_in_the_middle_of_a_long_publishing(

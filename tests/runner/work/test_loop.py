@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from runner.engines.scripted import Exit
+from runner.engines.base import Exit
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
 from runner.exchange.published import Published, Publisher

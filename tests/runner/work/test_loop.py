@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import Exit
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
 from runner.exchange.published import Published, Publisher
 from runner.execution.machine import Machine
 from runner.model.clock import SystemClock, stamp
 from runner.model.config import BASES, Config
+from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.records.commit import coordinator
 from runner.records.store.connect import Store, open_store

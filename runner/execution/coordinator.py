@@ -25,7 +25,7 @@ from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
 from runner.execution.machine import Machine
-from runner.execution.plan import Plan, Planned, named, plan, plan_evaluations
+from runner.execution.plan import Plan, Planned, complete, plan, plan_evaluations
 from runner.execution.pool import Control, Pool, RunProgress, Undone
 from runner.execution.replies import replies_of
 from runner.execution.schedule import Forecast, forecast, lane_of, needs_of
@@ -199,7 +199,7 @@ class Coordinator:
     def plan(self, request: EvaluationRequest) -> Plan:
         """What has to be done; scores that are due are published and stages made first. Raises E102 for names that nothing has."""
         self._publish_due()
-        wanted = named(self.workspace, request.selection)
+        wanted = complete(request.selection, self.workspace.tasks, self.workspace.runs)
         if request.only_evaluate:
             accepting = self._evaluators_now() if request.accepting else None
             return plan_evaluations(self.workspace, wanted, accepting=accepting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -111,24 +111,23 @@ class Plan:
         return Plan(tuple(p for p in work if not p.changed), self.skipped + kept)
 
 
-def named(workspace: Workspace, wanted: Selection) -> Selection:
-    """The selection with a run's whole id: it may be named by its beginning, among the runs that else are meant.
+def complete(wanted: Selection, tasks: Mapping[str, Task], runs: Sequence[Run]) -> Selection:
+    """Return the selection with the whole id of a run that it names by the beginning of its id.
 
-    Raises E102 for a selection that names what is nowhere, with the nearest name that there is, and for a beginning of
-    several ids.
+    Raises E102 for a name that does not exist, with the nearest one, and for the beginning of several ids.
     """
     known = {
-        "task": (wanted.task, set(workspace.tasks)),
-        "team": (wanted.team, {r.submission.team for r in workspace.runs}),
-        "dataset": (wanted.dataset, {d for t in workspace.tasks.values() for d in t.datasets}),
-        "submission": (wanted.submission, {r.submission.id for r in workspace.runs}),
+        "task": (wanted.task, set(tasks)),
+        "team": (wanted.team, {run.submission.team for run in runs}),
+        "dataset": (wanted.dataset, {name for task in tasks.values() for name in task.datasets}),
+        "submission": (wanted.submission, {run.submission.id for run in runs}),
     }
     for what, (name, names) in known.items():
         if name is not None and name not in names:
             raise no_such(what, name, names, fix="runner runs lists what is registered")
     if wanted.run is None:
         return wanted
-    meant = [run.id for run in workspace.runs if replace(wanted, run=None).takes(run)]
+    meant = [run.id for run in runs if replace(wanted, run=None).takes(run)]
     return replace(wanted, run=run_named(meant, wanted.run))
 
 

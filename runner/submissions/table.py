@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -180,7 +181,12 @@ def _reader(text: str) -> tuple[Any, int]:
 
 def _posix_path(folder: Path, file: str) -> str:
     """Return a path as Windows writes it with slashes, unless a file has the name as it is."""
-    return file if "\\" not in file or (folder / file).is_file() else file.replace("\\", "/")
+    if "\\" not in file:
+        return file
+    with suppress(OSError, ValueError):  # the name is too long, or holds a null byte
+        if (folder / file).is_file():
+            return file
+    return file.replace("\\", "/")
 
 
 def _header(cells: Sequence[str], problem: Callable[[str, str], None]) -> list[str]:

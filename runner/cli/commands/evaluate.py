@@ -223,6 +223,7 @@ def _accepted(store: Store, runs: Sequence[Run], accept: bool, reason: str, *, a
 
 def _discard(wanted: Selection, reason: str, *, accept: bool, dry_run: bool, as_json: bool) -> None:
     """Discard the evaluations of the selected runs that wait to be accepted. Raises E101 with ``accept``."""
+    from runner.execution.plan import complete
     from runner.records.commit import settle
     from runner.records.store.queries import runs as all_runs
     from runner.views.text import plural
@@ -232,7 +233,8 @@ def _discard(wanted: Selection, reason: str, *, accept: bool, dry_run: bool, as_
     where = context.config()
     tasks = context.all_tasks(where)
     with context.store(where) as store:
-        runs = all_runs(store, tasks.values())
+        runs = list(all_runs(store, tasks.values()))
+        wanted = complete(wanted, tasks, runs)
         waiting = [run for run in runs if run.waiting is not None and wanted.takes(run)]
         if not dry_run:
             settle(store, waiting, reason, accept=False)

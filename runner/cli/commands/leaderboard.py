@@ -176,7 +176,7 @@ def plot(
     if kind not in KNOWN:
         raise no_such("kind of plot", kind, KNOWN, fix=f"use one of {', '.join(KNOWN)}", code="E101")
     form, of = (
-        _format(output.choose_csv(form, excel=excel), out),
+        _format(form, out, excel=excel),
         (*filter(None, (table, dataset, round_)), *(run or ())),
     )
     where, audience = context.config(), context.audience(as_)
@@ -193,11 +193,12 @@ def plot(
     output.say(made.says)
 
 
-def _format(form: str | None, out: Path | None) -> str:
-    """The format that was asked for, or that the file's name says. Raises E101 for another."""
+def _format(form: str | None, out: Path | None, *, excel: bool) -> str:
+    """Return the format that was asked for, or that the name of the file says. Raises E101 for another."""
     from runner.views.plots.drawing import FORMATS
 
-    wanted = form or (out.suffix.removeprefix(".").lower() if out is not None else "") or "svg"
+    wanted = form or (out.suffix.removeprefix(".").lower() if out is not None else "")
+    wanted = output.choose_csv(wanted or None, excel=excel) or "svg"
     if wanted not in FORMATS:
         raise no_such("format", wanted, FORMATS, fix=f"use one of {', '.join(FORMATS)}", code="E101")
     if out is None and wanted in BINARY and sys.stdout.isatty():

@@ -298,7 +298,9 @@ def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> No
 def _settled(connection: Connection, event: Event, _: RunArchive) -> None:
     accepted = event.type == "evaluations-accepted"
     if not settle_evaluations(connection, event.data["evaluations"], accepted=accepted):
-        raise contradiction(event, "it names an evaluation that was never committed")
+        raise contradiction(
+            event, "it names an evaluation that was never committed, or does not wait any more"
+        )
 
 
 def _frozen(connection: Connection, event: Event, archive: RunArchive) -> None:

@@ -98,9 +98,11 @@ class Store:
                 try:
                     transaction.commit()
                 except BaseException as error:
-                    if self._backend.is_rolled_back(error):
-                        addition.remove()  # before another process can write, which would apply the events
-                    connection.invalidate()  # nothing of the transaction stays open
+                    try:
+                        if self._backend.is_rolled_back(error):
+                            addition.remove()  # before another process can write, which would apply the events
+                    finally:
+                        connection.invalidate()  # nothing of the transaction stays open
                     raise
         return events
 

@@ -100,11 +100,15 @@ def insert_evaluations(connection: Connection, events: Sequence[Event], archive:
 def settle_evaluations(
     connection: Connection, waiting: Iterable[Sequence[Any]], *, accepted: bool = True
 ) -> bool:
-    """Accept or discard evaluations that wait, each a triple of run, attempt and number. Returns True if all exist."""
+    """Accept or discard evaluations that wait, each a triple of run, attempt and number.
+
+    Returns:
+        True if all exist, and none was discarded before or, where they are discarded, counts already.
+    """
     c, found = t.evaluations.c, True
-    counts = True if accepted else None
+    counts, allowed = (True, c.counts.is_not(None)) if accepted else (None, c.counts.is_(False))
     for run, attempt, number in waiting:
-        here = (c.run == run, c.attempt == attempt, c.number == number)
+        here = (c.run == run, c.attempt == attempt, c.number == number, allowed)
         found &= connection.execute(t.evaluations.update().where(*here).values(counts=counts)).rowcount == 1
     return found
 

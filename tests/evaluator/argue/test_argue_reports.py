@@ -323,9 +323,9 @@ def test_topics_documents_and_runs(tmp_path: Path) -> None:
     found, log = load(path, rules)
     assert [r.topic_id for r in found] == ["1", "2"]
     assert said(log) == [
-        'F312:None: there is no report for topic "3"',
         'F310:2: the topic "1" was answered already in line 1',
         'F311:3: there is no topic "01" (did you mean "1"?)',
+        'F312:None: there is no report for topic "3"',
         'F313:4: 2 cited documents are not in the collection: "nope", "none"',
         'F332:4: the run is "other" here, but "run" before',
     ]

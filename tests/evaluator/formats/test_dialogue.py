@@ -135,7 +135,7 @@ def test_everything_wrong_in_a_file_is_said_at_once(tmp_path: Path) -> None:
     path.write_bytes(b'\xef\xbb\xbf{}\n\n\xff\n{"simulation"\n{}\r\n')
     debates, log = read(path)
     assert len(debates) == 2
-    assert [(f.code, f.line) for f in log.sorted()] == [("F118", 1), ("F005", 3), ("F101", 4)]
+    assert [(f.code, f.line) for f in log.sorted()] == [("F005", 3), ("F101", 4), ("F118", 1)]
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

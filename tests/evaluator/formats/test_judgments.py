@@ -227,7 +227,7 @@ def test_broken_lines(tmp_path: Path) -> None:
     path.write_bytes(b'{"userTurnsEvaluations": [\n\xff\xfe{}\n')
     _, log = read(path)
     assert found(log) == [("F101", 1), ("F005", 2)]
-    path.write_bytes(b"[" * 100_000 + b"\n" + b'{"a": ' * 100_000)
+    path.write_bytes(b'{"a": ' + b"[" * 100_000 + b"\n" + b'{"a": ' * 100_000)
     assert [f.code for f in read(path)[1].sorted()] == ["F101", "F101"]
     path.write_bytes(b"")
     assert found(read(path)[1]) == [("F001", None)]

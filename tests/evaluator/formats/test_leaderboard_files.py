@@ -120,7 +120,7 @@ def test_means_count_missing_topics_as_zero() -> None:
         ("jsonl", '{"run_id": "r", "topic_id": "1", "measure": "m", "value": NaN}', "F243", "a number"),
         ("jsonl", '{"run_id": "r", "topic_id": "1", "measure": "m", "value": null}', "F243", "null"),
         ("tot", "\n \n", "F001", "no value"),
-        ("tot", b"\xff\xfe 1 2 3", "F005", "not UTF-8"),
+        ("tot", b"\xff\xfe 1 2 3", "F030", "UTF-16"),
         ("tot", b"x" * 70_000, "F009", "longer than"),
     ],
 )

@@ -12,8 +12,9 @@ import pytest
 from runner.cli import context
 from runner.engines.fake import Mounts
 from runner.execution.machine import Machine
+from runner.model.errors import PlatformError
 from runner.model.outcome import AGAIN_FAILED, WAITING
-from runner.records.commit import commit_orphans
+from runner.records.commit import commit_orphans, settle
 from runner.records.store.connect import open_store, rebuild
 from runner.records.store.run_detail import detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience
@@ -223,7 +224,9 @@ def test_what_waits_can_be_discarded(
     evaluated = len(world.engine.started)
     assert again(project, capsys, "--discard", "--accept").code == 2
     assert again(project, capsys, "--discard", "--dry-run", "--json").json["discarded"] == ids
-    assert all(run.waiting is not None for run in world.desk().runs)
+    assert again(project, capsys, "--discard", "--run", "nowhere").err.startswith("E102")
+    waiting = world.desk().runs
+    assert all(run.waiting is not None for run in waiting)
     said = again(project, capsys, "--discard", "--reason", "a wrong file", "--json")
     assert said.json["discarded"] == ids and len(world.engine.started) == evaluated
     event = list(world.store.log)[-1]
@@ -232,6 +235,8 @@ def test_what_waits_can_be_discarded(
     for run in world.desk().runs:
         assert (run.stale, run.waiting, run.outcome.evaluation, run.outcome.fault) == ((), None, 1, "")
     assert board(world) == BEFORE
+    with pytest.raises(PlatformError):  # another organiser accepts what has been discarded meanwhile
+        settle(world.store, waiting, "too late")
     assert again(project, capsys, "--discard", "--json").json["discarded"] == []
     again(project, capsys, "--accept")
     assert board(world) == AFTER

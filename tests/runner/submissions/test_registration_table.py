@@ -325,6 +325,12 @@ def test_a_cell_under_no_column_is_a_problem_of_its_line(take: Call) -> None:
     assert "runs.csv:3" in take(raw=raw, expect=2).err
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b"])
+def test_a_path_that_no_file_can_have_is_a_missing_file(take: Call, name: str) -> None:
+    raw = f"{HEADER}\nalpha,bm25,sub\\{name}.txt,test,automatic,Dual\n"
+    assert "runs.csv:2" in take(raw=raw.encode(), expect=2).err
+
+
 @pytest.mark.parametrize(
     "raw", [b"PK\x03\x04", b"\xfd7zXZ\0", f"{HEADER}\n".encode("utf-16-le"), b"<!doctype html>"]
 )

@@ -254,7 +254,7 @@ def test_the_checker_needs_no_truths(world: World) -> None:
     shutil.rmtree(world.truths)
     assert world.check(reports()) == []
     rows = [report("1", [("A.", ["nowhere"])]), report("4", [("A.", [])]), "{", report("1", [("B.", [])])]
-    assert world.check(rows) == ["F312:None", "F312:None", "F313:1", "F311:2", "F301:3", "F310:4"]
+    assert world.check(rows) == ["F311:2", "F301:3", "F310:4", "F312:None", "F312:None", "F313:1"]
 
 
 def test_invalid_runs_have_no_scores(world: World) -> None:

@@ -103,6 +103,13 @@ def test_every_kind_in_every_format_twice_the_same(
     assert "vega-lite" in spec["$schema"] and spec["description"]
 
 
+def test_excel_is_for_csv_alone(plot: Plot, tmp_path: Path) -> None:
+    refused(plot("scores", "--excel", "--out", str(tmp_path / "x.svg")), "E101")
+    assert plot("scores", "--excel", "--out", str(tmp_path / "x.csv")).exit_code == 0
+    assert (tmp_path / "x.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    assert not (tmp_path / "x.svg").exists()
+
+
 @pytest.mark.parametrize("kind", [*OF_BOARD, "run"])
 def test_words_of_others_stay_words(home: World, plot: Plot, kind: str) -> None:
     more = ("--run", run_of(home, "team-1", "dev")) if kind == "run" else ()

@@ -240,6 +240,27 @@ def test_quotation_marks_of_queries_stay(config: Config, tmp_path: Path) -> None
     assert "queries.tsv: quotation marks around cells were removed" in said
 
 
+@pytest.mark.parametrize(
+    ("lines", "texts"),
+    [
+        (['1\t"salt, pepper"', '2\t"open the doors', "3\tsome query", '4\tthe end"'],
+         {"1": '"salt, pepper"', "2": '"open the doors', "3": "some query", "4": 'the end"'}),
+        (['1\t"salt, pepper"', "2\tbread, flour"], {"1": '"salt, pepper"', "2": "bread, flour"}),
+        (['1\t"salt, pepper"', *(f"{n}\tquery {n}" for n in range(2, 8001)), '8001\t"tool" definition'],
+         {"1": '"salt, pepper"', "2": "query 2", "8001": '"tool" definition'}),
+        (['1\t"salt ""and"" pepper"', "2\tbread, flour"], {"1": 'salt "and" pepper', "2": "bread, flour"}),
+    ],
+    ids=["rows in quotes", "a comma without quotes", "behind the head", "doubled"],
+)  # fmt: skip
+def test_no_row_is_lost_by_quotation_marks(
+    config: Config, tmp_path: Path, lines: list[str], texts: dict[str, str]
+) -> None:
+    source = collection(tmp_path / "c", "\n".join(lines) + "\n", "queries.tsv", qrels="1 0 D-1 1\n")
+    topics = queries(config, source)
+    assert len(topics) == len(lines)
+    assert {number: topics[number] for number in texts} == texts
+
+
 def test_one_dataset_for_each_split(config: Config, tmp_path: Path) -> None:
     """As in BEIR: training and development judgments are public, those of the test are hidden, other topics left out."""
     splits = {"train": "1\tD-1\t2\n", "dev": "2\tD-2\t1\n", "test": "3\tD-3\t1\n3\tD-1\t0\n"}

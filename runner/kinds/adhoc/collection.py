@@ -40,7 +40,7 @@ _OF_TOPICS = {
     "background",
     "language",
 }
-_LANGUAGE = re.compile(r"^[a-z]{2,3}-")  # en-title
+_LANGUAGE = re.compile(r"^(?:[a-z]{2,3}|[cejk])-")  # en-title
 _STEP = 500_000  # documents between two messages
 
 

@@ -367,7 +367,7 @@ TOPIC_IDS = (
     "qid", "query_id", "topic_id", "number", "num", "id", "_id", "identifier", "topicid", "queryid", "topic_number", "query_number",
 )  # fmt: skip
 # Fields of topics that are searched, the best first.
-QUERIES = ("query", "title", "text", "question", "description", "query_text", "topic_text", "content")
+QUERIES = ("query", "title", "text", "question", "query_text", "topic_text", "content", "description")
 TEXTS = {*QUERIES, "desc", "narrative", "narr", "keywords", "background", "language"}
 
 

@@ -146,7 +146,7 @@ def _form(name: str, path: Path, copy: Path, report: Report, text_fields: Sequen
     if re.match(rb"\{|\[\s*[{\]]", text):
         return _json(name, path, lines)
     if text.startswith(b"<"):
-        file = _markup(name, path, text)
+        file = _markup(name, path, text, text_fields)
         return Left(sort.name, sort.fix) if sort is not None and isinstance(file, Left) else file
     return _columns(
         name, path, [line.decode("utf-8", "replace") for line in lines if line.strip()], report, text_fields
@@ -187,12 +187,17 @@ def _roles(keys: Collection[str]) -> tuple[Role, ...]:
     return ("documents",) if document else ("topics",) if topic else _EITHER
 
 
-def _markup(name: str, path: Path, text: bytes) -> File | Left:
+def _markup(name: str, path: Path, text: bytes, text_fields: Sequence[str]) -> File | Left:
     elements = "|".join(topics.TOPIC_ELEMENTS).encode()
     forms: tuple[tuple[bytes, str, Role, formats.Reader], ...] = (
         (rb"<docno>", "TREC", "documents", formats.trec_documents),
-        (rb"<top[\s>]", "TREC", "topics", topics.trec_topics),
-        (rb"<(\w+:)?(" + elements + rb")[\s>]", "XML", "topics", topics.xml_topics),
+        (rb"<top[\s>]", "TREC", "topics", partial(topics.trec_topics, text_fields=text_fields)),
+        (
+            rb"<(\w+:)?(" + elements + rb")[\s>]",
+            "XML",
+            "topics",
+            partial(topics.xml_topics, text_fields=text_fields),
+        ),
     )
     for pattern, form, role, reader in forms:
         if re.search(pattern, text, re.IGNORECASE):

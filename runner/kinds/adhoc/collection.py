@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from runner.kinds import Say
 from runner.kinds.adhoc import formats
-from runner.kinds.adhoc.formats import Judgment, Record, Report, first
+from runner.kinds.adhoc.formats import MAX_PROBLEMS, Judgment, Record, Report, first
 from runner.kinds.adhoc.recognise import Found, Left, recognise
 from runner.kinds.adhoc.splits import draw_topics, split_topics
 from runner.kinds.adhoc.topics import with_turns
@@ -40,7 +40,7 @@ _OF_TOPICS = {
     "background",
     "language",
 }
-_LANGUAGE = re.compile(r"^[a-z]{2,3}-")  # en-title
+_LANGUAGE = re.compile(r"^(?:[a-z]{2,3}|[cejk])-")  # en-title
 _STEP = 500_000  # documents between two messages
 
 
@@ -147,17 +147,25 @@ def _again(entries: Sequence[Entry], before: Iterable[Entry]) -> str:
 
 
 def _entries(records: Iterable[Record], read: Callable[[Record], Entry], report: Report) -> Iterator[Entry]:
-    """Yield what ``read`` makes of the records; the same problem of several records is reported once, with their number."""
-    wrong: dict[str, tuple[Record, Wrong, int]] = {}
+    """Yield what ``read`` makes of the records; the same problem of several records is reported once, with their number.
+
+    Problems with more different texts than a report keeps are only counted.
+    """
+    places: dict[str, tuple[str, str, int]] = {}
+    unlisted = 0
     for record in records:
         try:
             yield read(record)
         except Wrong as error:
-            first, _, count = wrong.get(error.what, (record, error, 0))
-            wrong[error.what] = first, error, count + 1
-    for record, problem, count in wrong.values():
+            if error.what not in places and len(places) >= MAX_PROBLEMS:
+                unlisted += 1
+                continue
+            place, fix, count = places.get(error.what, (record.place, error.fix, 0))
+            places[error.what] = place, fix, count + 1
+    for what, (place, fix, count) in places.items():
         more = f", and so for {count - 1:,} more" if count > 1 else ""
-        report.add(record.place, problem.what + more, problem.fix)
+        report.add(place, what + more, fix)
+    report.count += unlisted
 
 
 def _id(fields: dict[str, Any], keys: Sequence[str], noun: str) -> str:

@@ -146,7 +146,7 @@ def _form(name: str, path: Path, copy: Path, report: Report, text_fields: Sequen
     if re.match(rb"\{|\[\s*[{\]]", text):
         return _json(name, path, lines)
     if text.startswith(b"<"):
-        file = _markup(name, path, text)
+        file = _markup(name, path, text, text_fields)
         return Left(sort.name, sort.fix) if sort is not None and isinstance(file, Left) else file
     return _columns(
         name, path, [line.decode("utf-8", "replace") for line in lines if line.strip()], report, text_fields
@@ -187,12 +187,17 @@ def _roles(keys: Collection[str]) -> tuple[Role, ...]:
     return ("documents",) if document else ("topics",) if topic else _EITHER
 
 
-def _markup(name: str, path: Path, text: bytes) -> File | Left:
+def _markup(name: str, path: Path, text: bytes, text_fields: Sequence[str]) -> File | Left:
     elements = "|".join(topics.TOPIC_ELEMENTS).encode()
     forms: tuple[tuple[bytes, str, Role, formats.Reader], ...] = (
         (rb"<docno>", "TREC", "documents", formats.trec_documents),
-        (rb"<top[\s>]", "TREC", "topics", topics.trec_topics),
-        (rb"<(\w+:)?(" + elements + rb")[\s>]", "XML", "topics", topics.xml_topics),
+        (rb"<top[\s>]", "TREC", "topics", partial(topics.trec_topics, text_fields=text_fields)),
+        (
+            rb"<(\w+:)?(" + elements + rb")[\s>]",
+            "XML",
+            "topics",
+            partial(topics.xml_topics, text_fields=text_fields),
+        ),
     )
     for pattern, form, role, reader in forms:
         if re.search(pattern, text, re.IGNORECASE):
@@ -229,16 +234,12 @@ def _table(
     if formats.is_separator_line(lines[0]):
         lines = lines[1:] or [""]
     for delimiter, form in (("\t", "tab-separated"), (",", "CSV"), (";", "CSV with semicolons")):
-        is_quoted = delimiter != "\t" or _is_quoted(name, lines, report)
+        is_quoted = delimiter != "\t" or _is_quoted(name, path, lines, report)
         first = next(csv.reader(lines[:1], delimiter=delimiter)) if is_quoted else lines[0].split(delimiter)
         header = formats.header_of(first, text_fields)
-        if header and {*text_fields} & {*header} and not {*TOPIC_IDS} & {*header}:
-            header[0] = "qid"
         with_cells = sum(1 for line in lines if all(cell.strip() for cell in line.partition(delimiter)[::2]))
         if header or (delimiter == "\t" and 2 * with_cells > len(lines)):
-            roles: tuple[Role, ...] = (
-                ("topics",) if {*text_fields} & {*header} else _roles(header) if header else _EITHER
-            )
+            roles = _roles_of_table(header, text_fields)
             reader = partial(formats.table, delimiter=delimiter, header=header, is_quoted=is_quoted)
             if roles:
                 return File(name, path, form, roles, reader)
@@ -248,24 +249,21 @@ def _table(
     return None
 
 
-def _is_quoted(name: str, lines: Sequence[str], report: Report) -> bool:
-    """True if cells of a tab-separated file are in quotation marks, as spreadsheets write them.
+def _roles_of_table(header: list[str], text_fields: Sequence[str]) -> tuple[Role, ...]:
+    """Return what a table can be; if the organiser names a column and no column is an id, the first becomes the id."""
+    roles = _roles(header) if header else _EITHER
+    if roles or not {*text_fields} & {*header}:
+        return roles
+    if not {*TOPIC_IDS, *_ONLY_DOCUMENTS} & {*header}:
+        header[0] = "qid"
+    return ("topics",) if {*TOPIC_IDS} & {*header} else ()
 
-    Spreadsheets quote cells with a comma, a line end or a quotation mark, which they double; some programs quote every text.
-    In other files a quotation mark is part of a text, as in a query for a phrase.
-    """
-    text = "\n".join(lines)
-    cells = _QUOTED.findall(text)
-    if not cells:
+
+def _is_quoted(name: str, path: Path, lines: Sequence[str], report: Report) -> bool:
+    """True if quotation marks around cells of a tab-separated file are removed; a remark names them."""
+    if _QUOTED.search("\n".join(lines)) is None:
         return False
-    try:
-        count = sum(1 for _ in csv.reader((f"{line}\n" for line in lines), delimiter="\t", strict=True))
-    except csv.Error as error:
-        is_quoted = len(text) > HEAD // 2 and "unexpected end" in str(error)  # the last cell goes on
-        count = len(lines)
-    else:
-        is_quoted = True
-    is_quoted = is_quoted and (len(cells) >= count or any(re.search(r'""|[,;\n]', cell) for cell in cells))
+    is_quoted = formats.has_quoted_cells(path, name)
     done = "were removed" if is_quoted else "are part of the texts"
     report.remarks.append(f"{show(name, 100)}: quotation marks around cells {done}")
     return is_quoted

@@ -14,6 +14,7 @@ _SPLITS = {
     "train": "train", "training": "train", "dev": "dev", "devel": "dev", "development": "dev", "val": "dev", "valid": "dev",
     "validation": "dev", "test": "test", "eval": "test",
 }  # fmt: skip
+_QRELS = re.compile("^qrels?[-_]|[-_]qrels?$")
 
 
 def draw_topics(task_id: str, judged: Iterable[Judgment], public: int, report: Report) -> dict[str, set[str]]:
@@ -29,28 +30,28 @@ def draw_topics(task_id: str, judged: Iterable[Judgment], public: int, report: R
 
 
 def split_topics(judged: Iterable[Judgment]) -> dict[str, set[str]]:
-    """Return the topics of each split that names of judgment files tell, the last of them blinded; none for a single split.
+    """Return the topics of each split, the last of them blinded; nothing unless each judgment file names its split.
 
-    BEIR has ``qrels/train.tsv``, ``qrels/dev.tsv`` and ``qrels/test.tsv``. Judgments without such a name are for the test.
+    BEIR has ``qrels/train.tsv``, ``qrels/dev.tsv`` and ``qrels/test.tsv``. A file without a split could hold judgments that
+    must stay hidden, so the names then decide nothing. The same holds for a single split.
     """
     topics: dict[str, set[str]] = {}
-    split_of_file: dict[str, str] = {}
+    splits_of_file: dict[str, set[str]] = {}
     for judgment in judged:
-        if judgment.file not in split_of_file:
-            split_of_file[judgment.file] = _split_of(judgment.file)
-        topics.setdefault(split_of_file[judgment.file], set()).add(judgment.topic)
-    return (
-        {name: topics[name] for name in ("train", "dev", "test") if name in topics} if len(topics) > 1 else {}
-    )
+        if judgment.file not in splits_of_file:
+            splits_of_file[judgment.file] = _splits_in(judgment.file)
+        for split in splits_of_file[judgment.file]:
+            topics.setdefault(split, set()).add(judgment.topic)
+    if len(topics) < 2 or any(len(splits) != 1 for splits in splits_of_file.values()):
+        return {}
+    return {name: topics[name] for name in ("train", "dev", "test") if name in topics}
 
 
-def _split_of(file: str) -> str:
-    path = PurePosixPath(file)
-    words = re.split("[^a-z]+", stem(path.name).lower())
-    splits = {_SPLITS[word] for word in words if word in _SPLITS} or {
-        _SPLITS.get(path.parent.name.lower(), "test")
-    }
-    return splits.pop() if len(splits) == 1 else "test"
+def _splits_in(file: str) -> set[str]:
+    """Return the splits that folders of a path and parts of its name between dots are called after."""
+    path = PurePosixPath(file.lower())
+    parts = [*path.parts[:-1], *stem(path.name).split(".")]
+    return {_SPLITS[word] for part in parts if (word := _QRELS.sub("", part)) in _SPLITS}
 
 
 def _draw(task_id: str, topic: str) -> str:

@@ -119,10 +119,13 @@ class _Bundle:
         return self._unpacked[name]
 
     def text(self, path: str) -> str:
-        """A page of the bundle; empty when it is no Markdown or text."""
+        """Return a page of the bundle; empty if it is not Markdown or text that can be read."""
         name = "/".join(part for part in PurePosixPath(path).parts if part != ".")
         fine = name in self.files and name.lower().endswith((".md", ".txt"))
-        return page(read(self.files[name])) if fine else ""
+        try:
+            return page(read(self.files[name])) if fine else ""
+        except Wrong:  # such as a web page
+            return ""
 
 
 def _folder(scratch: Path, name: str) -> Path:

@@ -26,6 +26,7 @@ _MOST_TRIED = 10  # fields, of which two could tell records apart together
 _MAYBE_IDS = ("qid", "query_id", "docno", "doc_id", "index", "name")
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,38})(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,2})?")
+_BEGINNING = re.compile(f"0*{_NUMBER.pattern}")  # also 007
 _NAME = re.compile(r"[^\s/'\"][^'\"\x00-\x1f]{0,99}")
 FORMS = {"jsonl": "JSON Lines", "json": "a JSON array", "csv": "CSV", "tsv": "TSV", "lines": "a value a line"}
 
@@ -136,7 +137,7 @@ def _json(data: bytes, form: str) -> list[dict[str, Any]]:
 
 
 def _without_header(text: str, form: str) -> list[dict[str, Any]]:
-    """The rows of a table that begins with numbers, or that are words of numbers only; none for another file."""
+    """Return the rows of a table whose first cell is a number, or of words that are all numbers; none for another file."""
     if form in ("json", "jsonl"):
         return []
     lines = [line for line in text.splitlines() if line.strip()]
@@ -151,14 +152,19 @@ def _without_header(text: str, form: str) -> list[dict[str, Any]]:
             return []
     cells = [[cell.strip() for cell in row] for row in cells]
     width = len(cells[0])
-    if width < 2 or any(len(row) != width for row in cells) or not any(map(_NUMBER.fullmatch, cells[0])):
+    if width < 2 or any(len(row) != width for row in cells) or not _BEGINNING.fullmatch(cells[0][0]):
         return []
     ids = [row[0] for row in cells]
-    if numbered := "" in ids or len(set(ids)) < len(ids):
+    if numbered := len(set(ids)) < len(ids) or any(id_ == "" or _is_float(id_) for id_ in ids):
         cells = [[str(number), *row] for number, row in enumerate(cells, 1)]
     count = width if numbered else width - 1
     names = ["id", *(["value"] if count == 1 else [f"value-{n}" for n in range(1, count + 1)])]
     return [dict(zip(names, row, strict=True)) for row in cells]
+
+
+def _is_float(cell: str) -> bool:
+    """True for a number that cannot be an id."""
+    return _NUMBER.fullmatch(cell) is not None and not cell.lstrip("-").isdecimal()
 
 
 def _table(text: str, form: str) -> list[dict[str, Any]]:
@@ -179,7 +185,10 @@ def _table(text: str, form: str) -> list[dict[str, Any]]:
         raise Wrong(f"is no table that can be read ({show(str(error))})") from None
     header = [cell.strip() for cell in lines[0]] if lines else []
     if not all(header) or len(set(header)) < len(header) or any(map(_NUMBER.fullmatch, header)):
-        raise Wrong("has no header", "write the names of the columns into the first line")
+        raise Wrong(
+            "has no header, or one with a number as a name",
+            "write the names of the columns into the first line",
+        )
     for number, row in enumerate(lines[1:], 1):
         if len(row) != len(header):
             raise Wrong(

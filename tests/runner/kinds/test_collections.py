@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 import time
+import tracemalloc
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -396,6 +397,21 @@ def test_all_problems_are_said_at_once_and_bounded(config: Config, tmp_path: Pat
     }
     said = told(refused(config, collection(tmp_path / "c", files)))
     assert "b:4: the topic has no text" in said and "and 951 more problems" in said and said.count("a:") == 49
+
+
+def test_problems_take_little_memory(config: Config, tmp_path: Path) -> None:
+    """Each problem has a text of its own, and no document of them is kept."""
+    bad = "".join(json.dumps({"_id": f"a {n}", "text": "x" * 100_000}) + "\n" for n in range(300))
+    source = collection(tmp_path / "c", GOOD | {"a": DOCUMENTS["json"] + bad, "b": TOPIC_FILES["json"]})
+    tracemalloc.start()
+    try:
+        error = refused(config, source)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 15 << 20
+    assert [p.where for p in error.problems] == [*(f"a:{n}" for n in range(5, 55)), "the collection"]
+    assert "250 more" in error.problems[-1].what
 
 
 def test_a_collection_that_is_not_there(config: Config, tmp_path: Path) -> None:

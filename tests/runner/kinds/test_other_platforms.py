@@ -439,7 +439,7 @@ def test_a_bundle_of_the_older_version_becomes_a_task(config: Config, tmp_path: 
         and "inputs of first-phase: there are none; records.jsonl lists the ids" in said
     )
     assert "the records have no ids, and are numbered from 1" in said
-    assert "phases/1/color" in said and "has_registration: teams are registered by you" in said
+    assert "phases/1/color" in said and "has_registration: " in said
     text = "id,value\n1,3.14\n2,2.71\n3,1.91\n"
     assert score(config, tmp_path, "first-phase", "predictions.csv", text)["MAE(value)"] == pytest.approx(
         0.5 / 3
@@ -491,12 +491,32 @@ def test_nothing_of_a_definition_is_lost_in_silence(config: Config, tmp_path: Pa
         ("1\t0.5\tx\n2\t1\ty\n", [{"id": "1", "value-1": 0.5, "value-2": "x"}, {"id": "2", "value-1": 1.0, "value-2": "y"}]),
         ("0 1 0\n0 0 1\n", [{"id": "1", "value-1": 0, "value-2": 1, "value-3": 0}, {"id": "2", "value-1": 0, "value-2": 0, "value-3": 1}]),
         ("7,1\n7,0\n", [{"id": "1", "value-1": 7, "value-2": 1}, {"id": "2", "value-1": 7, "value-2": 0}]),
+        ("0.234 1.5\n0.5 2.5\n", [{"id": "1", "value-1": 0.234, "value-2": 1.5}, {"id": "2", "value-1": 0.5, "value-2": 2.5}]),
+        ("007,1\n008,0\n", [{"id": "007", "value": 1}, {"id": "008", "value": 0}]),
     ],
 )  # fmt: skip
 def test_columns_of_numbers_without_a_header_are_named(tmp_path: Path, text: str, rows: list[Any]) -> None:
     (tmp_path / "solution.txt").write_text(text)
     found = read_records(tmp_path / "solution.txt", "solution.txt")
     assert found.headless and (found.id, found.rows) == ("id", rows)
+
+
+@pytest.mark.parametrize("header", ["id,2020,2021", "name,2020,2021", "x,2020,y", ",2020,2021"])
+def test_a_header_with_numbers_is_not_a_record(tmp_path: Path, header: str) -> None:
+    (tmp_path / "solution.csv").write_text(f"{header}\na,1,2\nb,3,4\n")
+    with pytest.raises(Wrong, match="has no header"):
+        read_records(tmp_path / "solution.csv", "solution.csv")
+
+
+def test_a_web_page_as_terms_is_named(config: Config, tmp_path: Path) -> None:
+    pages = {
+        "pages/terms.md": "<html><body>Be fair.</body></html>",
+        "pages/welcome.md": "<!DOCTYPE html>\n<p>x",
+    }
+    messages = make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**pages))}")
+    assert "terms" not in definition(config)
+    for name in pages:
+        assert any(line.startswith("not taken over: ") and name in line for line in messages), name
 
 
 def test_a_bundle_with_solutions_without_a_header_becomes_a_task(config: Config, tmp_path: Path) -> None:

@@ -95,14 +95,28 @@ FORMS = {
     "CLEF, prefixed": (elements("<top>\n<num> {id} </num>\n<EN-title> {text} </EN-title>\n<EN-desc> More. </EN-desc>\n</top>\n"), {}),
     "CLEF, two languages": (
         elements("<top>\n<num> {id} </num>\n<DE-title> anders </DE-title>\n<EN-title> {text} </EN-title>\n</top>\n"), {"text_fields": ["EN-title"]}),
+    "NTCIR, two languages": (
+        elements("<top>\n<num> {id}\n<C-title> anders\n<E-title> {text}\n</top>\n"), {"text_fields": ["e_title"]}),
+    "TREC, a field of its own": (elements("<top>\n<num> {id}\n<claim> {text}\n</top>\n"), {"text_fields": ["claim"]}),
+    "TREC, a comment between topics": (elements("<top><num>{id}</num><title>{text}</title></top>\n<!-- checked by two -->\n"), {}),
+    "TREC Novelty": (elements("<top>\n<num> {id}\n<title> {text}\n<toptype> event\n<narr> More.\n<docs>\nD-1 D-2\nD-3\n</top>\n"), {}),
+    "TREC, description only": (elements("<top>\n<num>{id}</num>\nstray\n<desc> Description:\n{text} </desc>\n</top>\n"), {}),
+    "XML, description only": ("<topics>" + elements('<topic number="{id}">stray<description>{text}</description></topic>') + "</topics>", {}),
+    "id as attribute and element": (
+        "<topics>" + elements('<topic number="{id}" title="t"><num>Number: {id}</num><title>{text}</title></topic>') + "</topics>", {}),
+    "id with a label": ("<topics>" + elements("<topic><num> Number: {id} </num><title>{text}</title></topic>") + "</topics>", {}),
+    "fields called like HTML": (
+        "<topics>" + elements("<topic><number>{id}</number>\n<code>A-17</code><p>x</p><description>{text}</description></topic>") + "</topics>", {}),
+    "a named field called like HTML": (
+        "<topics>" + elements('<topic number="{id}"><code>A-17</code><q>{text}</q></topic>') + "</topics>", {"text_fields": ["q"]}),
+    "text of the topic, marked up": ("<topics>" + elements('<topic number="{id}"><b></b>{text}<i> </i></topic>') + "</topics>", {}),
     "CLEF eHealth": ("<queries>" + elements("<query><id>{id}</id><title>{text}</title></query>") + "</queries>", {}),
     "CLEF eHealth, by language": ("<queries>" + elements("<query><id>{id}</id><en>{text}</en></query>") + "</queries>", {"text_fields": ["en"]}),
     "language of an element": (
         "<topics>" + elements('<topic id="{id}"><title xml:lang="de">anders</title><title xml:lang="en">{text}</title></topic>') + "</topics>",
         {"text_fields": ["en-title"]}),
     "NTCIR": ("<TOPICS>" + elements("<TOPIC><NUM>{id}</NUM><SLANG>EN</SLANG><TITLE>{text}</TITLE><DESC>More.</DESC></TOPIC>") + "</TOPICS>", {}),
-    "NTCIR WWW": ("<queries>" + elements("<query><qid>{id}</qid><content>{text}</content><description>x</description></query>") + "</queries>",
-                  {"text_fields": ["content"]}),
+    "NTCIR WWW": ("<queries>" + elements("<query><qid>{id}</qid><content>{text}</content><description>x</description></query>") + "</queries>", {}),
     "TREC-COVID": (
         '<topics task="COVIDSearch">'
         + elements('<topic number="{id}"><query>{text}</query><question>Q</question><narrative>N</narrative></topic>') + "</topics>", {}),
@@ -115,6 +129,12 @@ FORMS = {
         json.dumps([{"number": 1, "title": "T", "turn": [{"number": int(n), "raw_utterance": text} for n, text in QUERIES.items()]}], indent=1), {}),
     "iKAT": (
         json.dumps([{"number": "1", "title": "T", "turns": [{"turn_id": int(n), "utterance": text, "response": "D-1"} for n, text in QUERIES.items()]}]), {}),
+    "conversation with a qid": (
+        json.dumps([{"qid": "1", "turns": [{"turn_id": int(n), "utterance": text} for n, text in QUERIES.items()]}]), {}),
+    "topics with turns": (
+        elements('{{"qid": "{id}", "query": "{text}", "turns": []}}\n')
+        .replace('"2", "query": "bread flour", "turns": []', '"2", "query": "bread flour", "turns": ["hi", "there"]')
+        .replace('"3", "query": "trams depot", "turns": []', '"3", "query": "trams depot", "turns": [{"query": "x"}, {"query": "y"}]'), {}),
     "JSON array": (json.dumps([{"id": int(n), "title": text} for n, text in QUERIES.items()], indent=2), {}),
     "JSON, named field": (elements('{{"id": "{id}", "claim": "{text}"}}\n'), {"text_fields": ["claim"]}),
     "CSV": ("qid,query\n" + elements('{id},"{text}"\n'), {}),
@@ -132,7 +152,7 @@ def read_form(config: Config, folder: Path, form: str, encoding: str) -> None:
     content, options = FORMS[form]
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     topics = content if encoding == "utf-8" else text.replace("UTF-8", "UTF-16").encode(encoding)
-    prefix = "1_" if form in ("CAsT", "iKAT") else ""
+    prefix = "1_" if form in ("CAsT", "iKAT", "conversation with a qid") else ""
     qrels = "".join(f"{prefix}{line}\n" for line in QRELS.splitlines())
     found = queries(config, collection(folder, topics, qrels=qrels), **options)
     assert found == {f"{prefix}{n}": text for n, text in QUERIES.items()}
@@ -209,6 +229,35 @@ def test_what_is_left_out_of_topics_is_shown(config: Config, tmp_path: Path) -> 
     assert {p.code for p in refused(other, source).problems} == {"E402"}
 
 
+@pytest.mark.parametrize(
+    ("topic", "place"),
+    [
+        ("<top>\n<num>1</num>\nSome stray line\n<desc> Description: long description </desc>\n</top>", "topics.txt:1"),
+        ("<topics>\n<topic number='1'>Some stray line<description>d</description></topic></topics>", "topics.txt:2"),
+        ("<topics>\n<topic number='1'><b>Some</b> stray line<title>d</title></topic></topics>", "topics.txt:2"),
+    ],
+)  # fmt: skip
+def test_text_outside_of_the_fields_of_a_topic_is_an_error(
+    config: Config, tmp_path: Path, topic: str, place: str
+) -> None:
+    source = collection(tmp_path / "c", topic, qrels="1 0 D-1 1\n")
+    problems = refused(config, source).problems
+    assert [(p.where, p.code) for p in problems] == [(place, "E402")]
+    assert queries(config, source, text_fields=["text"]) == {"1": "Some stray line"}
+
+
+def test_the_corpus_stays_the_corpus_if_its_column_is_named(config: Config, tmp_path: Path) -> None:
+    """The option names the text of topics, and documents may have a column of that name."""
+    for number, (documents, topics) in enumerate([("docno", "qid"), ("docno", "nummer"), ("id", "id")]):
+        other = project(tmp_path / f"{number}", private=tmp_path / f"private-{number}")
+        files = {
+            "corpus.csv": f"{documents},text\n" + "".join(f"D-{n},words {n}\n" for n in range(1, 5)),
+            "topics.csv": f"{topics},text\n" + elements('{id},"{text}"\n'),
+            "qrels.txt": QRELS,
+        }
+        assert queries(other, write(tmp_path / f"c{number}", files), text_fields=["text"]) == QUERIES
+
+
 def test_fields_whose_text_is_unknown_are_named_once(config: Config, tmp_path: Path) -> None:
     topics = (
         "<topics>"
@@ -238,6 +287,27 @@ def test_quotation_marks_of_queries_stay(config: Config, tmp_path: Path) -> None
     found = queries(other, collection(tmp_path / "c2", topics, "queries.tsv"), said=said)
     assert found == {"1": 'harbour "ferry"', "2": "bread,\nflour", "3": "trams"}
     assert "queries.tsv: quotation marks around cells were removed" in said
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts"),
+    [
+        (['1\t"salt, pepper"', '2\t"open the doors', "3\tsome query", '4\tthe end"'],
+         {"1": '"salt, pepper"', "2": '"open the doors', "3": "some query", "4": 'the end"'}),
+        (['1\t"salt, pepper"', "2\tbread, flour"], {"1": '"salt, pepper"', "2": "bread, flour"}),
+        (['1\t"salt, pepper"', *(f"{n}\tquery {n}" for n in range(2, 8001)), '8001\t"tool" definition'],
+         {"1": '"salt, pepper"', "2": "query 2", "8001": '"tool" definition'}),
+        (['1\t"salt ""and"" pepper"', "2\tbread, flour"], {"1": 'salt "and" pepper', "2": "bread, flour"}),
+    ],
+    ids=["rows in quotes", "a comma without quotes", "behind the head", "doubled"],
+)  # fmt: skip
+def test_no_row_is_lost_by_quotation_marks(
+    config: Config, tmp_path: Path, lines: list[str], texts: dict[str, str]
+) -> None:
+    source = collection(tmp_path / "c", "\n".join(lines) + "\n", "queries.tsv", qrels="1 0 D-1 1\n")
+    topics = queries(config, source)
+    assert len(topics) == len(lines)
+    assert {number: topics[number] for number in texts} == texts
 
 
 def test_one_dataset_for_each_split(config: Config, tmp_path: Path) -> None:
@@ -275,7 +345,13 @@ def test_one_dataset_for_each_split(config: Config, tmp_path: Path) -> None:
     ("names", "blinded", "public"),
     [
         (("qrels/train.tsv", "qrels/test.tsv"), "test", {"train"}),
-        (("qrels.training.txt", "qrels.txt"), "test", {"train"}),
+        (("qrels.training.txt", "qrels.txt"), "test", set()),
+        (("qrels-train.txt", "test_qrels.txt"), "test", {"train"}),
+        (("qrels-judged-by-dev-team.txt", "qrels-judged-by-nist.txt"), "test", set()),
+        (("qrels-judged-by-dev-team.txt", "qrels-judged-by-test-team.txt"), "test", set()),
+        (("dev-team/qrels.txt", "qrels.test.txt"), "test", set()),
+        (("qrels.train.dev.txt", "qrels.test.txt"), "test", set()),
+        (("test/qrels.train.txt", "qrels.test.txt"), "test", set()),
         (("train/qrels.txt", "validation/qrels.txt"), "dev", {"train"}),
         (("qrels.dev.small.tsv", "qrels.eval.tsv"), "test", {"dev"}),
         (("judged-a.txt", "judged-b.txt"), "test", set()),

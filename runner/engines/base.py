@@ -75,11 +75,15 @@ class Volume:
 
 @dataclass(frozen=True)
 class Mount:
-    """A volume at a path of the container; ``subpath`` never leaves the volume."""
+    """A volume at a path of the container.
+
+    ``source`` is set if only a part of it is mounted: the path of the part on the engine's machine, without links.
+    """
 
     volume: Volume
     target: str
     read_only: bool = True
+    source: str | None = None
 
 
 @dataclass(frozen=True)

@@ -349,6 +349,13 @@ def log_file_size(log: int) -> int:
 
 
 def _mount(mount: Mount) -> dict[str, Any]:
+    if mount.source is not None:
+        return {
+            "Type": "bind",
+            "Source": mount.source,
+            "Target": mount.target,
+            "ReadOnly": mount.read_only,
+        }
     return {
         "Type": "volume",
         "Source": mount.volume.name,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.engines import sandbox
 from runner.engines.base import ContainerSpec, Mount
+from runner.engines.docker import volumes
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import Exit, ImageRef
 from runner.model.limits import MIB, Exceptions, Limits
@@ -152,16 +155,55 @@ def test_a_volume_that_is_too_large_or_taken(
 ) -> None:
     image = build_image(
         "proctor/test-volumes:large",
-        "RUN mkdir -p /large && head -c 3000000 /dev/zero > /large/x",
-        'VOLUME ["/large", "/tmp", "/etc", "/out"]',
+        "RUN mkdir -p /large /more && head -c 1500000 /dev/zero | tee /large/x > /more/x",
+        'VOLUME ["/large", "/more", "/tmp", "/etc", "/out"]',
     )
     monkeypatch.setattr("runner.engines.docker.volumes.MAX_COPIED", 2_000_000)
-    ended, _ = run(image)
-    assert ended.code is None and "VOLUME" in str(ended.start_error)
-    granted = Exceptions(writable=("/large/x.d",))
+    for _ in range(2):  # neither does a second try get further
+        ended, _ = run(image)
+        assert ended.code is None and "VOLUME" in str(ended.start_error)
+    granted = Exceptions(writable=("/large/x.d", "/more/x.d"))
     ended, found = run(image, "found['write'] = write('/large/x.d/y')", exceptions=granted)
     assert ended.code == 0, found
     assert found["write"] == 0
+
+
+@pytest.mark.parametrize("paths", ['"/models", "/models/a"', '"/models/", "/models", "//models/a"'])
+def test_a_volume_in_a_volume_keeps_its_files_and_links(
+    run: Callable[..., Any], build_image: Callable[..., ImageRef], paths: str
+) -> None:
+    image = build_image(
+        f"proctor/test-volumes:nested{len(paths)}",
+        "RUN mkdir -p /models/a && echo 1 > /models/a/w.bin && ln /models/a/w.bin /models/b && mkfifo /models/p && ln /models/p /models/q",
+        f"VOLUME [{paths}]",
+    )
+    ended, found = run(
+        image, "found['read'] = [tell('/models/a/w.bin'), tell('/models/b'), tell('/models/q')]"
+    )
+    assert ended.code == 0, found
+    assert found["read"] == ["1\n", "1\n", 2]
+
+
+def test_what_no_run_needs_any_more_is_removed(
+    engine: DockerEngine, build_image: Callable[..., ImageRef], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = build_image(
+        "proctor/test-volumes:gone", "RUN mkdir /models && echo gone > /models/x", "VOLUME /models"
+    )
+    copy = engine.image_mounts(image, ["/models"], [])[0].volume.name
+    recent = {"/etc/passwd": b"recent"}
+    source = [engine.file_mounts(recent)[0]["Source"]]
+    with monkeypatch.context() as earlier:
+        now = time.time()
+        earlier.setattr(time, "time", lambda: now - volumes.ACCOUNTS_SECONDS - 1)
+        source += [engine.file_mounts({"/etc/passwd": b"old"})[0]["Source"]]
+    engine.reap()
+    left = set(engine.clients.volumes(data=None))
+    assert copy in left and [Path(path).parts[-3] in left for path in source] == [True, False]
+    engine.clients.get().remove_image(image.id, force=True)
+    engine.reap()
+    assert copy not in engine.clients.volumes(data=None)
+    assert copy not in engine.markers()
 
 
 HOSTILE = {

@@ -16,6 +16,7 @@ from runner.engines import sandbox
 from runner.engines.base import ContainerSpec, Mount
 from runner.engines.docker import volumes
 from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.owner import Processors
 from runner.model.container import Exit, ImageRef
 from runner.model.limits import MIB, Exceptions, Limits
 
@@ -204,6 +205,22 @@ def test_what_no_run_needs_any_more_is_removed(
     engine.reap()
     assert copy not in engine.clients.volumes(data=None)
     assert copy not in engine.markers()
+
+
+def test_account_files_are_made_after_the_wait_for_processors(
+    run: Callable[..., Any], scratch_image: ImageRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    for owner, name in ((Processors, "take"), (DockerEngine, "file_mounts")):
+
+        def call(*values: Any, name: str = name, real: Any = getattr(owner, name)) -> Any:
+            calls.append(name)
+            return real(*values)
+
+        monkeypatch.setattr(owner, name, call)
+    ended, found = run(scratch_image, limits=replace(LIMITS, cpus=1, pinned=True))
+    assert ended.code == 0, found
+    assert calls == ["take", "file_mounts"]
 
 
 HOSTILE = {

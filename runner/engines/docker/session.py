@@ -132,8 +132,9 @@ class DockerSession:
 
         self._sharing.check(spec)
         self._check(spec)
-        spec, files, refusal = self._furnish(spec)
         processors = self._pinned(spec)
+        # Last: a volume with its files could be removed while it waits for processors.
+        spec, files, refusal = self._furnish(spec)
         gauge = self._engine.make_meter()
         body = self._options(spec, files, gauge.parent, processors)
         self._volumes.keep()

@@ -143,8 +143,12 @@ class Accounts:
         return len(self._facts)
 
     def remove_old(self) -> None:
-        """Remove files that were written long ago; an image in use is looked at again."""
-        for path in self._folder().glob("accounts-*"):
+        """Remove files with facts, and locks on data volumes, that were written long ago.
+
+        An image in use is looked at again. These locks only save work.
+        """
+        folder = self._folder()
+        for path in (*folder.glob("accounts-*"), *folder.glob("data-*.lock")):
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > OLD:
                     path.unlink()

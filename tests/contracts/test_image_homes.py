@@ -18,6 +18,7 @@ from runner.engines.docker import volumes
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import Processors
 from runner.model.container import Exit, ImageRef
+from runner.model.errors import PlatformError
 from runner.model.limits import MIB, Exceptions, Limits
 
 pytestmark = pytest.mark.engine
@@ -192,19 +193,50 @@ def test_what_no_run_needs_any_more_is_removed(
         "proctor/test-volumes:gone", "RUN mkdir /models && echo gone > /models/x", "VOLUME /models"
     )
     copy = engine.image_mounts(image, ["/models"], [])[0].volume.name
-    recent = {"/etc/passwd": b"recent"}
-    source = [engine.file_mounts(recent)[0]["Source"]]
-    with monkeypatch.context() as earlier:
-        now = time.time()
-        earlier.setattr(time, "time", lambda: now - volumes.ACCOUNTS_SECONDS - 1)
-        source += [engine.file_mounts({"/etc/passwd": b"old"})[0]["Source"]]
+    files = {"/etc/passwd": b"some"}
+    paths = []
+    for days in (0, 1, 2):
+        with monkeypatch.context() as earlier:
+            now = time.time() - days * volumes.DAY
+            earlier.setattr(time, "time", lambda now=now: now)
+            paths.append(Path(engine.file_mounts(files)[0]["Source"]))
     engine.reap()
     left = set(engine.clients.volumes(data=None))
-    assert copy in left and [Path(path).parts[-3] in left for path in source] == [True, False]
+    # Yesterday's may be in the hands of a process that is about to mount them.
+    assert copy in left and [path.parts[-3] in left for path in paths] == [True, True, False]
     engine.clients.get().remove_image(image.id, force=True)
     engine.reap()
     assert copy not in engine.clients.volumes(data=None)
     assert copy not in engine.markers()
+
+
+def test_a_copy_is_kept_for_a_container_that_is_made_while_it_is_removed(
+    engine: DockerEngine,
+    build_image: Callable[..., ImageRef],
+    scratch_image: ImageRef,
+    attempt: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The engine does not know of mounts by path."""
+    image = build_image(
+        "proctor/test-volumes:race", "RUN mkdir /models && echo race > /models/x", "VOLUME /models"
+    )
+    (mount,) = engine.image_mounts(image, ["/models"], [])
+    engine.clients.get().remove_image(image.id, force=True)
+    spec = ContainerSpec("software", scratch_image, ("sleep", "30"), LIMITS, (mount,))
+    with engine.session(attempt) as session:
+        session.start(spec)
+        answers = iter([set[str]()])
+        mounted = engine.clients.mounted
+        monkeypatch.setattr(engine.clients, "mounted", lambda: next(answers, None) or mounted())
+        engine.remove_outdated()
+        assert mount.volume.name in engine.clients.volumes(data=None)
+        marker = engine.markers()[mount.volume.name]
+        engine.clients.remove_volume(marker)  # as a removal begins
+        with pytest.raises(PlatformError) as caught:
+            session.start(spec)
+        assert caught.value.code == "E303"
+    engine.clients.remove_volume(mount.volume.name)
 
 
 def test_account_files_are_made_after_the_wait_for_processors(

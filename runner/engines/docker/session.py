@@ -22,7 +22,7 @@ from runner.engines.docker.room import LIFETIME, DockerRoom
 from runner.engines.docker.session_volumes import SessionVolumes
 from runner.engines.docker.starting import their_fault
 from runner.engines.docker.turns import LOOPBACK_LABEL
-from runner.engines.docker.volumes import DockerVolumes, check_binds
+from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.roles import SIDECARS, Sharing
 from runner.engines.tarstream import TooMuch
 from runner.engines.text import printable
@@ -204,7 +204,9 @@ class DockerSession:
         """Create the container of a handle and check it; returns why its image cannot be run, or None."""
         handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
         self._check_mounts(api, spec)
-        check_binds(api, handle.id, [m for m in body["HostConfig"]["Mounts"] if m["Type"] == "bind"])
+        self._engine.check_binds(
+            handle.id, [mount for mount in body["HostConfig"]["Mounts"] if mount["Type"] == "bind"]
+        )
         self._check_pinned(api, handle.id, processors)
         return self._refusal(api, handle.id, spec)
 

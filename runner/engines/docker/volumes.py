@@ -30,9 +30,9 @@ BASES = ("proctor/base:bookworm", "python:3.11-slim")  # the keeper's image wher
 MAX_COPIED = 64 * GIB  # of all folders of an image together
 ROOM_FOR_SMALL = 64 * MIB  # what small files take on a disk is not in the size of an image
 COPY_RULES = 2  # another number has every folder of an image copied again
-# Labels of volumes that are removed when nothing needs them: the image of a copy, and the time when account files were written.
+# Labels of volumes that are removed when nothing needs them: the image of a copy, and the day of account files.
 COPY, ACCOUNTS = "proctor.copy", "proctor.accounts"
-ACCOUNTS_SECONDS = 24 * 3600.0
+DAY = 24 * 3600
 FILL = 6 * 3600.0  # seconds for filling a data volume
 
 
@@ -130,9 +130,10 @@ class DockerVolumes(DockerBuilds):
         if not files:
             return []
         named = [(PurePosixPath(path).name, content) for path, content in sorted(files.items())]
-        digest = hashlib.sha256(b"".join(tarstream.stream(named))).hexdigest()
-        labels = {ACCOUNTS: f"{time.time():.0f}"}
-        folder = self._path(self._data_volume(digest, lambda: tarstream.stream(named), labels))
+        # Each day has separate volumes, so that older ones can be removed safely.
+        day = str(int(time.time()) // DAY)
+        digest = hashlib.sha256(b"".join((day.encode(), *tarstream.stream(named)))).hexdigest()
+        folder = self._path(self._data_volume(digest, lambda: tarstream.stream(named), {ACCOUNTS: day}))
         return [
             {
                 "Type": "bind",
@@ -147,6 +148,25 @@ class DockerVolumes(DockerBuilds):
         """Return the path of a volume on the engine's machine."""
         with self.clients.calling("looking for a data volume") as api:
             return str(api.inspect_volume(volume.name)["Mountpoint"])
+
+    def check_binds(self, container: str, binds: Sequence[Mapping[str, Any]]) -> None:
+        """Check that a container has these files and folders of data volumes, read-only. Raises PlatformError."""
+        if not binds:
+            return
+        with self.clients.calling("looking at mounts") as api:
+            mounts = api.inspect_container(container)["Mounts"]
+        pairs = {(mount["Source"], mount["Destination"]) for mount in mounts if mount["RW"] is False}
+        if not pairs.issuperset((bind["Source"], bind["Target"]) for bind in binds):
+            raise PlatformError(
+                "the engine did not mount account files or copied folders",
+                why="It made a container without them.",
+            )
+        for name in {PurePosixPath(bind["Source"]).parent.parent.name for bind in binds}:
+            digest = ""
+            with self.clients.calling("looking for a data volume") as api, ignoring(404):
+                digest = (api.inspect_volume(name).get("Labels") or {}).get("proctor.data", "")
+            if self._ready(digest) != Volume(name):
+                raise PlatformError("a data volume is missing", why=f"{name} was removed in the meantime.")
 
     def _data_volume(
         self,
@@ -220,28 +240,33 @@ class DockerVolumes(DockerBuilds):
         for name, labels in self.clients.volumes(data=None).items():
             if labels["proctor.data"][:32] in keep or name not in markers or name in used:
                 continue
-            if not dry_run:
-                if not self.clients.remove_volume(name):
-                    continue
-                self.clients.remove_volume(markers[name])
-            removed.append(name)
+            if dry_run or self._remove_unused(name, markers[name]):
+                removed.append(name)
         return sorted(removed)
 
     def remove_outdated(self) -> None:
-        """Remove copies from images that the engine no longer has, and unused account files that are a day old."""
-        outdated = [
-            name
-            for name, labels in self.clients.volumes(accounts=None).items()
-            if time.time() - float(labels[ACCOUNTS]) > ACCOUNTS_SECONDS
-        ]
-        copies = self.clients.volumes(copy=None)
+        """Remove copies from images that the engine no longer has, and account files of earlier days, if unused."""
+        yesterday = int(time.time()) // DAY - 1
+        accounts, copies = self.clients.volumes(accounts=None), self.clients.volumes(copy=None)
+        outdated = [name for name, labels in accounts.items() if int(labels[ACCOUNTS]) < yesterday]
         outdated += [name for name, labels in copies.items() if not self._has_image(labels[COPY])]
         if outdated:
             markers, used = self.markers(), self.clients.mounted()
             for name in outdated:
-                # One that is not finished belongs to a process that fills it, or is removed with that of a dead one.
-                if name in markers and name not in used and self.clients.remove_volume(name):
-                    self.clients.remove_volume(markers[name])
+                if name in markers and name not in used:
+                    self._remove_unused(name, markers[name])
+
+    def _remove_unused(self, name: str, marker: str) -> bool:
+        """Remove a data volume, unless a container has it.
+
+        The engine does not know of mounts by path. So the marker goes first, and :meth:`check_binds` looks for it.
+        """
+        self.clients.remove_volume(marker)
+        if name not in self.clients.mounted() and self.clients.remove_volume(name):
+            return True
+        with self.clients.calling("keeping a data volume") as api:
+            api.create_volume(marker, driver="local", labels={"proctor.ready": name})
+        return False
 
     def _has_image(self, image_id: str) -> bool:
         with self.clients.calling("looking for an image") as api, ignoring(404):
@@ -253,19 +278,6 @@ class DockerVolumes(DockerBuilds):
         """Complete data volumes and the markers that say so."""
         found = self.clients.volumes(ready=None)
         return {labels["proctor.ready"]: name for name, labels in found.items()}
-
-
-def check_binds(api: Any, container: str, binds: Sequence[Mapping[str, Any]]) -> None:
-    """Check that the engine mounts these files and folders of volumes, read-only. Raises PlatformError."""
-    if not binds:
-        return
-    mounts = api.inspect_container(container)["Mounts"]
-    pairs = {(mount["Source"], mount["Destination"]) for mount in mounts if mount["RW"] is False}
-    if not pairs.issuperset((bind["Source"], bind["Target"]) for bind in binds):
-        raise PlatformError(
-            "the engine did not mount account files or copied folders",
-            why="It made a container without them.",
-        )
 
 
 def _below(path: str, folder: str) -> bool:

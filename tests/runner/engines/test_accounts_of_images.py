@@ -17,6 +17,7 @@ import pytest
 
 from runner.engines import accounts
 from runner.engines.accounts import Accounts
+from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.images import reference
 from runner.engines.tarstream import header
 from runner.model.container import ImageRef
@@ -162,6 +163,12 @@ def test_volumes_of_an_image_are_named_as_engines_clean_them() -> None:
     assert image.volumes == ("/data", "/in", "/out", "data")
 
 
+def test_folders_that_the_platform_needs_are_not_copied() -> None:
+    engine = DockerEngine("unix:///missing.sock", local=False)
+    folders = ["/sbin", "/sbin/x", "/in/x", "/etc", "/proc", "/taken/x", "/", "/some"]
+    assert engine.image_mounts(ImageRef("sha256:x"), folders, ["/taken", "/some/x"]) == []
+
+
 class Folders(Api):
     """An engine with an image in which every path is a folder with the same ``archive``."""
 
@@ -255,7 +262,9 @@ def test_old_facts_are_removed(tmp_path: Path) -> None:
     files = sorted(tmp_path.iterdir())
     for path in files[:3]:
         os.utime(path, (0, 0))
-    (tmp_path / "uid-1.lock").touch()
+    for name in ("uid-1.lock", "data-1.lock"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
     Accounts(lambda: tmp_path, str).remove_old()
     assert sorted(tmp_path.iterdir()) == [*files[3:], tmp_path / "uid-1.lock"]
 

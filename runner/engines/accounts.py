@@ -20,15 +20,18 @@ import json
 import posixpath
 import re
 import tarfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.engines.collect import CHUNK, CappedReader, TooMuch
+from runner.engines.collect import CHUNK, CappedReader
+from runner.engines.tarstream import TooMuch, engine_archive
+from runner.engines.text import clean_path
 from runner.model.container import ImageRef
-from runner.model.limits import GIB
+from runner.model.limits import MIB
 from schemas.files import atomic_file
 
 FILES = ("/etc/passwd", "/etc/group")
@@ -38,7 +41,7 @@ SECONDS = 30
 STAT = "X-Docker-Container-Path-Stat"
 LINK = 1 << 27  # the bits of Go's file modes: a link
 FOLDER = 1 << 31
-RULES = 3  # another number has every image looked at again
+RULES = 4  # another number has every image looked at again
 USER_NAME = "sandbox"
 PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 WRITABLE_HOME = "/tmp"  # noqa: S108
@@ -46,7 +49,13 @@ ROOT_HOME = "/root"
 CLOSED_TO_OTHERS = 0o005
 # Files of base images and package managers in /root; no system needs them.
 UNIMPORTANT = (".bashrc", ".profile", ".wget-hsts", ".python_history", ".cache/pip")
-MAX_LOOKED_AT = GIB  # bytes of a folder that are read until a file is found
+# Limits for the search for files, of all folders of an image together.
+MAX_FOLDERS = 8
+MAX_LOOKED_AT = 256 * MIB
+MAX_ENTRIES = 50_000
+MAX_TEXT = 64 * 1024  # bytes of an account file that gets an entry for the user of a run
+MAX_HELD = 1000  # images whose facts are held in memory
+OLD = 30 * 24 * 3600.0  # seconds after which the file with the facts about an image is removed
 CONTENT = re.compile("sha256:[0-9a-f]{64}")  # an identity that follows from content
 NO_FILE = 1 << 31 | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19  # folder, device, pipe, socket, the rest
 
@@ -57,7 +66,7 @@ class ImageFacts:
 
     Attributes:
         refusal: Why the image cannot be run under a numeric user, or None.
-        texts: The account files by path, as Latin-1 text. None if a link leads to one of them.
+        texts: The account files by path, as Latin-1 text. None if a link leads to one of them or if one is large.
         contents: The folders that :func:`find_contents` returns.
     """
 
@@ -109,18 +118,40 @@ class Accounts:
 
     def _known(self, image: ImageRef, look: Callable[[], ImageFacts], *places: str) -> ImageFacts:
         key = (self._engine(), image.platform, image.id, *places)
-        if key not in self._facts:
-            digest = hashlib.sha256(json.dumps([RULES, *key]).encode()).hexdigest()
-            path = self._folder() / f"accounts-{digest}"
-            lasts = CONTENT.fullmatch(image.id) is not None
-            if lasts and path.exists():
-                self._facts[key] = ImageFacts.from_json(path.read_bytes())
-            else:
-                self._facts[key] = look()
-                if lasts and self._facts[key].refusal is None:
-                    with atomic_file(path) as file:
-                        file.write(self._facts[key].to_json())
-        return self._facts[key]
+        facts = self._facts.get(key)
+        if facts is None:
+            facts = self._from_file(key, look) if CONTENT.fullmatch(image.id) else look()
+            if len(self._facts) >= MAX_HELD:
+                self._facts.clear()
+            self._facts[key] = facts
+        return facts
+
+    def _from_file(self, key: tuple[str, ...], look: Callable[[], ImageFacts]) -> ImageFacts:
+        digest = hashlib.sha256(json.dumps([RULES, *key]).encode()).hexdigest()
+        path = self._folder() / f"accounts-{digest}"
+        with suppress(FileNotFoundError):
+            return ImageFacts.from_json(path.read_bytes())
+        facts = look()
+        if facts.refusal is None:
+            with atomic_file(path) as file:
+                file.write(facts.to_json())
+        return facts
+
+    @property
+    def held(self) -> int:
+        """The number of facts in memory."""
+        return len(self._facts)
+
+    def remove_old(self) -> None:
+        """Remove files with facts, and locks on data volumes, that were written long ago.
+
+        An image in use is looked at again. These locks only save work.
+        """
+        folder = self._folder()
+        for path in (*folder.glob("accounts-*"), *folder.glob("data-*.lock")):
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > OLD:
+                    path.unlink()
 
 
 @contextmanager
@@ -155,14 +186,19 @@ def examine(api: Any, container: str, image: ImageRef | None = None) -> ImageFac
         return ImageFacts()
     # A mount over a linked file would land where the link leads.
     direct = not any(_mode(api, container, path) & LINK for path in ("/etc", *FILES))
+    direct = direct and all(len(text) <= MAX_TEXT for text in texts)
     named = {path: text.decode("latin-1") for path, text in zip(FILES, texts, strict=True)}
     return ImageFacts(None, named if direct else None, tuple(find_contents(api, container, image)))
 
 
 def home_of(image: ImageRef) -> str:
-    """Return the home folder that the image sets with ENV; empty if it sets none that is an absolute path."""
+    """Return the home folder that the image sets with ENV; empty if it sets none that is a plain absolute path.
+
+    A plain path fits in an account file, and has no ``..``, which could follow a link.
+    """
     home = dict(entry.partition("=")[::2] for entry in image.env).get("HOME", "")
-    return home if home.startswith("/") and home.isprintable() and ":" not in home else ""
+    plain = home.startswith("/") and home.isascii() and home.isprintable() and ":" not in home
+    return clean_path(home) if plain and ".." not in home.split("/") else ""
 
 
 def with_user(texts: Mapping[str, str], uid: int, home: str) -> tuple[str, dict[str, bytes]]:
@@ -189,18 +225,18 @@ def with_user(texts: Mapping[str, str], uid: int, home: str) -> tuple[str, dict[
 
 
 def find_contents(api: Any, container: str, image: ImageRef) -> Iterator[str]:
-    """Yield the image's folders with files that the sandbox would hide.
+    """Yield the image's folders with files that the sandbox would hide, or that are too large to be searched.
 
-    These are the folders that the image declares as VOLUME, and its home folder (by default root's) if only
+    These are the first folders that the image declares as VOLUME, and its home folder (by default root's) if only
     its owner can read it.
     """
-    home = home_of(image) or ROOT_HOME
-    for path in image.volumes:
-        if _mode(api, container, path) & (FOLDER | LINK) == FOLDER and _holds_files(api, container, path):
+    home, left = home_of(image) or ROOT_HOME, _Limits(MAX_LOOKED_AT, MAX_ENTRIES)
+    for path in image.volumes[:MAX_FOLDERS]:
+        if _mode(api, container, path) & (FOLDER | LINK) == FOLDER and left.find_file(api, container, path):
             yield path
     mode = _mode(api, container, home)
     closed = mode & (FOLDER | LINK) == FOLDER and mode & CLOSED_TO_OTHERS != CLOSED_TO_OTHERS
-    if home not in image.volumes and closed and _holds_files(api, container, home):
+    if home not in image.volumes and closed and left.find_file(api, container, home):
         yield home
 
 
@@ -212,19 +248,33 @@ def _mode(api: Any, container: str, path: str) -> int:
     return int(json.loads(base64.b64decode(answer.headers[STAT]))["mode"])
 
 
-def _holds_files(api: Any, container: str, folder: str) -> bool:
-    """True if a folder of a container has a file that matters, or is too large to be searched."""
-    with closing(api.get(_archive(api, container), params={"path": f"{folder}/."}, stream=True)) as answer:
-        answer.raise_for_status()
-        source = CappedReader(answer.iter_content(CHUNK), MAX_LOOKED_AT)
-        try:
-            with tarfile.open(fileobj=source, mode="r|", errors="surrogateescape") as archive:
-                return any(
-                    entry.isreg() and not entry.name.removeprefix("./").startswith(UNIMPORTANT)
-                    for entry in archive
-                )
-        except (TooMuch, tarfile.TarError):
+@dataclass
+class _Limits:
+    """The bytes and entries that may still be read of an image's folders."""
+
+    bytes: int
+    entries: int
+
+    def find_file(self, api: Any, container: str, folder: str) -> bool:
+        """True if a folder of a container has a file that matters, or if a limit is reached."""
+        if self.bytes <= 0 or self.entries <= 0:
             return True
+        request = {"params": {"path": f"{folder}/."}, "stream": True, "timeout": SECONDS}
+        with closing(api.get(_archive(api, container), **request)) as answer:
+            answer.raise_for_status()
+            source = CappedReader(answer.iter_content(CHUNK), self.bytes)
+            try:
+                with engine_archive(source) as archive:
+                    for entry in archive:
+                        self.entries -= 1
+                        name = entry.name.removeprefix("./")
+                        if self.entries <= 0 or (entry.isreg() and not name.startswith(UNIMPORTANT)):
+                            return True
+            except TooMuch:
+                return True
+            finally:
+                self.bytes = source.left
+        return False
 
 
 def _resolve(api: Any, container: str, path: str) -> str | None:

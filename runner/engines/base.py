@@ -2,8 +2,8 @@
 
 Two implementations: :mod:`runner.engines.docker.engine` (Docker Engine API) and :mod:`runner.engines.fake`
 (scripted, for tests of what stands above); :mod:`runner.engines.registry` finds them. There is no unsandboxed engine. Everything here is data or a
-protocol; the only place that turns a :class:`ContainerSpec` into engine options is
-:mod:`runner.engines.sandbox`.
+protocol; :mod:`runner.engines.sandbox` turns a :class:`ContainerSpec` into engine options, to which a session
+adds host names and single files.
 
 Failures of the platform raise :class:`runner.model.errors.PlatformError`. What the software did is never an
 exception: it is in :class:`Exit`.
@@ -75,11 +75,15 @@ class Volume:
 
 @dataclass(frozen=True)
 class Mount:
-    """A volume at a path of the container; ``subpath`` never leaves the volume."""
+    """A volume at a path of the container.
+
+    ``source`` is set if only a part of it is mounted: the path of the part on the engine's machine, without links.
+    """
 
     volume: Volume
     target: str
     read_only: bool = True
+    source: str | None = None
 
 
 @dataclass(frozen=True)

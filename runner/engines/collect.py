@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from runner.engines.tarstream import Chunks
+from runner.engines.tarstream import Chunks, TooMuch
 from runner.engines.text import printable
 from runner.model.container import Collected
 
@@ -23,25 +23,21 @@ MAX_REFUSED = 50
 CHUNK = 1 << 20
 
 
-class TooMuch(Exception):
-    """The stream is longer than its cap."""
-
-
 class CappedReader(Chunks):
-    """A file over chunks that raises :class:`TooMuch` instead of giving more than ``cap`` bytes."""
+    """A file over chunks that raises :class:`TooMuch` instead of giving more than ``cap`` bytes; ``left`` of it are not read yet."""
 
     def __init__(self, chunks: Iterable[bytes], cap: int) -> None:
         super().__init__(iter(chunks))
-        self._left = cap
+        self.left = cap
 
     def more(self) -> bytes:
         """The next bytes. Raises :class:`TooMuch` when the cap is passed."""
-        if self._left < 0:
+        if self.left < 0:
             raise TooMuch
         chunk = super().more()
-        self._left -= len(chunk)
+        self.left -= len(chunk)
         # What fits is given first: the files in it are taken.
-        return chunk if self._left >= 0 else chunk[: self._left] or self.more()
+        return chunk if self.left >= 0 else chunk[: self.left] or self.more()
 
 
 def collect(

@@ -1,6 +1,6 @@
-"""The sandbox: the only place that knows container options.
+"""The sandbox: the options of containers.
 
-Every function returns the body of the engine's "create container" call as plain data. Containers of
+A session adds account files and the container's own host name (:mod:`runner.engines.docker.session`). Every function returns the body of the engine's "create container" call as plain data. Containers of
 participants, evaluators, sidecars and gateways get the same walls; they differ in what is mounted, in their
 user, and in the network: none, the loopback of a sidecar, or (gateways only) one of the engine's networks.
 What each wall holds back is tested on real containers in ``tests/contracts/test_enforcement.py``.
@@ -24,7 +24,7 @@ from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.limits import MIB, Limits
 
-OPTIONS_VERSION = 2
+OPTIONS_VERSION = 3  # higher after a change that the options of the reference container do not show
 FIRST_UID = 20_000
 NOBODY = 65_534
 PAGE = 4096
@@ -97,7 +97,8 @@ def own_seccomp(machine: str) -> bool:
 def sandbox_digest(own_profile: bool = True) -> str:
     """SHA-256 over the seccomp profile and the complete options of a reference container, for the lock.
 
-    It changes whenever a wall changes, and only then. ``own_profile`` False is the digest of the sandbox on
+    It changes whenever a wall changes, and with :data:`OPTIONS_VERSION`, which covers what a session adds: account files,
+    host names and copies of an image's folders. ``own_profile`` False is the digest of the sandbox on
     machines where the engine's default profile has to do.
     """
     image = ImageRef(id="sha256:" + "0" * 64, volumes=("/volume",))
@@ -348,6 +349,13 @@ def log_file_size(log: int) -> int:
 
 
 def _mount(mount: Mount) -> dict[str, Any]:
+    if mount.source is not None:
+        return {
+            "Type": "bind",
+            "Source": mount.source,
+            "Target": mount.target,
+            "ReadOnly": mount.read_only,
+        }
     return {
         "Type": "volume",
         "Source": mount.volume.name,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 from runner.model.errors import PlatformError
 
 CHUNK = 1 << 20
 BLOCK = tarfile.BLOCKSIZE
+END = bytes(2 * BLOCK)
 PER_ENTRY = 4096  # bytes that a file, folder or link takes on a disk besides its content
 
 
@@ -56,7 +58,7 @@ def stream(
                 yield from _file(str(pure), content, uid)
             except OSError as error:
                 raise PlatformError(f"{content.name} cannot be read", why=str(error)) from error
-    yield b"\0" * (2 * BLOCK)
+    yield END
 
 
 def anew(folders: Mapping[str, int], files: Mapping[str, Path | bytes], *, uid: int) -> Iterator[bytes]:
@@ -70,53 +72,127 @@ def anew(folders: Mapping[str, int], files: Mapping[str, Path | bytes], *, uid: 
     yield from stream(sorted(files.items()), uid=uid, folders=folders)
 
 
-def readable(chunks: Iterable[bytes], without: Iterable[PurePosixPath], max_bytes: int) -> Iterator[bytes]:
-    """Yield a tar archive of the same files, folders and links, owned by root and readable for everybody.
+class TooMuch(Exception):
+    """The stream is longer than its cap."""
 
-    Devices, pipes and set-user-id bits are left out.
 
-    Args:
-        chunks: The archive of a folder, as an engine gives it.
-        without: Folders in it, relative to it, that become empty.
-        max_bytes: The size of all files together, with 4 KiB for each entry.
+class _Entry(tarfile.TarInfo):
+    """An entry of an archive. A damaged header is never taken for the end of the archive."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Return the entry of a header. Raises tarfile.ReadError if it is damaged or missing."""
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if len(buf) == BLOCK and not any(buf):
+                raise  # the end
+            raise tarfile.ReadError(str(error)) from error
+
+
+class _Archive(tarfile.TarFile):
+    """An archive that does not hold its entries in memory: there may be millions."""
+
+    tarinfo = _Entry
+    members: list[tarfile.TarInfo]
+
+    def next(self) -> tarfile.TarInfo | None:
+        """Return the next entry, None at the end."""
+        entry = super().next()
+        self.members.clear()
+        return entry
+
+
+@contextmanager
+def engine_archive(file: Chunks) -> Iterator[tarfile.TarFile]:
+    """Open an archive that an engine sends.
 
     Raises:
-        ValueError: The content is larger than ``max_bytes``, or the archive is damaged.
+        PlatformError: The archive is damaged, or ends early.
     """
-    empty = dict.fromkeys(without, False)
     try:
-        with tarfile.open(fileobj=Chunks(iter(chunks)), mode="r|", errors="surrogateescape") as source:
-            for entry in source:
-                path = PurePosixPath(*(part for part in PurePosixPath(entry.name).parts if part != "."))
-                if ".." in path.parts or path.is_absolute() or any(p in empty for p in path.parents):
-                    continue
-                if not path.parts or not (entry.isreg() or entry.isdir() or entry.issym() or entry.islnk()):
-                    continue
-                max_bytes -= entry.size + PER_ENTRY
-                if max_bytes < 0:
-                    raise ValueError("it is too large")
-                empty.update({path: True} if path in empty else {})
-                yield _opened_to_all(entry, str(path))
-                if entry.isreg():
-                    file = source.extractfile(entry)
-                    assert file is not None
-                    while chunk := file.read(CHUNK):
-                        yield chunk
-                    yield padding(entry.size)
+        with _Archive.open(fileobj=file, mode="r|", errors="surrogateescape") as archive:
+            yield archive
     except (tarfile.TarError, UnicodeError) as error:
-        raise ValueError("its files cannot be read") from error
-    for path in [path for path, is_there in empty.items() if not is_there]:
+        raise PlatformError(
+            "a folder of an image cannot be read", why=f"The engine sent a damaged archive: {error}"
+        ) from error
+
+
+def readable(
+    chunks: Iterable[bytes], place: str, needed: Iterable[PurePosixPath], max_bytes: int
+) -> Generator[bytes, None, int]:
+    """Yield the same files, folders and links below a folder, owned by root and readable for everybody.
+
+    Devices, pipes and set-user-id bits are left out. The end of the archive is left to the caller.
+
+    Args:
+        chunks: The archive of a folder, as an engine sends it.
+        place: The name of the folder in the new archive.
+        needed: Folders in it, relative to it, that are made if they are missing.
+        max_bytes: The size of all files together, with 4 KiB for each entry.
+
+    Returns:
+        The rest of ``max_bytes``.
+
+    Raises:
+        TooMuch: The content is larger than ``max_bytes``.
+        PlatformError: The archive is damaged.
+    """
+    chunks = iter(chunks)
+    missing = dict.fromkeys(needed)
+    left_out: set[str] = set()
+    yield header(place, kind=tarfile.DIRTYPE, mode=0o755)
+    with engine_archive(Chunks(chunks)) as source:
+        for entry in source:
+            max_bytes -= entry.size + PER_ENTRY
+            if max_bytes < 0:
+                raise TooMuch
+            if (path := _copied_path(entry, left_out)) is None:
+                continue
+            missing.pop(path, None)
+            if entry.islnk():
+                entry.linkname = f"{place}/{_inner_path(entry.linkname)}"
+            yield _opened_to_all(entry, f"{place}/{path}")
+            if entry.isreg():
+                file = source.extractfile(entry)
+                assert file is not None
+                while chunk := file.read(CHUNK):
+                    yield chunk
+                yield padding(entry.size)
+    for _ in chunks:  # an engine holds the container until its answer is read
+        pass
+    for path in missing:
         for folder in (*reversed(path.parents[:-1]), path):
-            yield header(str(folder), kind=tarfile.DIRTYPE, mode=0o777)
-    yield b"\0" * (2 * BLOCK)
+            yield header(f"{place}/{folder}", kind=tarfile.DIRTYPE, mode=0o777)
+    return max_bytes
+
+
+def _copied_path(entry: tarfile.TarInfo, left_out: set[str]) -> PurePosixPath | None:
+    """Return the path of an entry that :func:`readable` copies, or None.
+
+    Special files, whose names are added to ``left_out``, are not copied, nor further names of them.
+    """
+    path = _inner_path(entry.name)
+    if path is not None and entry.islnk():
+        target = _inner_path(entry.linkname)
+        return None if target is None or str(target) in left_out else path
+    if path is not None and not (entry.isreg() or entry.isdir() or entry.issym()):
+        left_out.add(str(path))
+        return None
+    return path
+
+
+def _inner_path(name: str) -> PurePosixPath | None:
+    """Return the path of an entry below the folder of its archive, None for the folder itself and for others."""
+    path = PurePosixPath(name)
+    return None if ".." in path.parts or path.is_absolute() or not path.parts else path
 
 
 def _opened_to_all(entry: tarfile.TarInfo, name: str) -> bytes:
     """Return the header of an entry as :func:`readable` gives it on."""
     executable = entry.isdir() or entry.mode & 0o111
     entry.name, entry.mode = name, entry.mode & 0o777 | (0o555 if executable else 0o444)
-    if entry.islnk():
-        entry.linkname = str(PurePosixPath(entry.linkname))
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.pax_headers = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
@@ -16,6 +17,11 @@ _SEQUENCE = re.compile(
 def printable(text: str, limit: int = 200) -> str:
     """``text`` with everything that is not printable escaped, cut to at most ``limit`` characters."""
     return schemas.show(text, limit)
+
+
+def clean_path(path: str) -> str:
+    """Return an absolute path as engines write it, without empty, ``.`` and ``..`` parts; a relative one as it is."""
+    return "/" + posixpath.normpath(path).lstrip("/") if path.startswith("/") else path
 
 
 def plain(text: str) -> str:

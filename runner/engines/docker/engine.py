@@ -173,6 +173,8 @@ class DockerEngine(DockerVolumes):
     def reap(self, *, prefix: str = "", dry_run: bool = False) -> list[str]:
         """Remove what dead processes of this machine left; never what a live process owns.
 
+        Unless ``prefix`` is given, it also removes cached volumes and files that nothing needs.
+
         Returns the ids of attempts and, without ``prefix``, the names of data volumes that were never filled to the end.
         """
         dead = [
@@ -186,6 +188,9 @@ class DockerEngine(DockerVolumes):
             with ExitStack() as steps:  # the last one first; each is done whatever another one raises
                 for name in unfinished:
                     steps.callback(self.clients.remove_volume, name)
+                if not prefix:
+                    steps.callback(self._accounts.remove_old)
+                    steps.callback(self.remove_outdated)
                 if self.local:
                     steps.callback(own_mounts.clean_up)
                     steps.callback(meter.clean_up, self.raw)

@@ -11,7 +11,7 @@ from typing import Any
 from runner.engines.docker.client import ignoring
 from runner.engines.docker.facts import DockerFacts
 from runner.engines.moving import moving
-from runner.engines.text import printable
+from runner.engines.text import clean_path, printable
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB
@@ -141,7 +141,7 @@ def reference(facts: Mapping[str, Any], asked: str = "") -> ImageRef:
         workdir=str(config.get("WorkingDir") or ""),
         user=str(config.get("User") or ""),
         env=tuple(config.get("Env") or ()),
-        volumes=tuple(sorted(config.get("Volumes") or ())),
+        volumes=tuple(sorted(set(map(clean_path, config.get("Volumes") or ())))),
         has_healthcheck=health[0] != "NONE",
         size=int(facts.get("Size") or 0),
         names=(*sorted(facts.get("RepoTags") or []), *digests),

@@ -22,8 +22,9 @@ from runner.engines.docker.room import LIFETIME, DockerRoom
 from runner.engines.docker.session_volumes import SessionVolumes
 from runner.engines.docker.starting import their_fault
 from runner.engines.docker.turns import LOOPBACK_LABEL
-from runner.engines.docker.volumes import DockerVolumes, check_files
+from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.roles import SIDECARS, Sharing
+from runner.engines.tarstream import TooMuch
 from runner.engines.text import printable
 from runner.engines.witness import Witness
 from runner.model.container import Collected
@@ -131,8 +132,9 @@ class DockerSession:
 
         self._sharing.check(spec)
         self._check(spec)
-        spec, files, refusal = self._furnish(spec)
         processors = self._pinned(spec)
+        # Last: a volume with its files could be removed while it waits for processors.
+        spec, files, refusal = self._furnish(spec)
         gauge = self._engine.make_meter()
         body = self._options(spec, files, gauge.parent, processors)
         self._volumes.keep()
@@ -202,7 +204,9 @@ class DockerSession:
         """Create the container of a handle and check it; returns why its image cannot be run, or None."""
         handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
         self._check_mounts(api, spec)
-        check_files(api, handle.id, [m for m in body["HostConfig"]["Mounts"] if m["Type"] == "bind"])
+        self._engine.check_binds(
+            handle.id, [mount for mount in body["HostConfig"]["Mounts"] if mount["Type"] == "bind"]
+        )
         self._check_pinned(api, handle.id, processors)
         return self._refusal(api, handle.id, spec)
 
@@ -340,8 +344,8 @@ class DockerSession:
         occupied = [*(mount.target for mount in spec.mounts), *spec.exceptions.writable]
         try:
             mounts = self._engine.image_mounts(spec.image, facts.contents, occupied)
-        except ValueError as error:
-            return spec, [], f"the image has a VOLUME or a home folder that cannot be copied: {error}"
+        except TooMuch:
+            return spec, [], "the image has a VOLUME or a home folder that is too large to be copied"
         spec = replace(spec, env=env, mounts=(*spec.mounts, *mounts))
         return spec, self._engine.file_mounts(texts), None
 

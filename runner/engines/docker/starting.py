@@ -31,7 +31,10 @@ _THEIRS = tuple(
             r"to rootfs at \"/etc/(resolv\.conf|hostname|hosts|passwd|group)\": .*read-only file system",
             _MOUNTS,
         ),
-        (r"open \S*/merged/etc/(passwd|group): ", _MOUNTS),
+        (
+            r"open \S*/merged/etc/(passwd|group): (no such (file|device)|(not|is) a directory|file exists|too many|invalid arg)",
+            _MOUNTS,
+        ),
         (r"because it is (inside /proc|not of type proc)|change mount propagation through procfd", _MOUNTS),
         (r"container init: (error reopening|open) /(proc|dev)\b", _MOUNTS),
         (r"error mounting \"tmpfs\" to rootfs at .*: (mkdir|open)|merged/.*: invalid argument", _MOUNTS),
@@ -40,7 +43,9 @@ _THEIRS = tuple(
         (r"invalid (mount|volume) specification|invalid mount path|destination can't be", _DIRECTIVE),
         (r"environment variable name can't|null byte", _DIRECTIVE),
         (r"executable file not found|exec format error|is a directory|not a directory", _COMMAND),
-        (r"exec: .*(permission denied|no such file)|stat .*no such file or directory", _COMMAND),
+        (r"exec: .*(permission denied|no such file)", _COMMAND),
+        # A data volume that is missing is not the fault of an image.
+        (r"^(?!.*(error mounting|bind source|/_data/)).*stat .*no such file or directory", _COMMAND),
     )
 )
 

@@ -6,14 +6,17 @@ import hashlib
 import json
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from runner.engines import moving, sandbox, tarstream
+from runner.engines.accounts import MAX_FOLDERS
 from runner.engines.base import Fill, Mount, Volume
 from runner.engines.docker.builds import DockerBuilds
 from runner.engines.docker.client import ignoring
@@ -24,10 +27,12 @@ from runner.model.limits import GIB, MIB
 
 BASES = ("proctor/base:bookworm", "python:3.11-slim")  # the keeper's image where there is no evaluator image
 # Limits for copies of an image's folders.
-MAX_FOLDERS = 8
-MAX_COPIED = 64 * GIB
+MAX_COPIED = 64 * GIB  # of all folders of an image together
 ROOM_FOR_SMALL = 64 * MIB  # what small files take on a disk is not in the size of an image
-COPY_RULES = 1  # another number has every folder of an image copied again
+COPY_RULES = 2  # another number has every folder of an image copied again
+# Labels of volumes that are removed when nothing needs them: the image of a copy, and the day of account files.
+COPY, ACCOUNTS = "proctor.copy", "proctor.accounts"
+DAY = 24 * 3600
 FILL = 6 * 3600.0  # seconds for filling a data volume
 
 
@@ -80,51 +85,55 @@ class DockerVolumes(DockerBuilds):
     def image_mounts(self, image: ImageRef, folders: Sequence[str], occupied: Iterable[str]) -> list[Mount]:
         """Return read-only mounts of copies of an image's folders, which everybody can read.
 
-        Each copy is made once for each image. Folders at, above or below a path that is ``occupied`` are passed over.
+        All copies lie in one volume, which is made once for each image. Folders at, above or below a path that is
+        ``occupied`` are passed over.
 
         Raises:
-            ValueError: A folder cannot be copied.
+            TooMuch: The folders are too large.
         """
-        paths = (*sandbox.PROTECTED, "/etc", *occupied)
+        paths = (*sandbox.PROTECTED, "/etc", "/sbin", *occupied)
         free = [path for path in folders if not any(_below(path, p) or _below(p, path) for p in paths)]
-        max_bytes = min(2 * image.size + ROOM_FOR_SMALL, MAX_COPIED)
-        mounts = []
-        for folder in free[:MAX_FOLDERS]:
-            inner = {path for path in (*image.volumes, *free) if path != folder and _below(path, folder)}
-            below = sorted(str(PurePosixPath(path).relative_to(folder)) for path in inner)
-            key = json.dumps([COPY_RULES, image.platform, image.id, folder, below])
-            digest = hashlib.sha256(key.encode()).hexdigest()
-            read = partial(self._read_folder, image, folder, below, max_bytes)
-            mounts.append(Mount(self._data_volume(digest, read), folder))
-        return mounts
+        if not (free := free[:MAX_FOLDERS]):
+            return []
+        key = json.dumps([COPY_RULES, image.platform, image.id, free])
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        volume = self._data_volume(digest, partial(self._read_folders, image, free), {COPY: image.id})
+        source = self._path(volume)
+        return [Mount(volume, folder, source=f"{source}/{number}") for number, folder in enumerate(free)]
 
-    def _read_folder(
-        self, image: ImageRef, folder: str, below: Sequence[str], max_bytes: int
-    ) -> Iterator[bytes]:
-        """Yield a folder of an image as :func:`runner.engines.tarstream.readable` gives it."""
+    def _read_folders(self, image: ImageRef, folders: Sequence[str]) -> Iterator[bytes]:
+        """Yield an archive of folders of an image, each under its number, as :func:`tarstream.readable` gives them."""
         name = f"proctor-copy-{secrets.token_hex(6)}"
         labels = {"proctor.owner": me(), "proctor.filling": name}
         bare = sandbox.keeper_options(image, (), labels=labels, own_profile=self.own_profile)
+        left = min(2 * image.size + ROOM_FOR_SMALL, MAX_COPIED)
         try:
-            with self.clients.streaming("copying a folder of an image", FILL) as (api, _):
+            with self.clients.streaming("copying folders of an image", FILL) as (api, _):
                 container = api.create_container_from_config(bare, name=name)["Id"]
-                chunks, _stat = api.get_archive(container, f"{folder}/.", chunk_size=tarstream.CHUNK)
-                yield from tarstream.readable(chunks, map(PurePosixPath, below), max_bytes)
+                for number, folder in enumerate(folders):
+                    inner = [path for path in (*image.volumes, *folders) if path != folder]
+                    # Something is mounted there: what is read-only needs a place for it.
+                    needed = [
+                        PurePosixPath(path).relative_to(folder) for path in inner if _below(path, folder)
+                    ]
+                    chunks, _stat = api.get_archive(container, f"{folder}/.", chunk_size=tarstream.CHUNK)
+                    left = yield from tarstream.readable(chunks, str(number), needed, left)
+            yield tarstream.END
         finally:
             self.clients.remove(filling=name)
 
     def file_mounts(self, files: Mapping[str, bytes]) -> list[dict[str, Any]]:
-        """Return the options of read-only mounts of single files, by their path in the container.
+        """Return the options of read-only mounts of account files, by their path in the container.
 
         A volume can be mounted as a whole only (before API 1.45), so its files are named by their path on the engine's machine.
         """
         if not files:
             return []
         named = [(PurePosixPath(path).name, content) for path, content in sorted(files.items())]
-        digest = hashlib.sha256(b"".join(tarstream.stream(named))).hexdigest()
-        volume = self._data_volume(digest, lambda: tarstream.stream(named))
-        with self.clients.calling("looking for a data volume") as api:
-            folder = str(api.inspect_volume(volume.name)["Mountpoint"])
+        # Each day has separate volumes, so that older ones can be removed safely.
+        day = str(int(time.time()) // DAY)
+        digest = hashlib.sha256(b"".join((day.encode(), *tarstream.stream(named)))).hexdigest()
+        folder = self._path(self._data_volume(digest, lambda: tarstream.stream(named), {ACCOUNTS: day}))
         return [
             {
                 "Type": "bind",
@@ -135,8 +144,37 @@ class DockerVolumes(DockerBuilds):
             for path in files
         ]
 
-    def _data_volume(self, digest: str, archive: Callable[[], Iterator[bytes]]) -> Volume:
-        """Return the volume of ``digest``, filled from a tar archive if there is none yet."""
+    def _path(self, volume: Volume) -> str:
+        """Return the path of a volume on the engine's machine."""
+        with self.clients.calling("looking for a data volume") as api:
+            return str(api.inspect_volume(volume.name)["Mountpoint"])
+
+    def check_binds(self, container: str, binds: Sequence[Mapping[str, Any]]) -> None:
+        """Check that a container has these files and folders of data volumes, read-only. Raises PlatformError."""
+        if not binds:
+            return
+        with self.clients.calling("looking at mounts") as api:
+            mounts = api.inspect_container(container)["Mounts"]
+        pairs = {(mount["Source"], mount["Destination"]) for mount in mounts if mount["RW"] is False}
+        if not pairs.issuperset((bind["Source"], bind["Target"]) for bind in binds):
+            raise PlatformError(
+                "the engine did not mount account files or copied folders",
+                why="It made a container without them.",
+            )
+        for name in {PurePosixPath(bind["Source"]).parent.parent.name for bind in binds}:
+            digest = ""
+            with self.clients.calling("looking for a data volume") as api, ignoring(404):
+                digest = (api.inspect_volume(name).get("Labels") or {}).get("proctor.data", "")
+            if self._ready(digest) != Volume(name):
+                raise PlatformError("a data volume is missing", why=f"{name} was removed in the meantime.")
+
+    def _data_volume(
+        self,
+        digest: str,
+        archive: Callable[[], Iterator[bytes]],
+        labels: Mapping[str, str] = MappingProxyType({}),
+    ) -> Volume:
+        """Return the volume of ``digest``; if there is none yet, fill one with ``labels`` from a tar archive."""
         from filelock import FileLock, Timeout
 
         found = self._ready(digest)
@@ -147,7 +185,7 @@ class DockerVolumes(DockerBuilds):
         with suppress(Timeout):
             lock.acquire(timeout=self.patience)
         try:
-            return self._ready(digest) or self._fill(digest, archive)
+            return self._ready(digest) or self._fill(digest, archive, labels)
         finally:
             lock.release()
 
@@ -161,9 +199,11 @@ class DockerVolumes(DockerBuilds):
                 api.remove_volume(_marker(digest))
         return None
 
-    def _fill(self, digest: str, archive: Callable[[], Iterator[bytes]]) -> Volume:
+    def _fill(
+        self, digest: str, archive: Callable[[], Iterator[bytes]], more_labels: Mapping[str, str]
+    ) -> Volume:
         name = f"proctor-data-{digest[:32]}-{secrets.token_hex(4)}"
-        labels = {"proctor.data": digest, "proctor.owner": me()}
+        labels = {**more_labels, "proctor.data": digest, "proctor.owner": me()}
         done = False
         try:
             with self.clients.calling("making a data volume") as api:
@@ -200,29 +240,44 @@ class DockerVolumes(DockerBuilds):
         for name, labels in self.clients.volumes(data=None).items():
             if labels["proctor.data"][:32] in keep or name not in markers or name in used:
                 continue
-            if not dry_run:
-                if not self.clients.remove_volume(name):
-                    continue
-                self.clients.remove_volume(markers[name])
-            removed.append(name)
+            if dry_run or self._remove_unused(name, markers[name]):
+                removed.append(name)
         return sorted(removed)
+
+    def remove_outdated(self) -> None:
+        """Remove copies from images that the engine no longer has, and account files of earlier days, if unused."""
+        yesterday = int(time.time()) // DAY - 1
+        accounts, copies = self.clients.volumes(accounts=None), self.clients.volumes(copy=None)
+        outdated = [name for name, labels in accounts.items() if int(labels[ACCOUNTS]) < yesterday]
+        outdated += [name for name, labels in copies.items() if not self._has_image(labels[COPY])]
+        if outdated:
+            markers, used = self.markers(), self.clients.mounted()
+            for name in outdated:
+                if name in markers and name not in used:
+                    self._remove_unused(name, markers[name])
+
+    def _remove_unused(self, name: str, marker: str) -> bool:
+        """Remove a data volume, unless a container has it.
+
+        The engine does not know of mounts by path. So the marker goes first, and :meth:`check_binds` looks for it.
+        """
+        self.clients.remove_volume(marker)
+        if name not in self.clients.mounted() and self.clients.remove_volume(name):
+            return True
+        with self.clients.calling("keeping a data volume") as api:
+            api.create_volume(marker, driver="local", labels={"proctor.ready": name})
+        return False
+
+    def _has_image(self, image_id: str) -> bool:
+        with self.clients.calling("looking for an image") as api, ignoring(404):
+            api.inspect_image(image_id)
+            return True
+        return False
 
     def markers(self) -> dict[str, str]:
         """Complete data volumes and the markers that say so."""
         found = self.clients.volumes(ready=None)
         return {labels["proctor.ready"]: name for name, labels in found.items()}
-
-
-def check_files(api: Any, container: str, files: Sequence[Mapping[str, Any]]) -> None:
-    """Check that the engine mounts these single files, read-only. Raises PlatformError."""
-    if not files:
-        return
-    mounts = api.inspect_container(container)["Mounts"]
-    pairs = {(mount["Source"], mount["Destination"]) for mount in mounts if mount["RW"] is False}
-    if not pairs.issuperset((file["Source"], file["Target"]) for file in files):
-        raise PlatformError(
-            "the engine did not mount the account files", why="It made a container without them."
-        )
 
 
 def _below(path: str, folder: str) -> bool:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import os
+import tarfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +17,11 @@ import pytest
 
 from runner.engines import accounts
 from runner.engines.accounts import Accounts
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.images import reference
+from runner.engines.tarstream import header
 from runner.model.container import ImageRef
+from runner.model.errors import PlatformError
 
 SOUND, FIFO = ImageRef(f"sha256:{'a' * 64}"), ImageRef(f"sha256:{'b' * 64}")
 OTHER = ImageRef(f"sha256:{'c' * 64}")
@@ -139,8 +147,131 @@ def test_an_account_is_added_where_the_image_has_none(
         ("HOME=x", ""),
         ("HOME=/a:b", ""),
         ("HOME=/a\nb", ""),
+        ("HOME=/漢", ""),
+        ("HOME=//opt/./x/", "/opt/x"),
+        ("HOME=/x/../in", ""),
         ("X=/y", ""),
     ],
 )
 def test_the_home_that_an_image_sets(entry: str, home: str) -> None:
     assert accounts.home_of(ImageRef("sha256:x", env=("PATH=/bin", entry))) == home
+
+
+def test_volumes_of_an_image_are_named_as_engines_clean_them() -> None:
+    volumes = dict.fromkeys(("/data", "/data/", "//in", "/x/../out", "data"))
+    image = reference({"Id": "sha256:x", "Config": {"Volumes": volumes}})
+    assert image.volumes == ("/data", "/in", "/out", "data")
+
+
+def test_folders_that_the_platform_needs_are_not_copied() -> None:
+    engine = DockerEngine("unix:///missing.sock", local=False)
+    folders = ["/sbin", "/sbin/x", "/in/x", "/etc", "/proc", "/taken/x", "/", "/some"]
+    assert engine.image_mounts(ImageRef("sha256:x"), folders, ["/taken", "/some/x"]) == []
+
+
+class Folders(Api):
+    """An engine with an image in which every path is a folder with the same ``archive``."""
+
+    def __init__(self, archive: bytes, repeated: bytes = b"") -> None:
+        super().__init__()
+        self.archive, self.repeated = archive, repeated
+        self.read = 0
+        self.timeouts: list[float | None] = []
+
+    def head(self, url: str, *, params: dict[str, str], timeout: float) -> Any:
+        """Return the facts of a folder that is closed to others."""
+        facts = base64.b64encode(json.dumps({"mode": accounts.FOLDER | 0o700, "size": 0}).encode())
+        return SimpleNamespace(status_code=200, headers={accounts.STAT: facts})
+
+    def get(self, url: str, *, timeout: float | None = None, **_: Any) -> Any:
+        """Return the archive, with an endless repetition at its end if one is set."""
+        self.timeouts.append(timeout)
+
+        def chunks(_: int) -> Iterator[bytes]:
+            yield self.archive
+            while self.repeated:
+                self.read += len(self.repeated)
+                yield self.repeated
+
+        return SimpleNamespace(raise_for_status=lambda: None, iter_content=chunks, close=lambda: None)
+
+
+FOLDER = header(".", kind=tarfile.DIRTYPE)
+END = bytes(1024)
+
+
+def find(api: Folders, *volumes: str) -> list[str]:
+    """Return the folders of an image that hold files."""
+    return list(accounts.find_contents(api, "x", ImageRef("sha256:x", volumes=volumes)))
+
+
+def test_few_volumes_of_an_image_are_looked_at() -> None:
+    api = Folders(FOLDER + END)
+    assert find(api, *(f"/v{number}" for number in range(50))) == []
+    assert api.timeouts == [accounts.SECONDS] * (accounts.MAX_FOLDERS + 1)  # and its home
+
+
+@pytest.mark.parametrize(("bytes_", "entries"), [(1 << 20, 1 << 30), (1 << 30, 2000)])
+def test_all_folders_together_are_read_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch, bytes_: int, entries: int
+) -> None:
+    monkeypatch.setattr(accounts, "MAX_LOOKED_AT", bytes_)
+    monkeypatch.setattr(accounts, "MAX_ENTRIES", entries)
+    api = Folders(b"", header("folder", kind=tarfile.DIRTYPE) * 100)
+    assert find(api, "/a", "/b", "/c") == ["/a", "/b", "/c", accounts.ROOT_HOME]
+    assert api.read <= (1 << 20) + 100_000
+
+
+def test_a_folder_whose_archive_ends_early_is_not_taken_for_an_empty_one() -> None:
+    with pytest.raises(PlatformError):
+        find(Folders(FOLDER), "/a")
+
+
+class Texts(Api):
+    """An engine with an image whose account files hold ``text``."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__()
+        self.text = text
+
+    def head(self, url: str, *, params: dict[str, str], timeout: float) -> Any:
+        """Return the facts of a file."""
+        facts = {"mode": 0o644, "size": len(self.text)}
+        coded = base64.b64encode(json.dumps(facts).encode())
+        return SimpleNamespace(status_code=200, headers={accounts.STAT: coded})
+
+    def get_archive(self, container: str, path: str) -> tuple[list[bytes], None]:
+        """Return an archive of the file."""
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            info = tarfile.TarInfo("file")
+            info.size = len(self.text)
+            archive.addfile(info, io.BytesIO(self.text))
+        return [file.getvalue()], None
+
+
+@pytest.mark.parametrize(("size", "named"), [(64 * 1024, True), (64 * 1024 + 1, False)])
+def test_large_account_files_are_not_kept(size: int, named: bool) -> None:
+    facts = accounts.examine(Texts(b"#" * size), "x", SOUND)
+    assert facts.refusal is None and (facts.texts is not None) is named
+
+
+def test_old_facts_are_removed(tmp_path: Path) -> None:
+    look = Look(tmp_path)
+    assert (look("sound", SOUND), look("sound", OTHER)) == (None, None)
+    files = sorted(tmp_path.iterdir())
+    for path in files[:3]:
+        os.utime(path, (0, 0))
+    for name in ("uid-1.lock", "data-1.lock"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    Accounts(lambda: tmp_path, str).remove_old()
+    assert sorted(tmp_path.iterdir()) == [*files[3:], tmp_path / "uid-1.lock"]
+
+
+def test_few_facts_are_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "MAX_HELD", 2)
+    known, api = Accounts(lambda: tmp_path, str), Api()
+    for image in (SOUND, OTHER, FIFO, SOUND):
+        assert known.facts(api, image, {"name": "sound"}).refusal is None
+    assert known.held <= 2

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engines.collect import CappedReader, TooMuch, collect
+from runner.engines.collect import CappedReader, collect
+from runner.engines.tarstream import TooMuch
 from runner.engines.text import printable
 from runner.model.container import Collected
 

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Generator, Iterator
 from pathlib import PurePosixPath
 
 import pytest
 
-from runner.engines.tarstream import checked, readable
+from runner.engines.tarstream import (
+    END,
+    PER_ENTRY,
+    Chunks,
+    TooMuch,
+    checked,
+    engine_archive,
+    header,
+    readable,
+)
+from runner.model.errors import PlatformError
 
 
 @pytest.mark.parametrize(
@@ -48,28 +59,62 @@ FOLDER = _archive(
     ("./soft", tarfile.SYMTYPE, 0o777, "/etc/shadow"),
     ("./dev", tarfile.CHRTYPE, 0o666, b""),
     ("./pipe", tarfile.FIFOTYPE, 0o666, b""),
+    ("./pipe-again", tarfile.LNKTYPE, 0o666, "./pipe"),
     ("./../up", tarfile.REGTYPE, 0o600, b"up"),
     ("/abs", tarfile.REGTYPE, 0o600, b"abs"),
 )
 
 
+def read(parts: Iterator[bytes]) -> dict[str, tuple[bytes, int, int, str]]:
+    """Return the entries of an archive that has no end: type, mode, user and target."""
+    with tarfile.open(fileobj=io.BytesIO(b"".join([*parts, END]))) as archive:
+        return {entry.name: (entry.type, entry.mode, entry.uid, entry.linkname) for entry in archive}
+
+
 def test_a_folder_is_given_on_readable_and_without_special_files() -> None:
-    parts = readable([FOLDER], [PurePosixPath("b"), PurePosixPath("new/deep")], 10**6)
-    with tarfile.open(fileobj=io.BytesIO(b"".join(parts))) as archive:
-        found = {entry.name: (entry.type, entry.mode, entry.uid, entry.linkname) for entry in archive}
-        content = archive.extractfile("a")
-        assert content is not None and content.read() == b"x" * 700
-    assert found == {
-        "a": (tarfile.REGTYPE, 0o755, 0, ""),
-        "b": (tarfile.DIRTYPE, 0o755, 0, ""),
-        "hard": (tarfile.LNKTYPE, 0o644, 0, "a"),
-        "soft": (tarfile.SYMTYPE, 0o777, 0, "/etc/shadow"),
-        "new": (tarfile.DIRTYPE, 0o777, 0, ""),
-        "new/deep": (tarfile.DIRTYPE, 0o777, 0, ""),
+    parts = list(readable([FOLDER], "0", [PurePosixPath("b"), PurePosixPath("new/deep")], 10**6))
+    assert read(iter(parts)) == {
+        "0": (tarfile.DIRTYPE, 0o755, 0, ""),
+        "0/a": (tarfile.REGTYPE, 0o755, 0, ""),
+        "0/b": (tarfile.DIRTYPE, 0o755, 0, ""),
+        "0/b/c": (tarfile.REGTYPE, 0o644, 0, ""),
+        "0/hard": (tarfile.LNKTYPE, 0o644, 0, "0/a"),
+        "0/soft": (tarfile.SYMTYPE, 0o777, 0, "/etc/shadow"),
+        "0/new": (tarfile.DIRTYPE, 0o777, 0, ""),
+        "0/new/deep": (tarfile.DIRTYPE, 0o777, 0, ""),
     }
+    with tarfile.open(fileobj=io.BytesIO(b"".join([*parts, END]))) as archive:
+        content = archive.extractfile("0/a")
+        assert content is not None and content.read() == b"x" * 700
 
 
-@pytest.mark.parametrize(("archive", "most"), [(FOLDER, 5000), (b"\xff" * 2000, 10**6)])
-def test_a_folder_that_is_too_large_or_damaged_is_refused(archive: bytes, most: int) -> None:
-    with pytest.raises(ValueError, match=r"too large|cannot be read"):
-        list(readable([archive], [], most))
+def read_rest(parts: Generator[bytes, None, int]) -> int:
+    """Return what a generator returns at its end."""
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            return int(end.value)
+
+
+def test_folders_share_a_limit() -> None:
+    left = read_rest(readable([FOLDER], "0", [], 100_000))
+    assert left == 100_000 - 11 * PER_ENTRY - (700 + 1 + 2 + 3)  # those that are left out count too
+    with pytest.raises(TooMuch):
+        read_rest(readable([FOLDER], "1", [], 45_000))
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [b"", b"\xff" * 2000, FOLDER[:512], FOLDER[:1024], FOLDER[:1030], FOLDER[:1600], FOLDER[:1024] + b"\xff" * 2000],
+)  # fmt: skip
+def test_a_damaged_archive_is_the_fault_of_the_engine(archive: bytes) -> None:
+    with pytest.raises(PlatformError):
+        read_rest(readable([archive], "0", [], 10**6))
+
+
+def test_entries_of_an_archive_are_not_held_in_memory() -> None:
+    many = header("x", kind=tarfile.DIRTYPE) * 1000 + END
+    with engine_archive(Chunks(iter([many]))) as archive:
+        assert sum(1 for _ in archive) == 1000
+        assert vars(archive)["members"] == []

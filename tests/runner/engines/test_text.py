@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.engines.docker.starting import their_fault
 from runner.engines.text import Lines, plain
 
 
@@ -42,3 +43,26 @@ def test_a_line_without_an_end_does_not_grow() -> None:
 def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
     assert all(line.isprintable() for line in shown(text))
     assert plain(plain(text)) == plain(text) or "\x1b" in plain(text)
+
+
+VOLUME = "/var/lib/docker/volumes/proctor-data-x/_data/passwd"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_theirs"),
+    [
+        (f'error mounting "{VOLUME}" to rootfs at "/etc/passwd": stat {VOLUME}: no such file or directory', False),
+        (f"error preparing rootfs: stat {VOLUME}: no such file or directory: unknown", False),
+        (f"invalid mount config for type \"bind\": bind source path does not exist: stat {VOLUME}: no such file or directory", False),
+        ("open /var/lib/docker/overlay2/x/merged/etc/passwd: input/output error", False),
+        ("open /var/lib/docker/overlay2/x/merged/etc/group: no space left on device", False),
+        ("open /var/lib/docker/overlay2/x/merged/etc/passwd: not a directory", True),
+        ("open /var/lib/docker/overlay2/x/merged/etc/passwd: too many levels of symbolic links", True),
+        ('exec: "run": stat run: no such file or directory: unknown', True),
+        ("container_linux.go:380: stat data: no such file or directory: unknown", True),
+    ],
+)  # fmt: skip
+def test_a_missing_volume_and_a_broken_disk_are_not_the_fault_of_an_image(
+    words: str, is_theirs: bool
+) -> None:
+    assert (their_fault(words) is not None) is is_theirs

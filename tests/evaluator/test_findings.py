@@ -147,7 +147,7 @@ def test_clean_file_has_no_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fast", [False, True])
 def test_irregular_but_legal_files_mean_the_same(content: bytes, fast: bool, tmp_path: Path) -> None:
     rules = Rules(topics=frozenset({b"3", b"4"}), judged={b"3": {b"d2": 1}, b"4": {b"d1": 1, b"d5": 0}})
-    expected = {b"3": (2, {b"d2": 2}), b"4": (1, {b"d1": 1})}
+    expected = {b"3": (2, {b"d2": 2}, None), b"4": (1, {b"d1": 1}, None)}
     for chunk in (1, 20, None):
         topics, tag, findings, *_ = outcome(tmp_path / "run.txt", content, rules, fast=fast, chunk=chunk)
         assert (topics, tag, findings) == (expected, b"tag", [])

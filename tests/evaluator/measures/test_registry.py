@@ -119,7 +119,7 @@ def test_same_value_as_ir_measures_on_the_file(text: str, cases: list[Case]) -> 
         assert text in error.what
         return
     for case in cases:
-        if case.ties and other_ties(text):
+        if case.ties and other_ties(text) and provider(text) != "gdeval":  # ours orders ties as gdeval does
             assert name(text) in listed(TIES)[provider(text)][0]
         else:
             compare(case, text)

@@ -84,11 +84,11 @@ def get_dataset(task: Task, name: str) -> Dataset:
 
 def registered_baselines(where: Config, task: Task) -> frozenset[str]:
     """Return the registered softwares of a task if one of its baselines has no folder; nothing otherwise."""
-    from runner.records.store.queries import registered_softwares
-
     named = {table.baseline for table in task.tables.values() if table.baseline}
     if all((where.submissions / name / "submission.yaml").is_file() for name in named):
         return frozenset()
+    from runner.records.store.queries import registered_softwares  # needs SQLAlchemy
+
     with store(where) as opened:
         return registered_softwares(opened, task.id)
 

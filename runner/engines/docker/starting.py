@@ -32,7 +32,8 @@ _THEIRS = tuple(
             _MOUNTS,
         ),
         (
-            r"open \S*/merged/etc/(passwd|group): (no such (file|device)|(not|is) a directory|file exists|too many|invalid arg)",
+            r"open \S*/merged/etc/(passwd|group): (no such (file|device)|(not|is) a directory|file exists|"
+            r"read-only|too many|invalid arg)",
             _MOUNTS,
         ),
         (r"because it is (inside /proc|not of type proc)|change mount propagation through procfd", _MOUNTS),

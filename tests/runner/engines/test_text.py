@@ -57,6 +57,7 @@ VOLUME = "/var/lib/docker/volumes/proctor-data-x/_data/passwd"
         ("open /var/lib/docker/overlay2/x/merged/etc/passwd: input/output error", False),
         ("open /var/lib/docker/overlay2/x/merged/etc/group: no space left on device", False),
         ("open /var/lib/docker/overlay2/x/merged/etc/passwd: not a directory", True),
+        ("open /var/lib/docker/overlay2/x/merged/etc/passwd: read-only file system", True),
         ("open /var/lib/docker/overlay2/x/merged/etc/passwd: too many levels of symbolic links", True),
         ('exec: "run": stat run: no such file or directory: unknown', True),
         ("container_linux.go:380: stat data: no such file or directory: unknown", True),

@@ -90,7 +90,7 @@ def test_neither_truths_nor_hidden_inputs_are_in_the_container(project: Project)
 
 
 def test_where_files_of_strangers_are_looked_at_is_a_container(project: Project) -> None:
-    machine, engine = scripted(project, lying('{"findings": {"kept": []}}'))
+    machine, engine = scripted(project, lying('{"findings": {"kept": [], "codes": {}}}'))
     task = load_tasks(project.config)[0]["mini"]
     file = project.home.parent / "my.txt"
     file.write_text("no run at all")

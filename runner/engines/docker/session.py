@@ -238,9 +238,12 @@ class DockerSession:
             for handle in self._handles:
                 steps.callback(handle.close)
             steps.callback(self._volumes.close)
-            if self._had_loopback and self._record_loopback is not None:
-                steps.callback(self._record_loopback)
+            record = self._record_loopback if self._had_loopback else None
+            if record is not None:
+                steps.callback(record)
             steps.callback(self._remove)
+            if record is not None:  # a process killed during the removal leaves no container to record
+                steps.callback(record)
             if self._made is not None:
                 steps.callback(self._made.close)
 

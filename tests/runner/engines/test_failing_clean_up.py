@@ -61,7 +61,7 @@ def test_a_session_gives_back_its_locks_if_the_loopback_cannot_be_recorded(
     error: BaseException,
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # locks of its own
-    answers: Iterator[BaseException | None] = iter([None, error])
+    answers: Iterator[BaseException | None] = iter([None, None, error])
 
     def record(_: DockerBoard) -> None:
         if (answer := next(answers)) is not None:
@@ -104,6 +104,23 @@ def test_a_session_gives_back_its_locks_if_a_meter_cannot_be_closed(
     FileLock(owner.default_locks() / f"uid-{uid}.lock").acquire(timeout=0)
     for handle in handles:
         handle.close()
+
+
+def test_a_loopback_is_recorded_before_and_after_the_removal_of_its_container(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    containers: list[bool] = []
+
+    def record(_: DockerBoard) -> None:
+        containers.append(
+            bool(engine.clients.get().containers(all=True, filters={"label": [f"proctor.attempt={attempt}"]}))
+        )
+
+    monkeypatch.setattr(DockerBoard, "record_loopback", record)
+    with engine.session(attempt, visibility="blinded") as session:
+        limits = Limits(memory=64 * MIB, pids=16, loopback=True)
+        session.start(ContainerSpec("software", scratch_image, ("true",), limits)).wait(30)
+    assert containers == [False, True, False]
 
 
 @pytest.mark.parametrize(("note", "volumes"), [(DockerBoard.record_loopback, 1), (DockerBoard.mark, 0)])

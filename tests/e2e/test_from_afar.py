@@ -6,8 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from runner.model.container import ImageRef
+from runner.submissions.parcel import BASES, PARTS
 from tests.e2e.test_server import serving, until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import GOOD, Project, call
@@ -53,25 +56,31 @@ def test_a_run_file_is_handed_in_by_make_from_another_home_and_scored(live: Proj
         assert not list(home.home.glob("archive")), "nothing was run here"
 
 
-def test_a_software_is_sent_without_what_the_team_sent_before(live: Project, tmp_path: Path) -> None:
-    """The image travels once: a second software on it sends kilobytes. Another team has to send all of it."""
+def test_a_software_is_sent_without_what_the_team_sent_before(
+    live: Project, tmp_path: Path, build_image: Callable[..., ImageRef]
+) -> None:
+    """Nobody sends base images. A second system on the same image is kilobytes. Another team has to send all of it."""
     live.env["RUNNER_BASES"] = ""  # the team's image is a stranger's here
     home = away(live, tmp_path)
+    home.image = build_image("proctor/test-sent", "RUN head -c 3000000 /dev/urandom > /own").names[0]
     home.software("one", team="alpha")
     home.software("two", GOOD.replace("all done", "all done again"), team="alpha")
     home.software("one", team="beta")
     token = {team: call(live, "team", "add", team).out.strip() for team in ("alpha", "beta")}
     with serving(live) as server:
-        until(lambda: "Mini" in server.client().get("/").text)
+        until(lambda: [*live.home.glob(f"{BASES}/*/{PARTS}")])
+        call(live, "team", "add", "gamma")  # the server publishes again
+        bases = set(until(lambda: server.parts(token["alpha"])))
         call(home, "login", server.url, env={"RUNNER_TOKEN": token["alpha"]})
         submit = ("submit", "--to", "local", "--no-check", "--wait", "--json")
         [first] = (said := call(home, *submit, "--team", "alpha", "--software", "one", timeout=300)).json
-        assert "0 B are there from before" in said.err and first["answer"]["accepted"] is True, said.err
-        until(lambda: server.parts(token["alpha"]))
+        assert first["answer"]["accepted"] is True, said.err
+        assert 3_000_000 < first["size"] < 4_000_000
+        until(lambda: set(server.parts(token["alpha"])) > bases)
         [second] = call(home, *submit, "--team", "alpha", "--software", "two", timeout=300).json
         assert second["size"] < first["size"] / 2 and second["answer"]["accepted"] is True
         call(home, "login", server.url, env={"RUNNER_TOKEN": token["beta"]})
-        assert server.parts(token["beta"]) == []
+        assert set(server.parts(token["beta"])) == bases
         [other] = call(home, *submit, "--team", "beta", timeout=300).json
         assert other["size"] > first["size"] * 0.99 and other["answer"]["accepted"] is True
         rows = until(

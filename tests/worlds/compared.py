@@ -55,7 +55,8 @@ def write(project: Project) -> None:
     ]
     (folder / "datasets/dev/inputs/queries.jsonl").write_text("".join(asked))
     for kind in KINDS:
-        new_task(project.config, f"{kind}-compared", kind)
+        file = new_task(project.config, f"{kind}-compared", kind) / "task.yaml"
+        file.write_text(file.read_text("utf-8").replace("announced: never\n", ""), "utf-8")
 
 
 def commit(project: Project, store: Store) -> dict[str, str]:

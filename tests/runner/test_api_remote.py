@@ -57,8 +57,10 @@ def test_frames_are_those_of_the_data_directory(front: Front, role: str | None) 
 
 def test_an_organiser_gets_what_teams_see_of_their_own_runs(front: Front) -> None:
     far = remote(front, "organiser")
+    audiences = [f"team:{team}" for team in far.runs()["team"].unique()]
+    assert audiences == ["team:alpha", "team:beta", "team:baselines"]
     for name in ("runs", "topic_scores", "findings"):
-        parts = [getattr(local(front, audience), name)() for audience in ("team:alpha", "team:beta")]
+        parts = [getattr(local(front, audience), name)() for audience in audiences]
         pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), getattr(far, name)())
     same(local(front, "public").leaderboard(records.TASK), far.leaderboard(records.TASK))
 

@@ -1,8 +1,7 @@
 """Open the store: connect, make it anew when it is needed, check that it stands where the event log stands, catch up.
 
-In a file of SQLite by default, or in PostgreSQL (``RUNNER_DATABASE``). A store that is up to date
-opens with one query and one pass over the bytes of the event log, whose SHA-256 it remembers (about a millisecond for
-a thousand events). One that was filled by other rules, or has other tables, is made anew in one transaction.
+In a file of SQLite by default, or in PostgreSQL (``RUNNER_DATABASE``). A store that is up to date opens with one query and one
+pass over the event log, whose SHA-256 it remembers. A store that was filled by other rules is filled again in one transaction.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,11 +97,10 @@ class Store:
                 try:
                     transaction.commit()
                 except BaseException as error:
-                    try:
+                    with ExitStack() as last:
+                        last.callback(connection.invalidate)  # nothing of the transaction stays open
                         if self._backend.is_rolled_back(error):
                             addition.remove()  # before another process can write, which would apply the events
-                    finally:
-                        connection.invalidate()  # nothing of the transaction stays open
                     raise
         return events
 

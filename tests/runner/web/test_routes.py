@@ -223,7 +223,8 @@ def task(to: Publisher, style: str) -> list[Object]:
         "dates": {"opens": None, "closes": "2031-05-01T12:00:00Z"},
     }
     more = {
-        "datasets": [{"id": "dev"}],
+        "demo": False,
+        "datasets": [{"id": "dev", "opens": None, "closes": "2031-05-01T12:00:00Z", "grace": 0}],
         "scenarios": ["default"],
         "asks": {"description": "optional"},
         "output": {"says": "a line a document", "example": ""},

@@ -57,7 +57,7 @@ def list_findings(
 ) -> list[str]:
     """Return lines about findings: about ``most`` errors and defects, how many more there are, then the warnings.
 
-    If there are many errors, the first of every code are listed, so that no code hides another.
+    Of many errors, the first ones of each code are listed, so that no code hides another.
 
     Args:
         rows: The findings that were kept.

@@ -129,7 +129,7 @@ class Source(Closing):
 
     Raises:
         Unreadable: The file is missing, or not a regular file.
-        WrongSort: The file is no text, such as a zip archive.
+        WrongSort: The file is not text, but for example a zip archive.
     """
 
     def __init__(self, path: str | Path, max_bytes: int | None = None, *, follow: bool = False) -> None:
@@ -150,7 +150,7 @@ class Source(Closing):
         return _Gunzip(self._file).read if self.gzip else self._file.read
 
     def _head(self) -> bytes:
-        """Return the first bytes, unpacked; fewer where they are damaged, which whoever reads the file is told."""
+        """Return the first bytes, unpacked. Damaged data ends them; :meth:`read` reports the damage."""
         read, head = self._reader(), b""
         with suppress(OSError, EOFError, zlib.error):
             while len(head) < HEAD_BYTES and (piece := read(HEAD_BYTES - len(head))):

@@ -83,7 +83,7 @@ def get_dataset(task: Task, name: str) -> Dataset:
 
 
 def registered_baselines(where: Config, task: Task) -> frozenset[str]:
-    """Return the registered softwares of a task if one of its baselines has no folder; nothing otherwise."""
+    """Return the registered systems of a task if one of its baselines has no folder, otherwise an empty set."""
     named = {table.baseline for table in task.tables.values() if table.baseline}
     if all((where.submissions / name / "submission.yaml").is_file() for name in named):
         return frozenset()

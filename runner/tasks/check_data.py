@@ -49,7 +49,7 @@ def task_problems(
     """What is wrong with the files that the task names; opens and hashes them. Empty when all is well.
 
     ``datasets`` looks at those only (before an evaluation on them); None looks at all and at models and
-    baselines too (``runner task check``). Baselines may also be among the softwares that are ``registered``.
+    baselines too (``runner task check``). A baseline without a folder must be among the ``registered`` systems.
     """
     return _checked(task, config, datasets, registered=registered).in_order()
 

@@ -33,7 +33,7 @@ Done = list[str]  # lines for the terminal
 
 @dataclass(frozen=True)
 class Proposal:
-    """What an organiser asked for: ``number`` names it, ``account`` asked by ``request``.
+    """A change that ``account`` proposed with ``request``. ``number`` identifies it.
 
     ``state`` is waits, approved, rejected, or done: the same was done at the terminal without the proposal.
     """
@@ -86,7 +86,7 @@ def proposals(events: Iterable[Event]) -> list[Proposal]:
 
 
 def waiting(events: Iterable[Event]) -> list[Proposal]:
-    """Return the proposals that nobody has decided or done."""
+    """Return the proposals that are still to be decided."""
     return [one for one in proposals(events) if one.state == "waits"]
 
 

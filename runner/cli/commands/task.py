@@ -167,7 +167,7 @@ TopicText = Annotated[
         "--topic-text",
         metavar="FIELD",
         help="The field, element or column of a topic that holds its text, such as EN-title; several are joined. Default: the "
-        "first of query, title, text, question and description.",
+        "first of query, title, text, question, content and description.",
     ),
 ]
 

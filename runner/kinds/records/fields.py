@@ -112,7 +112,7 @@ class Spans:
 class Record:
     """One record: what was said, what is right, and its value on a measure (of numbers: by how much it is too high).
 
-    Of spans: those that are not in the truths, those that were missed, and how many both are.
+    For spans it has the spans that were missed, those that are not in the truths, and their numbers.
     """
 
     id: str
@@ -180,7 +180,7 @@ class Field:
 
     @property
     def ways(self) -> str:
-        """How many numbers are too high and too low, or how many spans are missed and not in the truths."""
+        """The numbers of values that are too high and too low, or of spans that are missed and not in the truths."""
         if self.spans:
             return f"{self.spans.missed:,} spans missed, {self.spans.extra:,} not in the truths"
         found = self.difference

@@ -318,7 +318,7 @@ def _verified_in(connection: Connection, runs: Collection[str] | None) -> set[tu
 
 
 def registered_softwares(store: Store, task: str) -> frozenset[str]:
-    """Return the softwares with a submission for a task that was not withdrawn, as ``team/software``."""
+    """Return the systems with a submission for a task that was not withdrawn, as ``team/name``."""
     return frozenset(f"{s.team}/{s.software}" for s in submissions(store, task=task, withdrawn=False))
 
 

@@ -135,7 +135,10 @@ def _watch(servers: Servers, software: Handle, until: float) -> Detail | None:
     while True:
         servers.check_cancelled()
         try:
-            ended = {name for name, handle in servers.handles.items() if handle.ended()}
+            ended = _ended(servers)
+            if ended - {"driver"}:  # a consequence may be seen before its cause: look again
+                time.sleep(POLL)
+                ended = _ended(servers)
             if not marked and software.ended():
                 if software.wait(0).killed == "cancel":
                     raise Cancelled
@@ -155,6 +158,11 @@ def _watch(servers: Servers, software: Handle, until: float) -> Detail | None:
             why = "It went on long after the run's time was over."
             raise PlatformError("the driver did not end", why=why)
         time.sleep(POLL)
+
+
+def _ended(servers: Servers) -> set[str]:
+    """Return the names of the servers whose containers have ended."""
+    return {name for name, handle in servers.handles.items() if handle.ended()}
 
 
 def _failed_part(servers: Servers, ended: Set[str]) -> Detail | None:

@@ -269,12 +269,18 @@ def test_a_broken_server_in_reach_is_disputed(tmp_path: Path, parts: Any, detail
 
 
 def test_a_dispute_comes_before_what_else_broke(tmp_path: Path) -> None:
-    """The software takes the index with it when it goes, or the user dies beside it: still disputed."""
+    """The software takes the index with it when it goes, or the user ends a moment before the index: still disputed."""
     gone = meanwhile(1)
+
+    def gone_later(mounts: Mounts) -> Exit:
+        exit_: Exit = gone(mounts)
+        time.sleep(0.1)
+        return exit_
+
     done = verdict(
         tmp_path,
         meanwhile(1),
-        search=gone,
+        search=gone_later,
         user=gone,
         driver=slow_driver,
     )

@@ -131,7 +131,7 @@ def test_invalid_predictions_write_nothing(data: Path, capsys: pytest.CaptureFix
     [
         (("--scenario", "explicit", "--implicit", "True"), 2),
         (("--scenario", "explicit", "--split", "test"), 4),
-        (("--scenario", "explicit", "--data", "/nonexistent"), 2),
+        (("--scenario", "explicit", "--data", "no-such-folder"), 2),
         (("--scenario", "explicit", "--output", "/proc/none"), 2),
     ],
 )

@@ -29,7 +29,12 @@ from tests.worlds.mini import Project, call_here
 
 KEY = b"key of a coordinator"
 HOME, NAME = home_of(KEY), "a~mini~alpha.one.00000000.test~1~00000000"
-LATER = datetime.now(UTC) + OLD + timedelta(hours=1)
+
+
+def later() -> datetime:
+    """A time at which everything that a test has just written is old."""
+    return datetime.now(UTC) + OLD + timedelta(hours=1)
+
 
 
 @pytest.fixture
@@ -59,7 +64,7 @@ def test_no_link_in_a_store_leads_to_what_is_removed(
     store: Artefacts, own: Path, tmp_path: Path, place: str, levels: int
 ) -> None:
     link(own, tmp_path / "store" / place, levels)
-    gone = sweep(store, KEY, RunArchive(tmp_path / "archive"), LATER)
+    gone = sweep(store, KEY, RunArchive(tmp_path / "archive"), later())
     assert gone == ([] if levels else [f"{HOME}/{NAME}"]) and own.is_file(), "at most the link itself goes"
     assert store.delivered(HOME) == []
     store.forget(f"{HOME}/{NAME}")  # a link itself may be removed
@@ -72,7 +77,7 @@ def test_what_no_run_can_be_called_stops_nothing(store: Artefacts, tmp_path: Pat
     archive, name = RunArchive(tmp_path / "archive"), f"{sort}~mini~{300 * 'r'}~1~00000000"
     (archive.root / "mini").mkdir(parents=True)
     there = SimpleNamespace(attempts=lambda: [f"{HOME}/{name}", f"{HOME}/{NAME}"], changed=store.changed)
-    assert sweep(cast(Artefacts, there), KEY, archive, LATER) == []
+    assert sweep(cast(Artefacts, there), KEY, archive, later()) == []
 
 
 def test_what_is_no_delivery_is_left_alone(store: Artefacts, tmp_path: Path) -> None:
@@ -81,7 +86,7 @@ def test_what_is_no_delivery_is_left_alone(store: Artefacts, tmp_path: Path) -> 
     for name in [*names, f"{HOME}/{NAME}"]:
         (folder := tmp_path / "store" / "attempts" / name).mkdir(parents=True)
         (folder / "lock.json").touch()
-    assert sweep(store, KEY, RunArchive(tmp_path / "archive"), LATER) == [f"{HOME}/{NAME}"]
+    assert sweep(store, KEY, RunArchive(tmp_path / "archive"), later()) == [f"{HOME}/{NAME}"]
     assert store.attempts() == sorted(names)
 
 
@@ -98,7 +103,7 @@ def test_what_cannot_be_removed_keeps_nothing_else(
     monkeypatch.setattr(store, "forget", some)
     for name in names:
         store.deliver(name, {}, {}, b"key")
-    assert sweep(store, KEY, RunArchive(tmp_path / "archive"), LATER) == names[1:]
+    assert sweep(store, KEY, RunArchive(tmp_path / "archive"), later()) == names[1:]
 
 
 def test_no_link_in_a_store_leads_to_what_is_read(store: Artefacts, own: Path, tmp_path: Path) -> None:
@@ -149,7 +154,7 @@ def test_a_delivery_that_never_had_a_file_is_swept_once_it_is_old(store: Artefac
     (tmp_path / "store" / "attempts" / HOME / NAME / "logs").mkdir(parents=True)
     archive = RunArchive(tmp_path / "archive")
     assert sweep(store, KEY, archive, datetime.now(UTC)) == []  # a host is about to write to it
-    assert sweep(store, KEY, archive, LATER) == [f"{HOME}/{NAME}"] and store.attempts() == []
+    assert sweep(store, KEY, archive, later()) == [f"{HOME}/{NAME}"] and store.attempts() == []
 
 
 def aged(path: Path, age: timedelta) -> None:

@@ -15,7 +15,7 @@ from runner.model import config
 from runner.model.container import ImageRef
 from tests.worlds.mini import Project, Said, call
 
-pytest_plugins = ["tests.leftovers", "tests.engine_fixtures", "tests.worlds.postgres"]
+pytest_plugins = ["tests.leftovers", "tests.engine_fixtures", "tests.golden_texts", "tests.worlds.postgres"]
 
 # How long an example takes says how busy the machine is, nothing about the code.
 settings.register_profile("proctor", deadline=None)

@@ -45,7 +45,7 @@ BENCHMARKS := \
 	scale
 WHO = --team "$(TEAM)" $(if $(SOFTWARE),--software "$(SOFTWARE)")
 
-.PHONY: help setup demo test golden lint submit evaluate try bench pictures docs lock vendor clean tools need-team
+.PHONY: help setup demo test golden mutants lint submit evaluate try bench pictures docs lock vendor clean tools need-team
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -64,6 +64,9 @@ test: $(TOOLS)  ## Run all tests, those with containers too (PYTEST_ARGS="-k nam
 golden: $(TOOLS)  ## Write the golden files, which pin the wording of rendered texts
 	@$(SETUP) everything
 	@export DOCKER_HOST="$$($(BIN)/python -m runner.provision host)"; $(BIN)/python -m pytest --write-golden
+
+mutants: $(TOOLS)  ## Change 60 places of the product, one at a time, and report how many the tests notice
+	@$(BIN)/python -m tests.mutants
 
 lint: $(TOOLS)  ## Check style, types, the borders between the packages, and generated pages
 	@$(BIN)/ruff check .

@@ -17,32 +17,12 @@ from tests.worlds.mini import Project, Said, call
 
 pytest_plugins = ["tests.leftovers", "tests.engine_fixtures", "tests.golden_texts", "tests.worlds.postgres"]
 
-# How long an example takes says how busy the machine is, nothing about the code.
-settings.register_profile("proctor", deadline=None)
+# The time that an example takes depends on the load of the machine. ``make soak`` asks for the profile "soak".
+settings.register_profile("proctor", deadline=None, max_examples=50)
+settings.register_profile("soak", deadline=None, max_examples=500)
 settings.load_profile("proctor")
 
 _MACHINE = config.load(cwd=Path(__file__).parent)  # before anything is isolated
-
-# A test that fails is repeated once, and its first failure is printed whole at the end: a defect to be looked for. The machine's time
-# is not ours: of ten thousand tests, most start programs or wait for some. A wall's assertion is final: what must never happen once
-# must not happen in the first of two tries. What hypothesis found, it tries again first.
-_HERE = Path(__file__).parent
-_WALLS = ("attacks", "contracts", "hostile", "taken_over", "grants", "blinded", "enforcement", "sweeping")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have what fails repeated once."""
-    for item in items:
-        wall = any(wall in item.path.relative_to(_HERE).as_posix() for wall in _WALLS)
-        final = ["AssertionError", "DID NOT RAISE"] if wall else None
-        item.add_marker(pytest.mark.flaky(reruns=1, rerun_except=final))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print why a test was repeated."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.section(f"failed, then repeated: {report.nodeid}", "_", red=True, bold=True)
-        terminalreporter.write_line(report.longreprtext)
 
 
 @pytest.fixture(autouse=True)

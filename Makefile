@@ -43,12 +43,14 @@ BENCHMARKS := \
 	painting \
 	hosts \
 	scale
+# Brings all images, and runs tests with the engine that the runner uses.
+PYTEST = $(SETUP) everything && DOCKER_HOST="$$($(BIN)/python -m runner.provision host)" $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 WHO = --team "$(TEAM)" $(if $(SOFTWARE),--software "$(SOFTWARE)")
 
-.PHONY: help setup demo test golden mutants lint submit evaluate try bench pictures docs lock vendor clean tools need-team
+.PHONY: help setup demo test test-all soak durations golden mutants lint submit evaluate try bench pictures docs lock vendor clean tools need-team
 
 help:  ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
 
 setup: $(PYTHON3)  ## Make this machine ready: packages, container engine, images
 	@$(SETUP) all
@@ -57,13 +59,20 @@ demo: $(PYTHON3)  ## Run baselines and some broken softwares on the hidden split
 	@$(SETUP) base >/dev/null
 	@$(RUNNER) demo
 
-test: $(TOOLS)  ## Run all tests, those with containers too (PYTEST_ARGS="-k name")
-	@$(SETUP) everything
-	@export DOCKER_HOST="$$($(BIN)/python -m runner.provision host)"; $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+test: $(TOOLS)  ## Run the tests of a change, with real containers, in 15 minutes (PYTEST_ARGS="-k name")
+	@$(PYTEST) -m 'smoke or not (slow or soak or model)'
+
+test-all: $(TOOLS)  ## Run the slow tests that test leaves out
+	@$(PYTEST) -m 'slow and not (smoke or soak or model)'
+
+soak: $(TOOLS)  ## Run crash loops, load and several hosts for hours, and tests with random input at length
+	@$(PYTEST) -m '(soak or hypothesis) and not model' --hypothesis-profile=soak
+
+durations: $(TOOLS)  ## Report the tests over five seconds that lack the marker slow
+	@$(PYTEST) -m 'not (slow or soak or model)' --durations=0 --durations-min=5
 
 golden: $(TOOLS)  ## Write the golden files, which pin the wording of rendered texts
-	@$(SETUP) everything
-	@export DOCKER_HOST="$$($(BIN)/python -m runner.provision host)"; $(BIN)/python -m pytest --write-golden
+	@$(PYTEST) --write-golden
 
 mutants: $(TOOLS)  ## Change 60 places of the product, one at a time, and report how many the tests notice
 	@$(BIN)/python -m tests.mutants

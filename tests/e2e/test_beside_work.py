@@ -18,7 +18,7 @@ from runner.records.commit import coordinator
 from runner.records.store.connect import open_store
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import Project, Said, call, call_here
+from tests.worlds.mini import Project, Said, call_here, cli
 
 if TYPE_CHECKING:
     import subprocess
@@ -186,7 +186,7 @@ def test_what_is_commanded_beside_work_is_done_or_told(
     known |= _submissions(given("register", "--table {scratch}/before.csv --task mini --json", 0))
     with _working(live) as work:
         until(lambda: "public" in published.pointer())
-        until(lambda: call_here(live, ("runs",), capsys).out.count("scored") == 4)
+        until(lambda: cli(live, "runs", expect=None).out.count("scored") == 4)
         for name, arguments in DONE:
             said = given(
                 name, f"{arguments} --json" if name in ("register", "submit", "account add") else arguments, 0
@@ -203,7 +203,7 @@ def test_what_is_commanded_beside_work_is_done_or_told(
                 said = given(name, arguments, code)
                 assert why in said.err, f"runner {name} does not say why: {said.err}"
         events = (live.home / "events.jsonl").read_text()
-        call(live, "team", "add", "delta")
+        cli(live, "team", "add", "delta")
         until(lambda: "team:delta" in published.pointer())
         assert work.poll() is None
         work.terminate()

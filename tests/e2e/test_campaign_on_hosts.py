@@ -21,7 +21,7 @@ from runner.provision.images import IMAGES, tag
 from tests.e2e.test_server import until
 from tests.worlds.cluster import Cluster
 from tests.worlds.machines import own_engine
-from tests.worlds.mini import GOOD, TASK, Project, call
+from tests.worlds.mini import GOOD, TASK, Project, cli
 
 # Well on public data, and not where it counts.
 FAILING = f"""
@@ -95,7 +95,7 @@ MEASURED = ("wall_seconds", "memory_peak", "registered")
 
 def board(project: Project, home: Path) -> list[dict[str, Any]]:
     """The rows of the leaderboard but for what is measured of time and memory."""
-    shown = call(project, "leaderboard", "mini", "--json", env={"RUNNER_HOME": str(home)}).json
+    shown = cli(project, "leaderboard", "mini", "--json", env={"RUNNER_HOME": str(home)}).json
     return [{key: value for key, value in row.items() if key not in MEASURED} for row in shown["rows"]]
 
 
@@ -108,7 +108,7 @@ def test_boards_are_those_of_one_machine(
     live.software("two", team="beta")
     live.software("wrong", FAILING, team="gamma")
     there = {f"RUNNER_{name.upper()}": str(at) for name, at in (hosts.settings | judges.settings).items()}
-    shown = json.loads(call(live, "cluster", "show", "--json", env=there).out)
+    shown = json.loads(cli(live, "cluster", "show", "--json", env=there).out)
     assert {(one["name"], one["cluster"], one["why_not"]) for one in shown} == {
         ("h1", "software", ""),
         ("h2", "software", ""),
@@ -118,13 +118,13 @@ def test_boards_are_those_of_one_machine(
     for home, more in homes.items():
         env = {"RUNNER_HOME": str(home), **more}
         for team in ("alpha", "beta", "gamma"):
-            call(live, "submit", "--team", team, env=env)
+            cli(live, "submit", "--team", team, env=env)
         with ThreadPoolExecutor(1) as thread:
             both = thread.submit(take_turns, hosts) if more else None
-            said = call(live, "evaluate", "--all", env=env, timeout=300)
+            said = cli(live, "evaluate", "--all", env=env)
             if both is not None:
                 both.result()
-        call(live, "store", "verify", env=env)
+        cli(live, "store", "verify", env=env)
     here, elsewhere = (board(live, home) for home in homes)
     assert here == elsewhere and len(here) >= 2
     outputs = [

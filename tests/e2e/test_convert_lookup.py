@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, cli
 
 pytestmark = pytest.mark.engine
 DOCUMENTS = {
@@ -34,7 +34,7 @@ class Evil:
 def test_a_look_up_becomes_documents(live: Project, tmp_path: Path) -> None:
     source, target = tmp_path / "doc_mapping_ru.pkl", tmp_path / "neuclir_1_ru.jsonl.gz"
     source.write_bytes(pickle.dumps(DOCUMENTS))
-    said = call(live, "data", "convert-lookup", str(source), str(target), "--json")
+    said = cli(live, "data", "convert-lookup", str(source), str(target), "--json")
     assert said.code == 0, said.all
     assert said.json == {"file": str(target), "bytes": target.stat().st_size}
     assert "neuclir_1_ru.jsonl.gz: 500 documents" in said.err
@@ -64,7 +64,7 @@ def test_a_look_up_becomes_documents(live: Project, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "in no collection" not in done.stderr
-    again = call(live, "data", "convert-lookup", str(source), str(target), expect=2)
+    again = cli(live, "data", "convert-lookup", str(source), str(target), expect=2)
     assert again.code == 2 and "is there already" in again.err
 
 
@@ -77,7 +77,7 @@ def test_a_hostile_pickle_is_refused_and_nothing_is_run(live: Project, tmp_path:
         pickle.dumps({"d1": {"title": "", "text": "fine"}, "d2": Evil(f"touch {mark}; touch /out/pwned")})
     )
     target = tmp_path / "out.jsonl"
-    said = call(live, "data", "convert-lookup", str(evil), str(target), expect=None)
+    said = cli(live, "data", "convert-lookup", str(evil), str(target), expect=None)
     assert said.code == 4, said.all
     assert "E402" in said.err and "was not converted" in said.err
     assert "\x1b" not in said.all
@@ -91,7 +91,7 @@ def test_a_hostile_pickle_is_refused_and_nothing_is_run(live: Project, tmp_path:
 def test_what_holds_no_documents_is_refused(live: Project, tmp_path: Path, content: bytes) -> None:
     source, target = tmp_path / "x.pkl", tmp_path / "x.jsonl"
     source.write_bytes(content)
-    said = call(live, "data", "convert-lookup", str(source), str(target), expect=None)
+    said = cli(live, "data", "convert-lookup", str(source), str(target), expect=None)
     assert said.code == 4 and "E402" in said.err, said.all
     assert not target.exists()
 
@@ -101,14 +101,12 @@ def test_a_pickle_that_unpacks_without_an_end_meets_its_limit(live: Project, tmp
     text = "x" * 500_000
     source.write_bytes(pickle.dumps({f"d{n}": text for n in range(400)}))  # one text, remembered 400 times
     assert source.stat().st_size < 1_000_000
-    said = call(
+    said = cli(
         live, "data", "convert-lookup", str(source), str(tmp_path / "x.jsonl"), "--limit", "8MiB", expect=None
     )
     assert said.code == 4 and "does not fit into 8 MiB" in said.err, said.all
     assert not (tmp_path / "x.jsonl").exists()
-    packed = call(
-        live, "data", "convert-lookup", str(source), str(tmp_path / "x.jsonl.gz"), "--limit", "8MiB"
-    )
+    packed = cli(live, "data", "convert-lookup", str(source), str(tmp_path / "x.jsonl.gz"), "--limit", "8MiB")
     assert packed.code == 0, packed.all
 
 
@@ -124,5 +122,5 @@ def test_a_pickle_that_unpacks_without_an_end_meets_its_limit(live: Project, tmp
 def test_mistakes_are_said(live: Project, words: list[str], said: str) -> None:
     live.root.joinpath("x.pkl").write_bytes(pickle.dumps({"d": "t"}))
     paths = [str(live.root / word) for word in words[:2]]
-    done = call(live, "data", "convert-lookup", *paths, *words[2:], expect=2)
+    done = cli(live, "data", "convert-lookup", *paths, *words[2:], expect=2)
     assert done.code == 2 and said in done.all, done.all

@@ -12,7 +12,7 @@ import pytest
 
 from runner.model.container import ImageRef
 from tests.worlds.interactive_jobs import arguments
-from tests.worlds.mini import Project, call, digests
+from tests.worlds.mini import Project, cli, digests
 from tests.worlds.openai_server import Answer, OpenAIServer, Request, failure
 
 pytestmark = pytest.mark.engine
@@ -102,8 +102,8 @@ def evaluations(project: Project) -> list[Path]:
 
 @pytest.mark.timeout(900)
 def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoint: OpenAIServer) -> None:
-    said = [call(judged, "submit", "--team", "alpha", "--no-check")]
-    said.append(call(judged, "evaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY}, timeout=200))
+    said = [cli(judged, "submit", "--team", "alpha", "--no-check")]
+    said.append(cli(judged, "evaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY}))
     assert said[-1].json["done"][0]["outcome"]["name"] == "scored", said[-1].all
     (first,) = evaluations(judged)
     measures = json.loads((first / "result.json").read_text())["measures"]
@@ -122,7 +122,7 @@ def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoi
     assert not [r for r in endpoint.chats if "attack.example" in r.messages[0]["content"]]
 
     # Again, without a key: the same bytes for nothing.
-    said.append(call(judged, "reevaluate", "--all"))
+    said.append(cli(judged, "reevaluate", "--all"))
     _, second = evaluations(judged)
     for name in ("result.json", "scores.jsonl", "findings.jsonl"):
         assert digests(second)[name] == digests(first)[name]
@@ -131,7 +131,7 @@ def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoi
     }  # fmt: skip
     assert len(endpoint.chats) == 32
 
-    said.append(call(judged, "leaderboard", "talk"))
+    said.append(cli(judged, "leaderboard", "talk"))
     assert "Judged by llm (judge-1): model judge-1" in said[-1].out
     for one in said:
         assert CANARY not in one.all
@@ -149,38 +149,38 @@ def test_no_board_ranks_by_a_judge_that_an_echo_wins(judged: Project, endpoint: 
         return "YES"
 
     endpoint.text = gullible
-    call(judged, "submit", "--team", "alpha", "--no-check")
-    call(judged, "evaluate", "--all", env={"EXAMPLE_KEY": CANARY}, timeout=200)
+    cli(judged, "submit", "--team", "alpha", "--no-check")
+    cli(judged, "evaluate", "--all", env={"EXAMPLE_KEY": CANARY})
     (first,) = evaluations(judged)
     result = json.loads((first / "result.json").read_text())
     assert result["measures"]["score"]["value"] == 0.5 and result["judge"]["canaries"]["score"] == 1.0
     assert result["findings"]["codes"]["F226"]["count"] == 8
     asked = len(endpoint.chats)
 
-    board = call(judged, "leaderboard", "talk")
+    board = cli(judged, "leaderboard", "talk")
     words = " ".join(board.out.split())
     assert (
         "Not ranked by score: an answer without worth (an echo of the question, or an order to the judge) gets 1.0000"
         in words
     )
     assert "Ranked by answered instead." in words
-    exported = call(judged, "leaderboard", "talk", "--format", "json").json
+    exported = cli(judged, "leaderboard", "talk", "--format", "json").json
     assert exported["rank_by"] == "answered"
 
     # Nobody can be asked any more: the refusal is known as the answers are.
-    again = call(judged, "reevaluate", "--all", timeout=200)
+    again = cli(judged, "reevaluate", "--all")
     _, second = evaluations(judged)
     for name in ("result.json", "scores.jsonl", "findings.jsonl"):
         assert digests(second)[name] == digests(first)[name], name
     assert len(endpoint.chats) == asked and "E408" not in again.all
-    assert call(judged, "leaderboard", "talk").out == board.out
+    assert cli(judged, "leaderboard", "talk").out == board.out
 
     # Where the judge is not asked about answers without worth, the check of the task says what can happen.
     definition = judged.root / "tasks" / "talk" / "task.yaml"
-    assert "ranks by score, and a model judges" not in call(judged, "task", "check", "talk").all
+    assert "ranks by score, and a model judges" not in cli(judged, "task", "check", "talk").all
     task = json.loads(definition.read_text())
     task["options"]["judge"]["canaries"] = 0
     definition.write_text(json.dumps(task))
-    checked = call(judged, "task", "check", "talk", "--json")
+    checked = cli(judged, "task", "check", "talk", "--json")
     assert "warning: table main ranks by score, and a model judges" in checked.err
     assert len(checked.json["doubts"]) == 1

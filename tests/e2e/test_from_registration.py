@@ -22,7 +22,7 @@ from tests.e2e.test_report_generation import trec, write_task
 from tests.e2e.test_server import Server, serving, until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.browser import Watched, launched, watched
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, cli
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 SOON = 180_000  # milliseconds for a run, on a machine that does other things too
@@ -70,7 +70,7 @@ def test_from_registration_to_a_row_that_everybody_sees(
         at.go("/team")
         page.wait_for_selector("text=What is new appears by itself")
 
-        call(home, "login", server.url, env={"RUNNER_TOKEN": token})
+        cli(home, "login", server.url, env={"RUNNER_TOKEN": token})
         environment = home.environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         line = ["make", "-C", str(ROOT), "-o", "setup", "submit", "TEAM=alpha", "SERVER=local"]
         said = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=400)
@@ -79,7 +79,7 @@ def test_from_registration_to_a_row_that_everybody_sees(
 
         assert other.go("/tasks/mini/main") == 404, "its scores are not published"
         other.go("/tasks/mini")
-        call(live, "publish", "mini", "test")
+        cli(live, "publish", "mini", "test")
         until(lambda: other.go("/tasks/mini/main") == 200)
         assert "alpha" in public.inner_text("main table") and "alpha@example.org" not in public.content()
         failed = [one for one in other.said if "404" not in one]
@@ -91,7 +91,7 @@ def test_a_report_is_handed_in_on_a_page_and_read_there(browser: Browser, live: 
     with serving(live) as server, watched(browser, server.url) as at:
         shown(server, "Cited reports")
         page = at.page
-        sign_in(at, call(live, "team", "add", "alpha").out.strip())
+        sign_in(at, cli(live, "team", "add", "alpha").out.strip())
         at.go(f"/tasks/{REPORT}/hand-in")
         report = json.dumps(trec()).encode() + b"\n"
         page.set_input_files(
@@ -116,8 +116,8 @@ def test_a_debate_is_held_and_its_team_reads_it(
     with serving(live) as server, watched(browser, server.url) as at:
         shown(server, "debating")
         page = at.page
-        sign_in(at, call(live, "team", "add", "alpha").out.strip())
-        call(live, "submit", "--team", "alpha", "--no-check", timeout=300)
+        sign_in(at, cli(live, "team", "add", "alpha").out.strip())
+        cli(live, "submit", "--team", "alpha", "--no-check")
         at.go("/team")
         row = f"main table tr:has-text('alpha.one'):has-text('{DEBATE}')"
         page.wait_for_selector(f"{row} >> text=scored", timeout=2 * SOON)

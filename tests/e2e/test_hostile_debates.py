@@ -14,7 +14,7 @@ import pytest
 
 from runner.model.container import ImageRef
 from tests.worlds.interactive_jobs import arguments
-from tests.worlds.mini import Project, Said, call, exported
+from tests.worlds.mini import Project, Said, cli, exported
 
 pytestmark = pytest.mark.engine
 MAX_LOG = 64 * 1024
@@ -103,10 +103,10 @@ def attacked(live: Project, sidecars_image: ImageRef) -> tuple[Project, str, Pat
     arguments(folder / "services" / "arguments")
     (folder / "task.yaml").write_text(json.dumps(TASK, indent=1))
     live.software("evil", SOFTWARE, task="talk", tag="evil")
-    call(live, "submit", "--team", "alpha", "--no-check")
-    done = call(live, "evaluate", "--task", "talk", expect=None, timeout=300)
+    cli(live, "submit", "--team", "alpha", "--no-check")
+    done = cli(live, "evaluate", "--task", "talk", expect=None)
     assert raw(done.all) == []
-    (row,) = call(live, "runs", "--json").json
+    (row,) = cli(live, "runs", "--json").json
     assert row["outcome"]["name"] == "scored", done.all
     return live, row["run"], exported(live, row["run"])
 
@@ -146,17 +146,17 @@ def _bounded(attempt: Path, records: list[dict[str, Any]]) -> None:
 def _terminal(project: Project, run: str, attempt: Path) -> None:
     """What is printed for people and, as JSON, for programs: a terminal obeys none of it, and nothing poses as ours."""
     said: list[Said] = [
-        call(project, "runs"),
-        call(project, "show", run),
-        call(project, "show", run, "--debate", "all"),
-        call(project, "show", run, "--debate", "2", "--as", "team:alpha"),
-        call(project, "show", run, "--json"),
-        call(project, "show", run, "--json", "--debate", "all"),
-        call(project, "logs", run),
-        call(project, "logs", run, "--evaluator"),
-        *(call(project, "logs", run, "--sidecar", name) for name in ("driver", "search", "user", "relay")),
+        cli(project, "runs"),
+        cli(project, "show", run),
+        cli(project, "show", run, "--debate", "all"),
+        cli(project, "show", run, "--debate", "2", "--as", "team:alpha"),
+        cli(project, "show", run, "--json"),
+        cli(project, "show", run, "--json", "--debate", "all"),
+        cli(project, "logs", run),
+        cli(project, "logs", run, "--evaluator"),
+        *(cli(project, "logs", run, "--sidecar", name) for name in ("driver", "search", "user", "relay")),
         *(
-            call(project, "leaderboard", "talk", "--format", form)
+            cli(project, "leaderboard", "talk", "--format", form)
             for form in ("table", "json", "csv", "markdown", "latex", "html")
         ),
     ]
@@ -175,17 +175,17 @@ def _terminal(project: Project, run: str, attempt: Path) -> None:
 
 def _pages(project: Project, run: str, folder: Path) -> None:
     page = folder / "run.html"
-    call(project, "show", run, "--html", str(page))
+    cli(project, "show", run, "--html", str(page))
     text = page.read_text(encoding="utf-8")
     assert raw(text, page=True) == [] and "&lt;script&gt;alert" in text
     assert len(text) < 2_000_000
-    board = call(project, "leaderboard", "talk", "--format", "html").out
+    board = cli(project, "leaderboard", "talk", "--format", "html").out
     assert raw(board, page=True) == []
 
 
 def _labels(project: Project, forms: Path) -> None:
     """Annotators get the words: in a page of ours, and in a sheet that a spreadsheet opens."""
-    call(project, "labels", "export", "talk", "--dataset", "dev", "--annotators", "1", "--out", str(forms))
+    cli(project, "labels", "export", "talk", "--dataset", "dev", "--annotators", "1", "--out", str(forms))
     (page,), (sheet,), (lines,) = (list(forms.glob(f"*.{end}")) for end in ("html", "csv", "jsonl"))
     for path in (page, sheet, lines):
         assert raw(path.read_text(encoding="utf-8"), page=path is page) == [], path.name

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, Said, digests
+from tests.worlds.mini import Project, Said, cli, digests
 from tests.worlds.openai_server import OpenAIServer, Request
 
 CANARY = "sk-canary-0123456789"
@@ -97,12 +97,10 @@ def _no_key(project: Project, *said: Said) -> None:
 
 
 @pytest.mark.engine
-def test_a_judged_run_is_paid_for_once(
-    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
-) -> None:
+def test_a_judged_run_is_paid_for_once(judged: Project, endpoint: OpenAIServer) -> None:
     key = {"env": {"EXAMPLE_KEY": CANARY}}
-    packed = runner_cli("submit", "--team", "alpha", "--no-check")
-    ran = runner_cli("evaluate", "--all", "--json", **key)
+    packed = cli(judged, "submit", "--team", "alpha", "--no-check")
+    ran = cli(judged, "evaluate", "--all", "--json", **key)
     assert ran.json["done"][0]["outcome"]["name"] == "scored", ran.all
     assert len(endpoint.chats) == 3
     assert {one.headers.get("authorization") for one in endpoint.chats} == {f"Bearer {CANARY}"}
@@ -112,11 +110,11 @@ def test_a_judged_run_is_paid_for_once(
     record = json.loads((first / "evaluation.json").read_text())
     assert (record["gateway"]["calls"], record["gateway"]["asked"]) == (3, 3)
 
-    board = runner_cli("leaderboard", "mini")
+    board = cli(judged, "leaderboard", "mini")
     assert "Judged by llm (judge-1): model judge-1, accuracy 0.75." in board.out and "–" in board.out
 
     # Again, without a key: the same bytes for nothing.
-    again = runner_cli("reevaluate", "--all")
+    again = cli(judged, "reevaluate", "--all")
     _, second = _evaluations(judged)
     for name in ("result.json", "scores.jsonl", "findings.jsonl"):
         assert digests(second)[name] == digests(first)[name]
@@ -128,11 +126,11 @@ def test_a_judged_run_is_paid_for_once(
 
 @pytest.mark.engine
 def test_without_key_and_replies_it_is_held_for_the_organiser(
-    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
+    judged: Project, endpoint: OpenAIServer
 ) -> None:
-    checked = runner_cli("submit", "--team", "alpha")  # a team has no key: its check goes as far as it can
+    checked = cli(judged, "submit", "--team", "alpha")  # a team has no key: its check goes as far as it can
     assert "E408" in checked.all
-    ran = runner_cli("evaluate", "--all", "--json")
+    ran = cli(judged, "evaluate", "--all", "--json")
     (row,) = ran.json["done"]
     assert (row["outcome"]["name"], row["outcome"]["blame"], row["outcome"]["costs_quota"]) == (
         "held",
@@ -141,14 +139,14 @@ def test_without_key_and_replies_it_is_held_for_the_organiser(
     )
     assert "E408" in row["outcome"]["reason"] and endpoint.chats == []
     assert len(_evaluations(judged)) == 1  # trying again would end the same way
-    mended = runner_cli("reevaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY})
+    mended = cli(judged, "reevaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY})
     assert mended.json["done"][0]["outcome"]["name"] == "scored"
     _no_key(judged, checked, ran, mended)
 
 
 @pytest.mark.engine
 def test_a_network_that_the_engine_has_not_is_said_and_nothing_recorded(
-    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
+    judged: Project, endpoint: OpenAIServer
 ) -> None:
     """Tried again it would end the same way: it is neither a failure of ours that is counted nor the team's."""
     definition = judged.root / "tasks" / "mini" / "task.yaml"
@@ -156,11 +154,11 @@ def test_a_network_that_the_engine_has_not_is_said_and_nothing_recorded(
     task = json.loads(good)
     task["services"]["gateway"]["network"] = "proctor-no-such-network"
     definition.write_text(json.dumps(task))
-    runner_cli("submit", "--team", "alpha", "--no-check")
+    cli(judged, "submit", "--team", "alpha", "--no-check")
     key = {"env": {"EXAMPLE_KEY": CANARY}}
-    ran = runner_cli("evaluate", "--all", expect=None, **key)
+    ran = cli(judged, "evaluate", "--all", expect=None, **key)
     assert ran.code != 0 and "no network proctor-no-such-network" in ran.err and "network: host" in ran.err
     assert _evaluations(judged) == [] and endpoint.chats == []
     definition.write_text(good)
-    mended = runner_cli("evaluate", "--all", "--json", **key)
+    mended = cli(judged, "evaluate", "--all", "--json", **key)
     assert mended.json["done"][0]["outcome"]["name"] == "scored", mended.all

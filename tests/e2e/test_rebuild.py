@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds.mini import GOOD, Project, Said, call, digests
+from tests.worlds.mini import GOOD, Project, Said, cli, digests
 
 pytestmark = pytest.mark.engine
 FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
@@ -26,21 +26,21 @@ def settled(live: Project) -> tuple[Project, str]:
     live.software("broken", GOOD.replace("Q0", ""), team="beta")
     live.software("gone", GOOD + "\n# other", team="beta")
     for team in ("base", "alpha", "beta"):
-        said = call(live, "submit", "-t", team, "--no-check", "--json")
+        said = cli(live, "submit", "-t", team, "--no-check", "--json")
     gone = next(r["submission"] for r in said.json if ".gone." in r["submission"])
-    call(live, "evaluate", "--all")
-    call(live, "withdraw", gone, "--reason", "=cmd|' /C calc'!A0")
-    call(live, "extend", "mini", "alpha", "-n", "3")
-    call(live, "reevaluate", "--team", "base")
-    run = next(r["run"] for r in call(live, "runs", "--json").json if r["software"] == "line")
+    cli(live, "evaluate", "--all")
+    cli(live, "withdraw", gone, "--reason", "=cmd|' /C calc'!A0")
+    cli(live, "extend", "mini", "alpha", "-n", "3")
+    cli(live, "reevaluate", "--team", "base")
+    run = next(r["run"] for r in cli(live, "runs", "--json").json if r["software"] == "line")
     return live, run
 
 
 def _everything(project: Project, run: str) -> dict[str, str]:
     """All exports and listings."""
-    said = {"runs": call(project, "runs", "--json").out, "show": call(project, "show", run, "--json").out}
+    said = {"runs": cli(project, "runs", "--json").out, "show": cli(project, "show", run, "--json").out}
     for form in FORMATS:
-        said[form] = call(project, "leaderboard", "mini", "--format", form).out
+        said[form] = cli(project, "leaderboard", "mini", "--format", form).out
     return said
 
 
@@ -56,25 +56,25 @@ def test_rebuilt_from_archive_and_events(settled: tuple[Project, str]) -> None:
         "broken": "invalid",
         "gone": "withdrawn",
     }
-    call(project, "store", "rebuild")
+    cli(project, "store", "rebuild")
     assert _everything(project, run) == before
     for file in project.home.glob("store.sqlite*"):
         file.unlink()
     assert _everything(project, run) == before
-    assert "all hashes match" in call(project, "store", "verify").err
+    assert "all hashes match" in cli(project, "store", "verify").err
     # Rebuilding touches neither the archive nor the events, and nothing is to be done again.
-    assert call(project, "evaluate", "--all", "--dry-run", "--json").json["work"] == []
+    assert cli(project, "evaluate", "--all", "--dry-run", "--json").json["work"] == []
     _export(project, run)
     _tampering(project, run)
 
 
 def _export(project: Project, run: str) -> None:
     folder = project.home.parent / "exported"
-    call(project, "export", run, str(folder))
+    cli(project, "export", run, str(folder))
     names = {p.name for p in folder.rglob("*") if p.is_file()}
     assert {"run.txt", "evaluation.prototext", "run.json"} <= names
     assert 'key: "nDCG@10"' in next(folder.rglob("evaluation.prototext")).read_text()
-    said = call(project, "export", run, str(folder), expect=2)
+    said = cli(project, "export", run, str(folder), expect=2)
     assert "E101" in said.err
 
 
@@ -93,9 +93,9 @@ def _tampering(project: Project, run: str) -> None:
     stray = attempt / "output" / "stray.txt"
     attempt.joinpath("output").chmod(0o755)
     stray.write_text("x")
-    assert "E307" in call(project, "store", "verify", expect=3).err
+    assert "E307" in cli(project, "store", "verify", expect=3).err
     stray.unlink()
-    assert call(project, "store", "verify").code == 0
+    assert cli(project, "store", "verify").code == 0
 
 
 def _undone(project: Project, path: Path, change: Callable[[bytes], bytes]) -> Said:
@@ -105,7 +105,7 @@ def _undone(project: Project, path: Path, change: Callable[[bytes], bytes]) -> S
     changed = change(content)
     assert changed != content
     path.write_bytes(changed)
-    said = call(project, "store", "verify", expect=3)
+    said = cli(project, "store", "verify", expect=3)
     assert "E307" in said.err, path
     path.write_bytes(content)
     path.chmod(mode)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, call, digests
+from tests.worlds.mini import Project, cli, digests
 from tests.worlds.openai_server import OpenAIServer, Request
 
 TASK = "cited"
@@ -113,24 +113,24 @@ def forms() -> dict[str, Any]:
 def test_every_form_may_be_handed_in_and_scores_the_same(live: Project) -> None:
     write_task(live)
     upload(live, forms())
-    said = call(live, "submit", "--team", "alpha", "--no-check", "--json")
+    said = cli(live, "submit", "--team", "alpha", "--no-check", "--json")
     assert {row["new"] for row in said.json} == {True} and len(said.json) == len(forms())
-    call(live, "evaluate", "--all", timeout=300)
-    board = call(live, "leaderboard", TASK, "--json").json
+    cli(live, "evaluate", "--all")
+    board = cli(live, "leaderboard", TASK, "--json").json
     assert {row["software"] for row in board["rows"]} == {*forms()}
     scores = {
         json.dumps({m: s["mean"] for m, s in row["scores"].items()}, sort_keys=True) for row in board["rows"]
     }
     assert len(scores) == 1 and json.loads(scores.pop())["sentence_support"] == 1.0
-    text = call(live, "leaderboard", TASK).out
+    text = cli(live, "leaderboard", TASK).out
     assert "Judged by lexical (offline)" in text and "labelled pairs" in text
     assert "accuracy sentence attested" in board["judges"][0]["reliability"]
 
     # For tools around TREC: one value a line, and for others than the organiser only those over all topics.
-    lines = call(live, "leaderboard", TASK, "--format", "ir_measures").out.splitlines()
+    lines = cli(live, "leaderboard", TASK, "--format", "ir_measures").out.splitlines()
     assert len(lines) == len(forms()) * 4 * 2 and {len(line.split()) for line in lines} == {4}
     assert {line.split()[1] for line in lines} == {"1", "all"}
-    lines = call(live, "leaderboard", TASK, "--format", "tot", "--as", "public", expect=None).out.splitlines()
+    lines = cli(live, "leaderboard", TASK, "--format", "tot", "--as", "public", expect=None).out.splitlines()
     assert {line.split()[2] for line in lines} <= {"all"}
 
 
@@ -138,7 +138,7 @@ def test_every_form_may_be_handed_in_and_scores_the_same(live: Project) -> None:
 def test_what_is_malformed_is_refused_with_line_and_reason(live: Project) -> None:
     write_task(live)
     upload(live, {"bad": {**trec(), "metadata": {"run_id": "mine", "topic_id": "7"}}})
-    said = call(live, "submit", "--team", "alpha", expect=1)
+    said = cli(live, "submit", "--team", "alpha", expect=1)
     assert "bad.jsonl:1" in said.all and "team_id" in said.all
 
 
@@ -176,8 +176,8 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     write_task(live, **gateway(endpoint, gateway_network[0]))
     upload(live, {"mine": trec([*SENTENCES, *HOSTILE])})
     key = {"EXAMPLE_KEY": CANARY}
-    packed = call(live, "submit", "--team", "alpha", "--no-check")
-    ran = call(live, "evaluate", "--all", "--json", env=key, timeout=300)
+    packed = cli(live, "submit", "--team", "alpha", "--no-check")
+    ran = cli(live, "evaluate", "--all", "--json", env=key)
     assert ran.json["done"][0]["outcome"]["name"] == "scored", ran.all
 
     # Only the configured endpoint, model and parameters; what was written went there as text.
@@ -197,14 +197,14 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     assert result["measures"]["citation_support"]["value"] == 2 / 4
     record = json.loads((first / "evaluation.json").read_text())
     assert (record["gateway"]["calls"], record["gateway"]["asked"]) == (asked, asked)
-    board = call(live, "leaderboard", TASK)
+    board = cli(live, "leaderboard", TASK)
     assert "judge-1" in board.out and "prompts " in board.out
-    shown = call(live, "show", json.loads(call(live, "runs", "--json").out)[0]["run"], "--topic", "1")
+    shown = cli(live, "show", json.loads(cli(live, "runs", "--json").out)[0]["run"], "--topic", "1")
     assert "does not support the sentence" in shown.out and "answers" in shown.out
 
     # Again, without a key, and with nobody there to be asked: the same bytes for nothing.
     endpoint.__exit__()
-    again = call(live, "reevaluate", "--all", timeout=300)
+    again = cli(live, "reevaluate", "--all")
     _, second = evaluations(live)
     for name in ("result.json", "scores.jsonl", "findings.jsonl", "details.jsonl"):
         assert digests(second)[name] == digests(first)[name], name
@@ -223,8 +223,8 @@ def test_a_spent_budget_is_held_for_the_organiser_and_scores_nobody(
 ) -> None:
     write_task(live, **gateway(endpoint, gateway_network[0], calls=3))
     upload(live, {"mine": trec([*SENTENCES, *HOSTILE])})
-    call(live, "submit", "--team", "alpha", "--no-check")
-    ran = call(live, "evaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY}, expect=None, timeout=200)
+    cli(live, "submit", "--team", "alpha", "--no-check")
+    ran = cli(live, "evaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY}, expect=None)
     (row,) = ran.json["done"]
     assert (row["outcome"]["name"], row["outcome"]["blame"]) == ("held", "platform"), ran.all
     assert "E409" in row["outcome"]["reason"]

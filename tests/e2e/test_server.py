@@ -28,7 +28,7 @@ from runner.model.clock import SystemClock, stamp
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import TASK, Project, call
+from tests.worlds.mini import TASK, Project, cli
 
 NOBODY = 65534
 SOON = 30.0  # seconds, on a machine that does other things too; alone it takes about 3
@@ -154,7 +154,7 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
             said = subprocess.run(without_rights(["ls", str(path)]), capture_output=True, text=True)
             assert said.returncode != 0 and "Permission denied" in said.stderr, path
         until(lambda: "Mini" in server.client().get("/").text)
-        token = call(live, "team", "add", "alpha").out.strip()
+        token = cli(live, "team", "add", "alpha").out.strip()
         team = server.signed_in(token)
 
         page = team.get("/tasks/mini/hand-in")
@@ -170,11 +170,11 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         public = server.client()
         assert public.get("/tasks/mini/main").status_code == 404, "its scores are not published"
         assert "sign-in" in str(public.get(run).url)
-        call(live, "publish", "mini", "test")
+        cli(live, "publish", "mini", "test")
         board = until(lambda: (p := public.get("/tasks/mini/main")).status_code == 200 and p)
         assert "alpha" in board.text and "one" in board.text
 
-        call(live, "team", "rotate", "alpha")
+        cli(live, "team", "rotate", "alpha")
         assert "sign-in" in str(team.get("/team").url), (
             "a token that was replaced opens nothing from that moment"
         )
@@ -184,10 +184,10 @@ def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -
     """A review, a team closed and opened again, a submission withdrawn: by forms, done by work; no other message of hidden data."""
     live.write_task(uploads=True, review="required")
     live.software("mine", "print('nothing')", team="beta")
-    call(live, "submit", "--team", "beta", "--no-check")
-    team = call(live, "team", "add", "alpha").out.strip()
-    token = call(live, "account", "add", "organiser").out.strip()
-    call(live, "publish", "mini", "test")
+    cli(live, "submit", "--team", "beta", "--no-check")
+    team = cli(live, "team", "add", "alpha").out.strip()
+    token = cli(live, "account", "add", "organiser").out.strip()
+    cli(live, "publish", "mini", "test")
     with serving(live) as server:
         until(lambda: "Mini" in server.client().get("/").text)
         client = server.signed_in(team)
@@ -202,8 +202,8 @@ def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -
         run = until(
             lambda: re.search(r'action="/runs/(alpha\.one\.[^"]+)/review"', console.get("/console").text)
         )[1]
-        failed = next(r["run"] for r in call(live, "runs", "--json").json if r["team"] == "beta")
-        until(lambda: "failed" in call(live, "runs", "--team", "beta").out)
+        failed = next(r["run"] for r in cli(live, "runs", "--json").json if r["team"] == "beta")
+        until(lambda: "failed" in cli(live, "runs", "--team", "beta").out)
 
         def decided(path: str, **data: str) -> str:
             said = console.post(path, data={"form-token": form_of(console.get("/console").text), **data})
@@ -240,14 +240,14 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
     live.write_task("other", limits={**TASK["limits"], "wall_clock": "200s"})
     sleeper = "import time; print('asleep', flush=True); time.sleep(150)"
     live.software("long", sleeper, task="other", team="beta")
-    call(live, "submit", "--team", "beta", "--no-check")
+    cli(live, "submit", "--team", "beta", "--no-check")
     folder = live.home.parent / "sent"
     folder.mkdir()
     (folder / "broken.txt").write_text("dev-1 Q0 doc-01 1 nan x\n\ndev-1 Q0 doc-02 2 1 x\nno line at all\n")
     (folder / "good.txt").write_text(run_text("dev", "one"))
-    token = call(live, "team", "add", "alpha").out.strip()
+    token = cli(live, "team", "add", "alpha").out.strip()
     with serving(live) as server:
-        until(lambda: [r["outcome"]["name"] for r in call(live, "runs", "--json").json] == ["running"])
+        until(lambda: [r["outcome"]["name"] for r in cli(live, "runs", "--json").json] == ["running"])
 
         def curl(*arguments: str) -> Any:
             command = ["curl", "-sS", "--noproxy", "*", "-H", f"Authorization: Bearer {token}", *arguments]
@@ -263,7 +263,7 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
             return answer, time.monotonic() - began
 
         def used() -> int:
-            return len([r for r in call(live, "runs", "--json").json if r["team"] == "alpha"])
+            return len([r for r in cli(live, "runs", "--json").json if r["team"] == "alpha"])
 
         keys = curl(f"{server.url}/keys")
         answer, took = hand_in("broken.txt")
@@ -276,12 +276,12 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
         assert took < SOON, f"it took {took:.1f} s"
         receipt = folder / "receipt.json"
         receipt.write_text(json.dumps(curl(f"{server.url}/requests/{answer['id']}/receipt")))
-        held = call(live, "receipt", "verify", str(receipt), "--key", keys["front"], "--key", keys["work"])
+        held = cli(live, "receipt", "verify", str(receipt), "--key", keys["front"], "--key", keys["work"])
         assert "both signatures hold" in held.out and "refused (E219)" in held.out
         good, took = hand_in("good.txt")
         assert good["accepted"] is True and good["checked"] == "inputs" and good["findings"] == []
         assert took < SOON and [
-            r["outcome"]["name"] for r in call(live, "runs", "--json").json if r["team"] == "beta"
+            r["outcome"]["name"] for r in cli(live, "runs", "--json").json if r["team"] == "beta"
         ] == ["running"], "the long run is still going on"
 
 
@@ -289,7 +289,7 @@ def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) 
     """Killed right behind each thing that it writes down: every hand-in is registered and answered once, and costs once."""
     project.write_task(uploads=True)
     exchange = project.config.exchange
-    tokens = [Token.read(call(project, "team", "add", team).out) for team in ("alpha", "beta", "gamma")]
+    tokens = [Token.read(cli(project, "team", "add", team).out) for team in ("alpha", "beta", "gamma")]
     asked = []
     for token in tokens * 2:
         assert token is not None

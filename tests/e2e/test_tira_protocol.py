@@ -18,7 +18,7 @@ from runner.tasks.data_files import files_digest, folder_files
 from runner.tasks.load import load_task
 from runner.views.audience import Audience
 from runner.views.redact import RunView
-from tests.worlds.mini import GOOD, Project, call
+from tests.worlds.mini import GOOD, Project, cli
 
 pytestmark = pytest.mark.engine
 TEAM = Audience("team", "alpha")
@@ -169,7 +169,7 @@ def test_root_is_refused_where_the_engine_does_not_map_it_away(
         return
     live.write_task(exceptions={"alpha/one": {"root": True}})
     live.software("one", code=GOOD)
-    said = call(live, "try", "-t", "alpha", "-s", "one", expect=3)
+    said = cli(live, "try", "-t", "alpha", "-s", "one", expect=3)
     assert "E305" in said.err and "userns-remap" in said.err
 
 
@@ -186,7 +186,7 @@ def test_a_model_folder_by_digest(ran: Callable[..., RunView], live: Project) ->
     assert view["log"]["stdout"][-2:] == ["weights 0.5", "Read-only file system"]
     # What the digest does not name is never mounted under it.
     live.write_task(models=[{**model, "digest": "sha256:" + "5" * 64}])
-    said = call(live, "try", "-t", "alpha", "-s", "one", expect=4)
+    said = cli(live, "try", "-t", "alpha", "-s", "one", expect=4)
     assert "models/tiny" in said.err and "E40" in said.err
 
 
@@ -196,10 +196,10 @@ def test_gpus_that_are_not_there_are_refused_before_anything_starts(
     live.write_task(limits={"gpus": 64})
     live.software("one")
     for command in (("try", "-t", "alpha"), ("submit", "-t", "alpha")):
-        said = call(live, *command, expect=3)
+        said = cli(live, *command, expect=3)
         assert "E305" in said.err
-    call(live, "submit", "-t", "alpha", expect=3)
-    assert call(live, "runs", "--json").json == []
+    cli(live, "submit", "-t", "alpha", expect=3)
+    assert cli(live, "runs", "--json").json == []
 
 
 def test_a_gpu_asked_for_later_holds_nothing_up(live: Project) -> None:
@@ -207,10 +207,10 @@ def test_a_gpu_asked_for_later_holds_nothing_up(live: Project) -> None:
     live.write_task("other")
     live.software("one")
     live.software("two", task="other")
-    call(live, "submit", "-t", "alpha", "--no-check")
+    cli(live, "submit", "-t", "alpha", "--no-check")
     live.write_task(limits={"gpus": 64})
-    said = call(live, "evaluate", "--all", expect=3)
+    said = cli(live, "evaluate", "--all", expect=3)
     assert "E305" in said.err
-    rows = {row["software"]: row for row in call(live, "runs", "--json").json}
+    rows = {row["software"]: row for row in cli(live, "runs", "--json").json}
     assert rows["one"]["outcome"]["name"] == "pending" and rows["one"]["attempts"] == 0
     assert rows["two"]["outcome"]["name"] == "scored"

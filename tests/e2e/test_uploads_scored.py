@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tests.worlds.mini import DOCUMENTS, Project, call
+from tests.worlds.mini import DOCUMENTS, Project, cli
 
 
 def run_text(dataset: str, tag: str, best: int = 0) -> str:
@@ -41,17 +41,17 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
     ]
     (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": entries}))
 
-    tried = call(live, "try", "--team", "alpha", "--software", "handed-in", "--json")
+    tried = cli(live, "try", "--team", "alpha", "--software", "handed-in", "--json")
     assert tried.code == 0, tried.all
     assert [[u["how"] for u in t["uploads"]] for t in tried.json] == [["scored", "checked"], ["scored"]]
 
-    said = call(live, "submit", "--team", "alpha", "--json")
+    said = cli(live, "submit", "--team", "alpha", "--json")
     assert said.code == 0, said.all
     ids = {r["software"]: r["submission"] for r in said.json}
     assert set(ids) == {"good", "one", "handed-in"}
-    done = call(live, "evaluate", "--all")
+    done = cli(live, "evaluate", "--all")
     assert done.code == 0, done.all
-    runs = {r["run"]: r for r in call(live, "runs", "--json").json}
+    runs = {r["run"]: r for r in cli(live, "runs", "--json").json}
     assert set(runs) == {
         *(f"{ids['good']}.{d}" for d in ("dev", "test")),
         *(f"{ids['one']}.{d}" for d in ("dev", "test")),
@@ -60,20 +60,20 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
     assert {r["outcome"]["name"] for r in runs.values()} == {"scored"}
 
     def score(run: str) -> Any:
-        return call(live, "show", run, "--json").json["scores"]
+        return cli(live, "show", run, "--json").json["scores"]
 
     for dataset in ("dev", "test"):
         assert score(f"{ids['good']}.{dataset}") == score(f"{ids['one']}.{dataset}")
     assert score(f"{ids['handed-in']}.dev") != score(f"{ids['one']}.dev")
-    again = call(live, "submit", "--team", "alpha", "--no-check", "--json")
+    again = cli(live, "submit", "--team", "alpha", "--no-check", "--json")
     assert [r["new"] for r in again.json] == [False, False, False]
 
     (folder / "two.txt").write_text("dev-1 Q0 nobody 1 x\n")
-    bad = call(live, "submit", "--team", "alpha", "--software", "handed-in", "--json", expect=1)
+    bad = cli(live, "submit", "--team", "alpha", "--software", "handed-in", "--json", expect=1)
     assert bad.code == 1 and [r["submission"] is None for r in bad.json] == [False, True]
     _once(live, [run_text("dev", "one").encode(), gzip.compress(run_text("test", "one").encode(), mtime=0)])
-    rebuilt = call(live, "store", "rebuild")
-    assert rebuilt.code == 0 and {r["run"] for r in call(live, "runs", "--json").json} == set(runs)
+    rebuilt = cli(live, "store", "rebuild")
+    assert rebuilt.code == 0 and {r["run"] for r in cli(live, "runs", "--json").json} == set(runs)
 
 
 def _once(project: Project, files: Sequence[bytes]) -> None:
@@ -92,19 +92,19 @@ def _once(project: Project, files: Sequence[bytes]) -> None:
     stray.parent.mkdir(exist_ok=True)
     stray.write_bytes(b"of a process that was killed")
     os.utime(stray, (old, old))
-    assert call(project, "gc", "--dry-run", "--json").json["contents"] == [stray.name]
-    assert f"contents: {stray.name}" in call(project, "gc", "--dry-run").out and stray.is_file()
-    call(project, "gc")
+    assert cli(project, "gc", "--dry-run", "--json").json["contents"] == [stray.name]
+    assert f"contents: {stray.name}" in cli(project, "gc", "--dry-run").out and stray.is_file()
+    cli(project, "gc")
     assert not stray.exists() and all(p.is_file() for found in places for p in found)
 
     path = places[0][0]
     data = path.read_bytes()
     path.unlink()
-    said = call(project, "store", "verify", expect=3)
+    said = cli(project, "store", "verify", expect=3)
     assert "E307" in said.err and path.name[:64] in said.err and "(output/run.txt)" in said.err
     assert "(runs/dev.default)" in said.err or "(runs/one.txt)" in said.err
     path.write_bytes(data)
-    assert call(project, "store", "verify").code == 0
+    assert cli(project, "store", "verify").code == 0
 
 
 def _plain(data: bytes) -> bytes:
@@ -118,12 +118,12 @@ def test_a_software_may_keep_to_some_datasets(live: Project) -> None:
         tables=[{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
     )
     live.software("narrow", datasets=["dev"])
-    said = call(live, "submit", "--team", "alpha", "--no-check", "--json")
+    said = cli(live, "submit", "--team", "alpha", "--no-check", "--json")
     assert said.code == 0, said.all
-    assert [r["dataset"] for r in call(live, "runs", "--json").json] == ["dev"]
+    assert [r["dataset"] for r in cli(live, "runs", "--json").json] == ["dev"]
     live.write_task()
     live.software("never", datasets=["dev"])
-    refused = call(live, "submit", "--team", "alpha", "--software", "never", "--no-check", expect=2)
+    refused = cli(live, "submit", "--team", "alpha", "--software", "never", "--no-check", expect=2)
     assert refused.code == 2 and "would never be run" in refused.err
 
 
@@ -143,15 +143,15 @@ def test_nothing_runs_on_a_dataset_that_was_not_fetched(live: Project) -> None:
         tables=[{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}],
     )
     live.software("good")
-    call(live, "submit", "--team", "alpha", "--no-check")
-    said = call(live, "evaluate", "--all", expect=None)
+    cli(live, "submit", "--team", "alpha", "--no-check")
+    said = cli(live, "evaluate", "--all", expect=None)
     assert "E402" in said.all and "runner data pull mini --dataset test" in said.all
-    outcomes = {r["dataset"]: r["outcome"]["name"] for r in call(live, "runs", "--json").json}
+    outcomes = {r["dataset"]: r["outcome"]["name"] for r in cli(live, "runs", "--json").json}
     assert outcomes == {"dev": "scored", "test": "pending"}
-    assert call(live, "gc", "--dry-run").code == 0
+    assert cli(live, "gc", "--dry-run").code == 0
     (live.private / "mini/test/inputs/big").write_text("x")
-    call(live, "evaluate", "--all")
-    assert {r["outcome"]["name"] for r in call(live, "runs", "--json").json} == {"scored"}
+    cli(live, "evaluate", "--all")
+    assert {r["outcome"]["name"] for r in cli(live, "runs", "--json").json} == {"scored"}
 
 
 def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Project) -> None:
@@ -187,29 +187,29 @@ def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Projec
     (folder / "submission.yaml").write_text(json.dumps(entry))
 
     note = "ids of documents were not checked: ids.txt is not here"
-    said = call(live, "check", str(folder / "one.txt"), "--task", "mini")
+    said = cli(live, "check", str(folder / "one.txt"), "--task", "mini")
     assert f"note: {note}" in said.out and "no problems" in said.out, said.all
     assert "F019" not in said.all
-    refused = call(live, "try", "--team", "alpha", "--software", "good", expect=4)
+    refused = cli(live, "try", "--team", "alpha", "--software", "good", expect=4)
     assert "inputs/big.json" in refused.all
-    tried = call(live, "try", "--team", "alpha", "--software", "handed-in")
+    tried = cli(live, "try", "--team", "alpha", "--software", "handed-in")
     assert note in tried.all and "quality.txt is not here" in tried.all, tried.all
-    refused = call(live, "submit", "--team", "alpha", "--software", "good", "--no-check", expect=4)
+    refused = cli(live, "submit", "--team", "alpha", "--software", "good", "--no-check", expect=4)
     assert "E402" in refused.all and "inputs/ids.txt" in refused.all
-    call(live, "submit", "--team", "alpha", "--software", "handed-in", "--no-check")
-    call(live, "evaluate", "--all")
-    (run,) = call(live, "runs", "--json").json
+    cli(live, "submit", "--team", "alpha", "--software", "handed-in", "--no-check")
+    cli(live, "evaluate", "--all")
+    (run,) = cli(live, "runs", "--json").json
     assert run["outcome"]["name"] == "scored"
-    shown = call(live, "show", run["run"]).out
+    shown = cli(live, "show", run["run"]).out
     assert note in " ".join(shown.split()) and "quality.txt is not here" in shown
-    assert call(live, "gc", "--dry-run").code == 0
+    assert cli(live, "gc", "--dry-run").code == 0
 
     # They arrive: what was scored before is done again when that is wanted, and checked now.
     inputs, truths = (live.root / "tasks/mini/datasets/dev" / side for side in ("inputs", "truths"))
     (inputs / "ids.txt").write_text("".join(f"{name}\n" for name in DOCUMENTS))
     (inputs / "big.json").write_text("{}")
     (truths / "quality.txt").write_bytes((truths / "qrels.txt").read_bytes())
-    call(live, "evaluate", "--all", "--changed", "again")
-    (run,) = call(live, "runs", "--json").json
+    cli(live, "evaluate", "--all", "--changed", "again")
+    (run,) = cli(live, "runs", "--json").json
     assert run["outcome"]["name"] == "invalid"
-    assert 'the dataset has no document "nobody-knows"' in call(live, "show", run["run"]).out
+    assert 'the dataset has no document "nobody-knows"' in cli(live, "show", run["run"]).out

@@ -16,7 +16,7 @@ from tests.e2e.test_from_afar import away
 from tests.e2e.test_server import serving, until
 from tests.runner.work.test_live_logs import Events
 from tests.worlds.cluster import Cluster
-from tests.worlds.mini import GOOD, TASK, Project, call
+from tests.worlds.mini import GOOD, TASK, Project, cli
 
 # It says what it begins with, and goes on when it is let.
 TALKING = """
@@ -61,11 +61,11 @@ def test_the_page_of_a_run_at_a_host_shows_what_it_writes_and_then_its_verdict(
     home = away(live, tmp_path)
     home.write_task(tables=tables)
     home.software("one", TALKING.format(canary=canary) + GOOD, team="alpha")
-    token = call(live, "team", "add", "alpha").out.strip()
+    token = cli(live, "team", "add", "alpha").out.strip()
     with serving(live) as server:
         until(lambda: "Mini" in server.client().get("/").text)
-        call(home, "login", server.url, env={"RUNNER_TOKEN": token})
-        call(home, "submit", "--team", "alpha", "--to", "local", "--no-check", "--wait")
+        cli(home, "login", server.url, env={"RUNNER_TOKEN": token})
+        cli(home, "submit", "--team", "alpha", "--to", "local", "--no-check", "--wait")
         team, public = server.signed_in(token), server.client()
         page = until(lambda: re.search(r'href="(/runs/alpha\.one\.[^"]+)"', team.get("/team").text))[1]
         with team.stream("GET", "/live", params={"page": page}, timeout=300) as response:
@@ -80,7 +80,7 @@ def test_the_page_of_a_run_at_a_host_shows_what_it_writes_and_then_its_verdict(
                 assert f"{canary}-second" in text, "neither what it writes nor its log is there"
             assert f"{canary}-second" in text and "all done" in text
         until(lambda: "alpha" in public.get("/tasks/mini/main").text)
-    [row] = call(live, "runs", "--json").json
+    [row] = cli(live, "runs", "--json").json
     assert row["outcome"]["name"] == "scored"
     [record] = (json.loads(path.read_text()) for path in live.home.glob("archive/**/run.json"))
     assert record["placed"]["host"] == "h1"

@@ -81,12 +81,7 @@ def object_store(folder: Path, bucket: str = BUCKET) -> Iterator[ObjectStore]:
         port = one.getsockname()[1]
     key, secret = f"KEY{secrets.token_hex(6)}", secrets.token_hex(20)
     command = ["setpriv", "--pdeathsig=KILL", str(program), "serve", "s3", f"--auth-key={key},{secret}"]
-    command += [
-        f"--addr=127.0.0.1:{port}",
-        "--config=",
-        "--vfs-cache-mode=off",
-        str(folder / "data"),
-    ]
+    command += [f"--addr=127.0.0.1:{port}", "--config=", "--vfs-cache-mode=off", str(folder / "data")]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
             command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True

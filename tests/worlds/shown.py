@@ -129,12 +129,7 @@ def taken_out(found: run_detail.RunDetail, name: str) -> Path:
 
 
 def reported(
-    world: World,
-    details: Sequence[Any],
-    *,
-    dataset: str = "dev",
-    team: str = "alpha",
-    software: str = "x",
+    world: World, details: Sequence[Any], *, dataset: str = "dev", team: str = "alpha", software: str = "x"
 ) -> run_detail.RunDetail:
     """A scored run whose evaluation has these lines of details."""
     submission = world.register(team, software)

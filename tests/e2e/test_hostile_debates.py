@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.interactive_jobs import arguments
 from tests.worlds.mini import Project, Said, cli, exported
+from tests.worlds.model_judge import TALK, write_talk
 
 pytestmark = pytest.mark.engine
 MAX_LOG = 64 * 1024
@@ -57,31 +57,15 @@ ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forev
 CONTROLS = "\x1b\x07\x9b\u202e\u202c\u2066\u2069\u2028\u200f"
 ELEMENTS = ("<script>alert", "<img src=x", "</textarea></script>", "<b id=evil>")
 
-TASK: dict[str, Any] = {
-    "schema_version": 1,
-    "id": "talk",
-    "title": "Talk",
-    "kind": "debate",
-    "workflow": "interactive",
-    "interaction": {"mode": "debate", "turns": 2, "ready": "20s", "answer": {"time": "20s"}, "concurrency": 2},
-    "services": {
-        "search": {"data": "services/arguments", "limits": {"memory": "512MiB"}},
-        "user": {"data": "services/arguments", "limits": {"memory": "512MiB"}},
-    },
-    "datasets": [{"id": "dev", "visibility": "public", "topics": "claims.jsonl"}],
-    "output": "simulations.jsonl",
-    "options": {"turns": 2},
-    "measures": [
-        {"id": name, "measure": measure, "truths": "labels/labels.jsonl"}
-        for name, measure in (
-            ("provenance", "provenance"), ("groundedness", "groundedness"), ("words", "words"),
-            ("latency", "latency@p95"), ("score", "score@heuristic"),
-        )
-    ],
-    "tables": [{"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "score"}],
-    "limits": {"memory": "256MiB", "wall_clock": "90s", "output": "32MiB", "log": MAX_LOG},
-    "evaluator": {"limits": {"memory": "512MiB", "wall_clock": "60s"}},
-}  # fmt: skip
+MEASURES = {
+    "provenance": "provenance",
+    "groundedness": "groundedness",
+    "words": "words",
+    "latency": "latency@p95",
+    "score": "score@heuristic",
+}
+SERVICE = {"data": "services/arguments", "limits": {"memory": "512MiB"}}
+LIMITS = TALK["limits"] | {"output": "32MiB", "log": MAX_LOG}
 
 
 def raw(text: str, *, page: bool = False) -> list[str]:
@@ -93,15 +77,8 @@ def raw(text: str, *, page: bool = False) -> list[str]:
 @pytest.fixture
 def attacked(live: Project, sidecars_image: ImageRef) -> tuple[Project, str, Path]:
     """A project with the run of the hostile software; returns it, the run's id and what is exported of it."""
-    folder = live.root / "tasks" / "talk"
-    inputs, truths = folder / "datasets" / "dev" / "inputs", folder / "datasets" / "dev" / "truths"
-    inputs.mkdir(parents=True)
-    (truths / "labels").mkdir(parents=True)
-    rows = [{"id": f"c{n}", "claim": f"Claim number {n} is right"} for n in (1, 2)]
-    (inputs / "claims.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (truths / "labels" / "labels.jsonl").touch()
-    arguments(folder / "services" / "arguments")
-    (folder / "task.yaml").write_text(json.dumps(TASK, indent=1))
+    services = {"search": SERVICE, "user": SERVICE}
+    write_talk(live, MEASURES, services=services, options={"turns": 2}, limits=LIMITS)
     live.software("evil", SOFTWARE, task="talk", tag="evil")
     cli(live, "submit", "--team", "alpha", "--no-check")
     done = cli(live, "evaluate", "--task", "talk", expect=None)

@@ -42,7 +42,7 @@ def test_what_evaluating_again_changes_and_how_it_fails(scored: tuple[Project, P
     topics = sorted({line[0] for line in lines})
     qrels.write_text("".join(f"{t} 0 doc-01 0\n{t} 0 doc-12 1\n" for t in topics))
     dry = cli(project, "evaluate", "--all", "--dry-run")
-    assert "2 runs: 2 stale" in dry.out and dry.out.count("The truths have changed since it was scored") == 1
+    assert dry.out.count(" stale") == 1 and " 2 " in dry.out, "the reason is printed once for both runs"
     said = cli(project, "reevaluate", "--all", "--json").json["changes"]
     software = {r["run"]: r["software"] for r in cli(project, "runs", "--json").json}
     values = {(software[v["run"]], v["measure"]): v for v in said["values"]}
@@ -56,8 +56,8 @@ def test_what_evaluating_again_changes_and_how_it_fails(scored: tuple[Project, P
     assert "(stale)" in board(project, "table")
     cli(project, "reevaluate", "--all", "--accept", "--reason", "corrected")
     assert json.loads(board(project))["rows"][0]["software"] == "worse"
-    again = cli(project, "reevaluate", "--all")
-    assert "+0.0000" in again.out and "no rank has changed" in again.err
+    again = cli(project, "reevaluate", "--all", "--json").json["changes"]
+    assert {v["difference"] for v in again["values"]} == {0} and again["ranks"] == []
     _damaged(project, qrels)
     _another_fault(project)
     _mended(project)
@@ -67,20 +67,14 @@ def _damaged(project: Project, qrels: Path) -> None:
     """The truths are at fault: 4, loudly; the old scores stay and say so everywhere."""
     good = qrels.read_text()
     qrels.unlink()
-    assert "not evaluated" in cli(project, "reevaluate", "--run", _run(project), expect=4).err
+    run = _run(project)
+    cli(project, "reevaluate", "--run", run, expect=4)
     qrels.write_text("one two\n")
-    said = cli(project, "reevaluate", "--run", _run(project), expect=4)
-    assert ": scored" not in said.err and "failed: " in said.err
+    assert ": scored" not in cli(project, "reevaluate", "--run", run, expect=4).err
     qrels.write_text(good)
-    newest = max(
-        int(p.name)
-        for p in (project.home / "archive/mini" / _run(project) / "attempts/1/evaluations").iterdir()
-    )
-    record = json.loads(
-        (
-            project.home / "archive/mini" / _run(project) / f"attempts/1/evaluations/{newest}/evaluation.json"
-        ).read_text()
-    )
+    evaluations = project.home / "archive/mini" / run / "attempts/1/evaluations"
+    newest = max(evaluations.iterdir(), key=lambda path: int(path.name))
+    record = json.loads((newest / "evaluation.json").read_text())
     assert (record["status"], record["fault"]) == ("error", "organiser")
     _stale(project)
 
@@ -93,17 +87,15 @@ def _stale(project: Project) -> None:
     assert board(project, "table").count("alpha/good (stale)") == 1
     for form in FORMATS:
         assert "tale" in board(project, form), form
-    assert "again failed" in cli(project, "show", _run(project)).out
-    logs = cli(project, "logs", _run(project), "--evaluator")
-    assert "qrels.txt" in logs.all
+    assert "qrels.txt" in cli(project, "logs", _run(project), "--evaluator").all
 
 
 def _another_fault(project: Project) -> None:
     """Killed at its limit: nobody's files are wrong, 3."""
     limits = {"limits": {"memory": "512MiB", "wall_clock": "0.01s"}}
     project.write_task_only(evaluator=limits)
-    said = cli(project, "reevaluate", "--run", _run(project), expect=3)
-    assert "THE EVALUATION FAILED" in said.err and "marked as stale" in said.err
+    cli(project, "reevaluate", "--run", _run(project), expect=3)
+    assert board(project, "table").count("alpha/good (stale)") == 1
 
 
 def _mended(project: Project) -> None:
@@ -118,10 +110,8 @@ def test_another_measure_under_the_same_id(scored: tuple[Project, Path]) -> None
     old = json.loads(board(project))["rows"][0]["scores"]["ndcg_10"]["mean"]
     measures = [{"id": "ndcg_10", "measure": "P@5", "truths": "qrels.txt"}, TASK["measures"][1]]
     project.write_task_only(measures=measures)
-    assert (
-        "ndcg_10 was computed as nDCG@10, and is P@5 now"
-        in cli(project, "evaluate", "--all", "--dry-run").out
-    )
+    dry = cli(project, "evaluate", "--all", "--dry-run").out
+    assert all(name in dry for name in ("ndcg_10", "nDCG@10", "P@5"))
     for form in FORMATS:
         shown = board(project, form)
         assert f"{old:.4f}" not in shown and repr(old) not in shown, form
@@ -137,10 +127,7 @@ def test_settled_runs_are_executed_again_only_when_that_was_said(scored: tuple[P
     project, _ = scored
     project.write_task_only(limits={**TASK["limits"], "memory": "65MiB"})
     said = cli(project, "evaluate", "--all", expect=2)
-    assert (
-        "E104" in said.err
-        and "2 settled runs would be executed again: limits.memory has changed (2)" in said.err
-    )
+    assert "E104" in said.err and "limits.memory" in said.err
     dry = cli(project, "evaluate", "--all", "--dry-run", "--json")
     assert [one["changed"] for one in dry.json["again"]] == ["limits.memory"] * 2
     kept = cli(project, "evaluate", "--all", "--changed", "keep", "--json")

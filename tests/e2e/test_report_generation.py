@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, cli, digests
+from tests.worlds.mini import Project, cli
+from tests.worlds.model_judge import CANARY, KEY, assert_no_key, evaluations, gateway, judge_again
 from tests.worlds.openai_server import OpenAIServer, Request
 
 TASK = "cited"
-CANARY = "sk-canary-0123456789"
 DOCUMENTS = {
     "bridge": "The bridge over the river was opened in 1901 by the mayor of the town.",
     "cost": "The bridge cost two million crowns and has twelve arches of granite.",
@@ -122,9 +121,8 @@ def test_every_form_may_be_handed_in_and_scores_the_same(live: Project) -> None:
         json.dumps({m: s["mean"] for m, s in row["scores"].items()}, sort_keys=True) for row in board["rows"]
     }
     assert len(scores) == 1 and json.loads(scores.pop())["sentence_support"] == 1.0
-    text = cli(live, "leaderboard", TASK).out
-    assert "Judged by lexical (offline)" in text and "labelled pairs" in text
-    assert "accuracy sentence attested" in board["judges"][0]["reliability"]
+    assert "(offline)" in cli(live, "leaderboard", TASK).out
+    assert board["judges"][0]["name"] == "lexical" and board["judges"][0]["reliability"]
 
     # For tools around TREC: one value a line, and for others than the organiser only those over all topics.
     lines = cli(live, "leaderboard", TASK, "--format", "ir_measures").out.splitlines()
@@ -153,19 +151,13 @@ def endpoint(gateway_network: tuple[str, str]) -> Iterator[OpenAIServer]:
         yield server
 
 
-def gateway(endpoint: OpenAIServer, network: str, **more: Any) -> dict[str, Any]:
-    """Keys of a task whose evaluator asks a model."""
-    service = {"base_url": endpoint.base_url, "key": "EXAMPLE_KEY", "models": ["judge-1"], "calls": 50,
-               "tokens": 100000, "network": network, **more}  # fmt: skip
+def asking(endpoint: OpenAIServer, network: str, **more: Any) -> dict[str, Any]:
+    """Return the keys of a task whose evaluator asks a model."""
     return {
         "options": {"judge": {"type": "openai", "model": "judge-1"}},
-        "services": {"gateway": service},
+        "services": {"gateway": gateway(endpoint, network, **more)},
         "evaluator": {"gateway": True},
     }
-
-
-def evaluations(project: Project) -> list[Path]:
-    return sorted(project.home.glob(f"archive/{TASK}/*/attempts/1/evaluations/*"), key=lambda p: int(p.name))
 
 
 @pytest.mark.engine
@@ -173,11 +165,10 @@ def evaluations(project: Project) -> list[Path]:
 def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     live: Project, endpoint: OpenAIServer, gateway_network: tuple[str, str], sidecars_image: ImageRef
 ) -> None:
-    write_task(live, **gateway(endpoint, gateway_network[0]))
+    write_task(live, **asking(endpoint, gateway_network[0]))
     upload(live, {"mine": trec([*SENTENCES, *HOSTILE])})
-    key = {"EXAMPLE_KEY": CANARY}
     packed = cli(live, "submit", "--team", "alpha", "--no-check")
-    ran = cli(live, "evaluate", "--all", "--json", env=key)
+    ran = cli(live, "evaluate", "--all", "--json", env=KEY)
     assert ran.json["done"][0]["outcome"]["name"] == "scored", ran.all
 
     # Only the configured endpoint, model and parameters; what was written went there as text.
@@ -190,7 +181,7 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     # Four citations, three of documents with an answer to ask about, one sentence without citation.
     asked = len(endpoint.chats)
     assert asked == 4 + 3 + 1
-    (first,) = evaluations(live)
+    (first,) = evaluations(live, TASK)
     result = json.loads((first / "result.json").read_text())
     assert result["judge"]["model"] == "judge-1" and result["judge"]["prompts"].startswith("sha256:")
     assert result["measures"]["nugget_coverage"]["value"] == 1.0
@@ -200,20 +191,10 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     board = cli(live, "leaderboard", TASK)
     assert "judge-1" in board.out and "prompts " in board.out
     shown = cli(live, "show", json.loads(cli(live, "runs", "--json").out)[0]["run"], "--topic", "1")
-    assert "does not support the sentence" in shown.out and "answers" in shown.out
+    assert all(text in " ".join(shown.out.split()) for text, _ in SENTENCES) and "bees" in shown.out
 
-    # Again, without a key, and with nobody there to be asked: the same bytes for nothing.
-    endpoint.__exit__()
-    again = cli(live, "reevaluate", "--all")
-    _, second = evaluations(live)
-    for name in ("result.json", "scores.jsonl", "findings.jsonl", "details.jsonl"):
-        assert digests(second)[name] == digests(first)[name], name
-    assert json.loads((second / "evaluation.json").read_text())["gateway"]["asked"] == 0
-    assert len(endpoint.chats) == asked
-    for one in (packed, ran, board, shown, again):
-        assert CANARY not in one.all
-    for path in live.home.rglob("*"):
-        assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
+    endpoint.__exit__()  # it is not asked again
+    assert_no_key(live, packed, ran, board, shown, judge_again(live, TASK, endpoint))
 
 
 @pytest.mark.engine
@@ -221,10 +202,10 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
 def test_a_spent_budget_is_held_for_the_organiser_and_scores_nobody(
     live: Project, endpoint: OpenAIServer, gateway_network: tuple[str, str], sidecars_image: ImageRef
 ) -> None:
-    write_task(live, **gateway(endpoint, gateway_network[0], calls=3))
+    write_task(live, **asking(endpoint, gateway_network[0], calls=3))
     upload(live, {"mine": trec([*SENTENCES, *HOSTILE])})
     cli(live, "submit", "--team", "alpha", "--no-check")
-    ran = cli(live, "evaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY}, expect=None)
+    ran = cli(live, "evaluate", "--all", "--json", env=KEY, expect=None)
     (row,) = ran.json["done"]
     assert (row["outcome"]["name"], row["outcome"]["blame"]) == ("held", "platform"), ran.all
     assert "E409" in row["outcome"]["reason"]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from runner.model.container import ImageRef
 from runner.submissions.parcel import BASES, PARTS
 from tests.e2e.test_server import serving, until
-from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import GOOD, Project, cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,35 +20,6 @@ def away(live: Project, tmp_path: Path) -> Project:
     home.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
     home.image = live.image
     return home
-
-
-def test_a_run_file_is_handed_in_by_make_from_another_home_and_scored(live: Project, tmp_path: Path) -> None:
-    live.write_task(uploads=True)
-    home = away(live, tmp_path)
-    folder = home.root / "submissions/alpha/one"
-    folder.mkdir(parents=True)
-    (folder / "run.txt").write_text(run_text("test", "one"))
-    entry = {"file": "run.txt", "dataset": "test"}
-    (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": [entry]}))
-    token = cli(live, "team", "add", "alpha").out.strip()
-    with serving(live) as server:
-        until(lambda: "Mini" in server.client().get("/").text)
-        cli(home, "login", server.url, env={"RUNNER_TOKEN": token})
-        environment = home.environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-        line = ["make", "-C", str(ROOT), "-o", "setup", "submit", "TEAM=alpha", "SERVER=local"]
-        said = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
-        assert said.returncode == 0, said.stdout + said.stderr
-        assert "came to local at" in said.stderr and "was taken as alpha.one." in said.stderr
-        [row] = until(
-            lambda: [
-                r
-                for r in cli(home, "runs", "--to", "local", "--json").json
-                if r["outcome"]["name"] == "scored"
-            ]
-        )
-        assert row["run"].startswith("alpha.one.") and row["dataset"] == "test"
-        assert "scored" in cli(home, "show", row["run"], "--to", "local").out
-        assert not list(home.home.glob("archive")), "nothing was run here"
 
 
 def test_a_software_is_sent_without_what_the_team_sent_before(

@@ -17,8 +17,6 @@ from runner.model.container import ImageRef
 from tests.e2e.test_debate import TASK as DEBATE
 from tests.e2e.test_debate import elastic, write_short
 from tests.e2e.test_from_afar import ROOT, away
-from tests.e2e.test_report_generation import TASK as REPORT
-from tests.e2e.test_report_generation import trec, write_task
 from tests.e2e.test_server import Server, serving, until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.browser import Watched, launched, watched
@@ -76,6 +74,10 @@ def test_from_registration_to_a_row_that_everybody_sees(
         said = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=400)
         assert said.returncode == 0, said.stdout + said.stderr
         page.wait_for_selector("main table tr:has-text('alpha.one') >> text=scored", timeout=SOON)
+        [row] = cli(home, "runs", "--to", "local", "--json").json
+        assert row["run"].startswith("alpha.one.") and row["outcome"]["name"] == "scored"
+        assert row["run"] in cli(home, "show", row["run"], "--to", "local").out
+        assert not list(home.home.glob("archive")), "nothing was executed here"
 
         assert other.go("/tasks/mini/main") == 404, "its scores are not published"
         other.go("/tasks/mini")
@@ -84,28 +86,6 @@ def test_from_registration_to_a_row_that_everybody_sees(
         assert "alpha" in public.inner_text("main table") and "alpha@example.org" not in public.content()
         failed = [one for one in other.said if "404" not in one]
         assert at.said == failed == [] and at.elsewhere == other.elsewhere == []
-
-
-def test_a_report_is_handed_in_on_a_page_and_read_there(browser: Browser, live: Project) -> None:
-    write_task(live)
-    with serving(live) as server, watched(browser, server.url) as at:
-        shown(server, "Cited reports")
-        page = at.page
-        sign_in(at, cli(live, "team", "add", "alpha").out.strip())
-        at.go(f"/tasks/{REPORT}/hand-in")
-        report = json.dumps(trec()).encode() + b"\n"
-        page.set_input_files(
-            "#file", {"name": "reports.jsonl", "mimeType": "application/json", "buffer": report}
-        )
-        page.fill("#software", "writer")
-        page.select_option("#dataset", "dev")
-        at.follow("main button")
-        at.go("/team")
-        page.wait_for_selector("main table tr:has-text('alpha.writer') >> text=scored", timeout=SOON)
-        at.follow("main table a:has-text('alpha.writer')")
-        for row in trec()["responses"]:
-            assert row["text"] in page.inner_text("main")
-        assert at.said == [] and at.elsewhere == []
 
 
 def test_a_debate_is_held_and_its_team_reads_it(

@@ -338,4 +338,4 @@ def test_of_long_lists_the_first_are_printed_and_how_many_more_there_are(
     assert screen.startswith("[12,0,0,"), screen
     paper = measured(browser, tmp_path, text.replace("@media print", "@media all"), ON_PAPER, 800)
     assert paper.startswith("[10,30,11,"), paper  # debates, arguments, notes
-    assert "37 more arguments: not printed" in paper and "2 more debates: not printed" in paper
+    assert "37 more " in paper and "2 more " in paper

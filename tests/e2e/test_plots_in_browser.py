@@ -119,7 +119,7 @@ def test_what_is_published_is_what_everybody_may_read(front: Front) -> None:
     of_team = Published(front.published).view("team:team-0")
     runs = [seen for seen in map(of_team.data, of_team.below("plots/")) if seen["kind"] == "run"]
     assert len(runs) == 1 and ".dev" in runs[0]["title"]  # none of hidden data
-    assert runs[0]["csv"].count("\n") == 31 and "On half of them" in runs[0]["says"]
+    assert runs[0]["csv"].count("\n") == 31 and runs[0]["says"]
     with httpx2.Client(base_url=front.url, timeout=60) as client:
         digest = next(
             one.path.removeprefix("plots/")

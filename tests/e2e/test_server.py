@@ -206,28 +206,29 @@ def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -
         until(lambda: "failed" in cli(live, "runs", "--team", "beta").out)
 
         def decided(path: str, **data: str) -> str:
+            """Return the error code of a decision; none if it was done."""
             said = console.post(path, data={"form-token": form_of(console.get("/console").text), **data})
             assert said.status_code == 200 and "/requests/" in str(said.url), said.text
-            return str(
-                until(lambda: re.search("It is done|It was refused[^<]*", console.get(str(said.url)).text))[0]
-            )
+            badge = until(
+                lambda: re.search(r'class="notice (good|bad)" role="status"', console.get(str(said.url)).text)
+            )[1]
+            code = re.search(r"E\d\d\d", console.get(str(said.url)).text)
+            assert (badge == "bad") == (code is not None)
+            return code[0] if code else ""
 
         public = server.client()
         assert "one" not in public.get("/tasks/mini/main").text
-        assert decided(f"/runs/{run}/review", state="approved") == "It is done"
+        assert decided(f"/runs/{run}/review", state="approved") == ""
         until(lambda: "alpha" in public.get("/tasks/mini/main").text)
-        refused = decided(f"/runs/{failed}/rerun", reason="the machine was full")
-        assert "E103" in refused and f"runner evaluate --run {failed} --force" in refused, (
+        assert decided(f"/runs/{failed}/rerun", reason="the machine was full") == "E103", (
             "its data are hidden"
         )
-        assert decided("/console/team", team="alpha", action="close", reason="asked for") == "It is done"
+        assert decided("/console/team", team="alpha", action="close", reason="asked for") == ""
         assert "sign-in" in str(client.get("/team").url)
-        assert decided("/console/team", team="alpha", action="reopen", reason="a mistake") == "It is done"
-        assert (
-            decided("/console/withdraw", submission=run.rpartition(".")[0], reason="its wish") == "It is done"
-        )
+        assert decided("/console/team", team="alpha", action="reopen", reason="a mistake") == ""
+        assert decided("/console/withdraw", submission=run.rpartition(".")[0], reason="its wish") == ""
         until(lambda: "alpha" not in public.get("/tasks/mini/main").text)
-        assert "E102" in decided("/console/withdraw", submission="nobody.x.00000000", reason="x")
+        assert decided("/console/withdraw", submission="nobody.x.00000000", reason="x") == "E102"
     log = [json.loads(line) for line in (live.home / "events.jsonl").read_text().splitlines()]
     done = [one for one in log if one.get("person", {}).get("named_by") == "account"]
     kinds = ["run-reviewed", "account-closed", "account-reopened", "submission-withdrawn"]
@@ -277,7 +278,7 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
         receipt = folder / "receipt.json"
         receipt.write_text(json.dumps(curl(f"{server.url}/requests/{answer['id']}/receipt")))
         held = cli(live, "receipt", "verify", str(receipt), "--key", keys["front"], "--key", keys["work"])
-        assert "both signatures hold" in held.out and "refused (E219)" in held.out
+        assert "good " in held.out and "(E219)" in held.out
         good, took = hand_in("good.txt")
         assert good["accepted"] is True and good["checked"] == "inputs" and good["findings"] == []
         assert took < SOON and [
@@ -342,5 +343,4 @@ def test_one_command_serves_and_ends_in_order(project: Project) -> None:
     finally:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
-    # What it says of one user depends on the kernel: tests/runner/exchange/test_confined.py
-    assert "one user here" in err and "Traceback" not in out + err and "E306" not in err, out + err
+    assert "Traceback" not in out + err and "E306" not in err, out + err

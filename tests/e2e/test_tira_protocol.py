@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import errno
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -147,7 +149,7 @@ def test_an_image_that_insists_on_root_and_on_its_own_folder(
     stubborn = image("root", _file("/app/run.py", code), "RUN mkdir /cache", "USER root", 'ENTRYPOINT ["python3", "/app/run.py"]')  # fmt: skip
     view = ran(image=stubborn, command=None)
     assert view["outcome"]["verdict"] == "run-error"
-    assert "Read-only file system" in "\n".join(view["log"]["stderr"])
+    assert os.strerror(errno.EROFS) in "\n".join(view["log"]["stderr"])
     live.write_task(exceptions={"alpha/one": {"writable": ["/cache"], "writable_bytes": "1MiB"}})
     view = ran(image=stubborn, command=None)
     _good(view)
@@ -183,7 +185,7 @@ def test_a_model_folder_by_digest(ran: Callable[..., RunView], live: Project) ->
     code = GOOD + "\nprint('weights', open('/models/tiny/weights.txt').read())"
     view = ran(code=code + "\ntry: open('/models/tiny/x', 'w')\nexcept OSError as e: print(e.strerror)")
     _good(view)
-    assert view["log"]["stdout"][-2:] == ["weights 0.5", "Read-only file system"]
+    assert view["log"]["stdout"][-2:] == ["weights 0.5", os.strerror(errno.EROFS)]
     # What the digest does not name is never mounted under it.
     live.write_task(models=[{**model, "digest": "sha256:" + "5" * 64}])
     said = cli(live, "try", "-t", "alpha", "-s", "one", expect=4)
@@ -195,10 +197,8 @@ def test_gpus_that_are_not_there_are_refused_before_anything_starts(
 ) -> None:
     live.write_task(limits={"gpus": 64})
     live.software("one")
-    for command in (("try", "-t", "alpha"), ("submit", "-t", "alpha")):
-        said = cli(live, *command, expect=3)
-        assert "E305" in said.err
-    cli(live, "submit", "-t", "alpha", expect=3)
+    for command in ("try", "submit"):
+        assert "E305" in cli(live, command, "-t", "alpha", expect=3).err
     assert cli(live, "runs", "--json").json == []
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
 from runner.provision import daemon
 from runner.provision.images import IMAGES, tag
 from runner.submissions.bundle import read_bundle
@@ -106,14 +107,13 @@ def test_a_submission_travels(
 ) -> None:
     stick = tmp_path / "stick"
     live.software("good", image=traveller.id)
-    said = cli(live, "pack", "-t", "alpha", "-s", "good", "--to", str(stick / "good"), "--json")
-    [packed] = said.json
+    [packed] = cli(live, "pack", "-t", "alpha", "-s", "good", "--to", str(stick / "good"), "--json").json
     assert packed["check"]["verdict"] == "ok" and packed["check"]["status"] == "valid"
     assert (stick / "good" / "image.tar").stat().st_size > 1_000_000
     live.software("other", GOOD.replace("all done", "other"), image=traveller.id, team="small")
     live.software("third", GOOD.replace("all done", "third"), image=traveller.id, team="small")
-    cli(live, "pack", "-t", "small", "-s", "other", "--no-check", "--to", str(stick / "other"))
-    cli(live, "pack", "-t", "small", "-s", "third", "--no-check", "--to", str(stick / "third"))
+    for name in ("other", "third"):
+        cli(live, "pack", "-t", "small", "-s", name, "--no-check", "--to", str(stick / name))
     cli(live, "pack", "-t", "alpha", "-s", "good", "--no-check")
     bare = live.home / "bundles" / "alpha.good"
     assert not (bare / "image.tar").exists()
@@ -146,12 +146,12 @@ def test_a_submission_travels(
     assert _identity(organiser, tag(IMAGES[0])) == ours != traveller.id
     for name in ("python:3.11-slim", "proctor/test-traveller"):
         if organiser.docker_host != live.docker_host:
-            with pytest.raises(Exception, match="is missing"):
+            with pytest.raises(RunnerError) as caught:
                 _identity(organiser, name)
+            assert caught.value.code == "E204"
 
     # The quota holds at the edge.
-    said = cli(organiser, "register", str(stick / "third"), expect=1)
-    assert "E206" in said.err
+    assert "E206" in cli(organiser, "register", str(stick / "third"), expect=1).err
     assert len(cli(organiser, "runs", "--json").json) == 2
 
 
@@ -175,8 +175,7 @@ def test_a_bundle_that_was_tampered_with(live: Project, tmp_path: Path) -> None:
     for word in ("E205", "image.tar", "extra.sh", "run.txt", "bundle.json", "submission.yaml"):
         assert word in said.err
     (bundle / "image.tar").unlink()
-    said = cli(live, "register", str(bundle), expect=2)
-    assert "image.tar: is missing" in said.err
+    assert "image.tar: " in cli(live, "register", str(bundle), expect=2).err
     assert (live.config.events.exists() and live.config.events.read_bytes()) == before
     assert not list((live.home / "submissions").glob("*"))
 
@@ -188,5 +187,5 @@ def test_an_archive_of_another_image_is_refused(live: Project, traveller: ImageR
     data = read_bundle(tmp_path / "b").data
     _resign(tmp_path / "b", image={**data["image"], "id": "sha256:" + "ab" * 32})
     said = cli(live, "register", str(tmp_path / "b"), expect=2)
-    assert "E205" in said.err and "It holds the image" in said.err
+    assert "E205" in said.err and data["image"]["id"][:19] in said.err
     assert cli(live, "runs", "--json").json == []

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -42,15 +43,12 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
     (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": entries}))
 
     tried = cli(live, "try", "--team", "alpha", "--software", "handed-in", "--json")
-    assert tried.code == 0, tried.all
     assert [[u["how"] for u in t["uploads"]] for t in tried.json] == [["scored", "checked"], ["scored"]]
 
     said = cli(live, "submit", "--team", "alpha", "--json")
-    assert said.code == 0, said.all
     ids = {r["software"]: r["submission"] for r in said.json}
     assert set(ids) == {"good", "one", "handed-in"}
-    done = cli(live, "evaluate", "--all")
-    assert done.code == 0, done.all
+    cli(live, "evaluate", "--all")
     runs = {r["run"]: r for r in cli(live, "runs", "--json").json}
     assert set(runs) == {
         *(f"{ids['good']}.{d}" for d in ("dev", "test")),
@@ -70,10 +68,10 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
 
     (folder / "two.txt").write_text("dev-1 Q0 nobody 1 x\n")
     bad = cli(live, "submit", "--team", "alpha", "--software", "handed-in", "--json", expect=1)
-    assert bad.code == 1 and [r["submission"] is None for r in bad.json] == [False, True]
+    assert [r["submission"] is None for r in bad.json] == [False, True]
     _once(live, [run_text("dev", "one").encode(), gzip.compress(run_text("test", "one").encode(), mtime=0)])
-    rebuilt = cli(live, "store", "rebuild")
-    assert rebuilt.code == 0 and {r["run"] for r in cli(live, "runs", "--json").json} == set(runs)
+    cli(live, "store", "rebuild")
+    assert {r["run"] for r in cli(live, "runs", "--json").json} == set(runs)
 
 
 def _once(project: Project, files: Sequence[bytes]) -> None:
@@ -104,7 +102,7 @@ def _once(project: Project, files: Sequence[bytes]) -> None:
     assert "E307" in said.err and path.name[:64] in said.err and "(output/run.txt)" in said.err
     assert "(runs/dev.default)" in said.err or "(runs/one.txt)" in said.err
     path.write_bytes(data)
-    assert cli(project, "store", "verify").code == 0
+    cli(project, "store", "verify")
 
 
 def _plain(data: bytes) -> bytes:
@@ -118,37 +116,32 @@ def test_a_software_may_keep_to_some_datasets(live: Project) -> None:
         tables=[{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
     )
     live.software("narrow", datasets=["dev"])
-    said = cli(live, "submit", "--team", "alpha", "--no-check", "--json")
-    assert said.code == 0, said.all
+    cli(live, "submit", "--team", "alpha", "--no-check")
     assert [r["dataset"] for r in cli(live, "runs", "--json").json] == ["dev"]
     live.write_task()
     live.software("never", datasets=["dev"])
     refused = cli(live, "submit", "--team", "alpha", "--software", "never", "--no-check", expect=2)
-    assert refused.code == 2 and "would never be run" in refused.err
+    assert re.search(r"E[12]\d\d", refused.err) and "never" in refused.err
 
 
 def test_nothing_runs_on_a_dataset_that_was_not_fetched(live: Project) -> None:
     """The rest of the task goes on; the runs wait, and the command that helps is said."""
     files = {"topics": "queries.jsonl", "corpus": "documents.jsonl.gz"}
+    sources = [{"path": "inputs/big", "url": "https://x.example/"}]
     live.write_task(
         datasets=[
             {"id": "dev", "visibility": "public", **files},
-            {
-                "id": "test",
-                "visibility": "blinded",
-                **files,
-                "sources": [{"path": "inputs/big", "url": "https://x.example/"}],
-            },
+            {"id": "test", "visibility": "blinded", **files, "sources": sources},
         ],
         tables=[{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}],
     )
     live.software("good")
     cli(live, "submit", "--team", "alpha", "--no-check")
     said = cli(live, "evaluate", "--all", expect=None)
-    assert "E402" in said.all and "runner data pull mini --dataset test" in said.all
+    assert "E402" in said.all and "data pull mini --dataset test" in said.all
     outcomes = {r["dataset"]: r["outcome"]["name"] for r in cli(live, "runs", "--json").json}
     assert outcomes == {"dev": "scored", "test": "pending"}
-    assert cli(live, "gc", "--dry-run").code == 0
+    cli(live, "gc", "--dry-run")
     (live.private / "mini/test/inputs/big").write_text("x")
     cli(live, "evaluate", "--all")
     assert {r["outcome"]["name"] for r in cli(live, "runs", "--json").json} == {"scored"}
@@ -156,22 +149,12 @@ def test_nothing_runs_on_a_dataset_that_was_not_fetched(live: Project) -> None:
 
 def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Project) -> None:
     """Without the corpus ids are not checked, without truths a measure waits; software waits for all of it."""
-    later = [
-        {"path": "inputs/ids.txt", "optional": True},
-        {"path": "inputs/big.json", "optional": True},
-        {"path": "truths/quality.txt", "optional": True},
-    ]
+    names = ("inputs/ids.txt", "inputs/big.json", "truths/quality.txt")
+    files = {"topics": "queries.jsonl", "corpus": "ids.txt"}
+    later = [{"path": name, "optional": True} for name in names]
     live.write_task(
         uploads=True,
-        datasets=[
-            {
-                "id": "dev",
-                "visibility": "public",
-                "topics": "queries.jsonl",
-                "corpus": "ids.txt",
-                "sources": later,
-            }
-        ],
+        datasets=[{"id": "dev", "visibility": "public", **files, "sources": later}],
         measures=[
             {"id": "ndcg_10", "measure": "nDCG@10", "truths": "qrels.txt"},
             {"id": "quality", "measure": "nDCG@10", "truths": "quality.txt"},
@@ -186,14 +169,12 @@ def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Projec
     entry = {"task": "mini", "run": [{"file": "one.txt", "dataset": "dev"}]}
     (folder / "submission.yaml").write_text(json.dumps(entry))
 
-    note = "ids of documents were not checked: ids.txt is not here"
     said = cli(live, "check", str(folder / "one.txt"), "--task", "mini")
-    assert f"note: {note}" in said.out and "no problems" in said.out, said.all
-    assert "F019" not in said.all
+    assert "note: " in said.out and "ids.txt" in said.out and "F019" not in said.all
     refused = cli(live, "try", "--team", "alpha", "--software", "good", expect=4)
     assert "inputs/big.json" in refused.all
     tried = cli(live, "try", "--team", "alpha", "--software", "handed-in")
-    assert note in tried.all and "quality.txt is not here" in tried.all, tried.all
+    assert "ids.txt" in tried.all and "quality.txt" in tried.all
     refused = cli(live, "submit", "--team", "alpha", "--software", "good", "--no-check", expect=4)
     assert "E402" in refused.all and "inputs/ids.txt" in refused.all
     cli(live, "submit", "--team", "alpha", "--software", "handed-in", "--no-check")
@@ -201,8 +182,8 @@ def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Projec
     (run,) = cli(live, "runs", "--json").json
     assert run["outcome"]["name"] == "scored"
     shown = cli(live, "show", run["run"]).out
-    assert note in " ".join(shown.split()) and "quality.txt is not here" in shown
-    assert cli(live, "gc", "--dry-run").code == 0
+    assert "ids.txt" in shown and "quality.txt" in shown
+    cli(live, "gc", "--dry-run")
 
     # They arrive: what was scored before is done again when that is wanted, and checked now.
     inputs, truths = (live.root / "tasks/mini/datasets/dev" / side for side in ("inputs", "truths"))
@@ -212,4 +193,5 @@ def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Projec
     cli(live, "evaluate", "--all", "--changed", "again")
     (run,) = cli(live, "runs", "--json").json
     assert run["outcome"]["name"] == "invalid"
-    assert 'the dataset has no document "nobody-knows"' in cli(live, "show", run["run"]).out
+    shown = cli(live, "show", run["run"]).out
+    assert "F019" in shown and '"nobody-knows"' in shown

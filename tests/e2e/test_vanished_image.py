@@ -48,15 +48,13 @@ def test_it_is_put_back_for_nothing(
     live.software("good", image=name)
     cli(live, "pack", "-t", "alpha", "--no-check", "--to", str(stick))
     [first] = cli(live, "submit", "-t", "alpha", "--no-check", "--json").json
-    assert (
-        first["new"]
-        and not (live.home / "submissions" / first["submission"] / "bundle" / "image.tar").exists()
-    )
+    bundle = live.home / "submissions" / first["submission"] / "bundle"
+    assert first["new"] and not (bundle / "image.tar").exists()
     _remove(engine, made.id)
 
     # It waits, costs nothing, and the message says what to do.
     said = cli(live, "evaluate", "--all", expect=3)
-    assert "has vanished from this engine" in said.all and "runner register" in said.all
+    assert "E204" in said.all and "runner register" in said.all
     assert first["submission"] in said.all and made.id[:19] in said.all
     assert _outcome(live) == "pending"
 
@@ -116,9 +114,7 @@ def test_what_nobody_has_any_more_is_given_back(
     _remove(engine, made.id)
 
     said = cli(live, "evaluate", "--all", "--force", expect=3)
-    assert (
-        "has vanished from this engine" in said.all and "runner withdraw SUBMISSION --uncharged" in said.all
-    )
+    assert "E204" in said.all and "--uncharged" in said.all
     assert _outcome(live) == "scored"  # what was found then still counts
 
     again = build_image(name, f"LABEL nonce={name} again=1")
@@ -126,18 +122,15 @@ def test_what_nobody_has_any_more_is_given_back(
         assert again.id != made.id
         assert "E206" in cli(live, "submit", "-t", "alpha", "--no-check", expect=1).all
         assert "E101" in cli(live, "withdraw", first["submission"], "--uncharged", expect=2).err
-        told = cli(live, "withdraw", first["submission"], "--uncharged", "--reason", "pruned here")
-        assert "costs no quota" in told.all
+        cli(live, "withdraw", first["submission"], "--uncharged", "--reason", "pruned here")
         [second] = cli(live, "submit", "-t", "alpha", "--no-check", "--json").json
         assert second["new"] and second["submission"] != first["submission"]
         assert second["quota"] == first["quota"]
         cli(live, "evaluate", "--all")
         named = {r["submission"]: r["outcome"] for r in cli(live, "runs", "--json").json}
         assert named[second["submission"]]["name"] == "scored"
-        assert (named[first["submission"]]["name"], named[first["submission"]]["costs_quota"]) == (
-            "withdrawn",
-            False,
-        )
+        old = named[first["submission"]]
+        assert (old["name"], old["costs_quota"]) == ("withdrawn", False)
         before = cli(live, "runs", "--json").out
         cli(live, "store", "rebuild")
         assert cli(live, "runs", "--json").out == before

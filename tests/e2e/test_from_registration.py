@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,18 +18,12 @@ from tests.e2e.test_debate import elastic, write_short
 from tests.e2e.test_from_afar import ROOT, away
 from tests.e2e.test_server import Server, serving, until
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.browser import Watched, launched, watched
+from tests.worlds.browser import Watched, watched
 from tests.worlds.mini import Project, cli
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 SOON = 180_000  # milliseconds for a run, on a machine that does other things too
 REGISTRATION = {"approve": "at-once", "asks": {"contact": "required", "purpose": "off"}}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
 
 
 def shown(server: Server, words: str) -> None:

@@ -60,12 +60,8 @@ class ObjectStore:
         where = {"endpoint_url": self.origin, "region_name": "us-east-1"}
         # The retries of the client would make each refusal last.
         quick = {"retries": {"max_attempts": 1}}
-        return {
-            "key": self.key,
-            "secret": secret or self.secret,
-            "client_kwargs": where,
-            "config_kwargs": quick,
-        }
+        keys = {"key": self.key, "secret": secret or self.secret}
+        return keys | {"client_kwargs": where, "config_kwargs": quick}
 
     def store(self, secret: str = "") -> Artefacts:
         """It as a coordinator has it."""

@@ -112,9 +112,8 @@ def debated(
     service = made.services.get("search")
     if service is not None:
         path = evaluation.path / "evaluation.json"
-        path.write_text(
-            json.dumps({**json.loads(path.read_text()), "services": {"search": data_digest(service)}})
-        )
+        services = {"services": {"search": data_digest(service)}}
+        path.write_text(json.dumps(json.loads(path.read_text()) | services))
     return run_detail.detail(world.store, attempt.run_id)
 
 

@@ -188,15 +188,7 @@ class ThreeHosts:
         dockerd, own = daemon.which("dockerd"), self.folder / name
         assert dockerd is not None
         own.mkdir(exist_ok=True)
-        command = [
-            dockerd,
-            "--data-root",
-            own / "data",
-            "--exec-root",
-            own / "exec",
-            "--pidfile",
-            own / "pid",
-        ]
+        command = [dockerd, f"--data-root={own}/data", f"--exec-root={own}/exec", f"--pidfile={own}/pid"]
         command += [
             "--host",
             self.docker_host(name),
@@ -243,13 +235,10 @@ class ThreeHosts:
 @contextmanager
 def three_hosts(engine: DockerEngine, ours: Sequence[ImageRef], software: ImageRef) -> Iterator[ThreeHosts]:
     """Three hosts as :meth:`ThreeHosts.start` makes them, until the context ends; the test fails where they cannot be made."""
-    missing = [
-        tool for tool in ("ip", "unshare", "nsenter", "dockerd", "docker") if daemon.which(tool) is None
-    ]
+    tools = ("ip", "unshare", "nsenter", "dockerd", "docker")
+    missing = [tool for tool in tools if daemon.which(tool) is None]
     if os.geteuid() != 0 or missing:
-        pytest.fail(
-            f"three hosts need root and these programs: ip unshare nsenter dockerd docker (missing: {missing})"
-        )
+        pytest.fail(f"three hosts need root and these programs: {tools} (missing: {missing})")
     folder = Path(tempfile.mkdtemp(prefix="proctor-hosts-", dir=MEMORY if MEMORY.is_dir() else None))
     watcher = subprocess.Popen(
         ["sh", "-c", WATCH, "watch", str(folder), str(os.getpid())],

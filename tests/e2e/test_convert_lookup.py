@@ -69,16 +69,6 @@ def test_a_hostile_pickle_is_refused_and_nothing_is_run(live: Project, tmp_path:
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".convert-")) == []
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"hello", pickle.dumps([1, 2]), pickle.dumps({}), pickle.dumps({"d": 5})]
-)
-def test_what_holds_no_documents_is_refused(live: Project, tmp_path: Path, content: bytes) -> None:
-    source, target = tmp_path / "x.pkl", tmp_path / "x.jsonl"
-    source.write_bytes(content)
-    assert "E402" in cli(live, "data", "convert-lookup", str(source), str(target), expect=4).err
-    assert not target.exists()
-
-
 def test_a_pickle_that_unpacks_without_an_end_meets_its_limit(live: Project, tmp_path: Path) -> None:
     source = tmp_path / "bomb.pkl"
     text = "x" * 500_000

@@ -16,7 +16,7 @@ from runner.model.container import ImageRef
 from tests.e2e.test_debate import TASK as DEBATE
 from tests.e2e.test_debate import elastic, write_short
 from tests.e2e.test_from_afar import ROOT, away
-from tests.e2e.test_server import Server, serving, until
+from tests.e2e.test_server import serving, until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.browser import Watched, watched
 from tests.worlds.mini import Project, cli
@@ -24,10 +24,6 @@ from tests.worlds.mini import Project, cli
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 SOON = 180_000  # milliseconds for a run, on a machine that does other things too
 REGISTRATION = {"approve": "at-once", "asks": {"contact": "required", "purpose": "off"}}
-
-
-def shown(server: Server, words: str) -> None:
-    until(lambda: words in server.client().get("/").text)
 
 
 def sign_in(at: Watched, token: str) -> None:
@@ -48,7 +44,6 @@ def test_from_registration_to_a_row_that_everybody_sees(
     (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": [entry]}))
 
     with serving(live) as server, watched(browser, server.url) as at, watched(browser, server.url) as other:
-        shown(server, "Mini")
         page, public = at.page, other.page
         at.go("/tasks/mini")
         at.follow("text=Register")
@@ -87,7 +82,6 @@ def test_a_debate_is_held_and_its_team_reads_it(
     write_short(live)
     elastic(live, "one")
     with serving(live) as server, watched(browser, server.url) as at:
-        shown(server, "debating")
         page = at.page
         sign_in(at, cli(live, "team", "add", "alpha").out.strip())
         cli(live, "submit", "--team", "alpha", "--no-check")

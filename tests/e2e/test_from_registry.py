@@ -66,7 +66,6 @@ def test_an_image_of_a_registry_goes_from_a_team_to_the_board(
     for software in ("lost", "tagged"):  # then the team's engine has them
         cli(team, "pack", "--team", "alpha", "--software", software, "--no-check")
     with serving(live) as server:
-        until(lambda: "Mini" in server.client().get("/").text)
         cli(team, "login", server.url, env={"RUNNER_TOKEN": token})
         said = hand_in("inside", 2).err
         assert "E212" in said and f"localhost:{registry.port} " in said, said

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
@@ -26,13 +25,13 @@ LIMITS = {"memory": "64MiB", "pids": 32, "wall_clock": "25s", "output": "4MiB", 
 
 @pytest.fixture
 def began(live: Project) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts ``runner`` and waits until a run of the given prefix is live; kills it at the end of the test."""
+    """Starts ``runner`` and waits until the system of that name runs; kills the process at the end of the test."""
     started: list[subprocess.Popen[str]] = []
 
-    def begin(*arguments: str, prefix: str = "") -> subprocess.Popen[str]:
+    def begin(name: str, *arguments: str) -> subprocess.Popen[str]:
         process = live.start(*arguments)
         started.append(process)
-        _until(lambda: any(container.status == "running" for container in _containers(live, prefix)), process)
+        _until(lambda: _runs_software(live, name), process)
         return process
 
     yield begin
@@ -43,24 +42,31 @@ def began(live: Project) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     cli(live, "gc", expect=None)
 
 
-def _client(live: Project) -> docker.DockerClient:
-    return docker.DockerClient(base_url=live.docker_host, timeout=60)
-
-
-def _containers(
-    live: Project, prefix: str, role: str = "software"
-) -> list[docker.models.containers.Container]:
-    """Containers of this project's runs: the ids of runs begin with the names of team and software."""
-    client = _client(live)
+def _labelled(live: Project, kind: str) -> list[Any]:
+    """Return the containers or volumes of this project's attempts: run ids begin with the name of the team."""
+    client = docker.DockerClient(base_url=live.docker_host, timeout=60)
     try:
-        found = client.containers.list(
-            all=True,
-            filters={"label": [f"proctor.role={role}"] if role else ["proctor.attempt"]},
-            ignore_removed=True,
-        )
-        return [c for c in found if c.labels.get("proctor.attempt", "").startswith(_team(live) + prefix)]
+        if kind == "containers":
+            found = client.containers.list(
+                all=True, filters={"label": "proctor.attempt"}, ignore_removed=True
+            )
+            labels = [(one, one.labels) for one in found]
+        else:
+            found = client.volumes.list(filters={"label": "proctor.attempt"})
+            labels = [(one, one.attrs["Labels"] or {}) for one in found]
     finally:
         client.close()
+    return [one for one, its in labels if its.get("proctor.attempt", "").startswith(_team(live))]
+
+
+def _runs_software(live: Project, name: str) -> bool:
+    """True if a container of the system with this name runs."""
+    return any(
+        one.status == "running"
+        and one.labels["proctor.role"] == "software"
+        and one.labels["proctor.attempt"].startswith(f"{_team(live)}.{name}")
+        for one in _labelled(live, "containers")
+    )
 
 
 def _team(live: Project) -> str:
@@ -69,15 +75,7 @@ def _team(live: Project) -> str:
 
 
 def _left(live: Project) -> list[str]:
-    client = _client(live)
-    try:
-        volumes = client.volumes.list(filters={"label": "proctor.attempt"})
-        mine = [
-            v.name for v in volumes if (v.attrs["Labels"] or {})["proctor.attempt"].startswith(_team(live))
-        ]
-        return mine + [c.name for c in _containers(live, "", role="")]
-    finally:
-        client.close()
+    return [one.name for kind in ("containers", "volumes") for one in _labelled(live, kind)]
 
 
 def _until(true: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
@@ -119,7 +117,7 @@ def test_killed_in_the_middle_and_started_again(
 ) -> None:
     _submit(live, "naps", NAPS)
     _submit(live, "good")
-    process = began("evaluate", "--all", "--jobs", "1", prefix=".naps")
+    process = began("naps", "evaluate", "--all", "--jobs", "1")
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=WAIT)
     assert _left(live), "a killed process cannot tidy up"
@@ -140,11 +138,10 @@ def test_interrupted_in_order(
     number: int, live: Project, began: Callable[..., subprocess.Popen[str]]
 ) -> None:
     _submit(live, "naps", NAPS)
-    process = began("evaluate", "--all", prefix=".naps")
+    process = began("naps", "evaluate", "--all")
     process.send_signal(number)
     out, err = process.communicate(timeout=WAIT)
-    assert process.returncode == 130, out + err
-    assert "interrupted" in err and "Traceback" not in err
+    assert process.returncode == 130 and "Traceback" not in err, out + err
     assert _left(live) == []
     _no_stagings(live)
     assert _attempts(live) == {}
@@ -157,7 +154,7 @@ def test_interrupted_in_order(
 def test_a_local_check_that_is_terminated(live: Project, began: Callable[..., subprocess.Popen[str]]) -> None:
     live.write_task(limits={**TASK["limits"], "wall_clock": "300s"})
     live.software("naps", SLEEPER, team=_team(live))
-    process = began("try", "-t", _team(live), "-s", "naps", prefix=".naps")
+    process = began("naps", "try", "-t", _team(live), "-s", "naps")
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=WAIT)
     assert process.returncode == 130, out + err
@@ -168,7 +165,7 @@ def test_a_local_check_that_is_terminated(live: Project, began: Callable[..., su
 def test_cancelled_from_another_process(live: Project, began: Callable[..., subprocess.Popen[str]]) -> None:
     live.write_task(limits={**TASK["limits"], "wall_clock": "300s"})
     runs = [_submit(live, name, SLEEPER) for name in ("first", "second")]
-    process = began("evaluate", "--all", "--jobs", "1", prefix=".first")
+    process = began("first", "evaluate", "--all", "--jobs", "1")
     assert _outcomes(live) == {"first": "running", "second": "pending"}
     second = live.start("evaluate", "--all")
     out, err = second.communicate(timeout=WAIT)
@@ -253,16 +250,7 @@ def test_sealed_but_not_recorded_is_taken_over(live: Project) -> None:
     live.config.events.write_bytes(events)  # as if the process had died before the first event
     for file in live.home.glob("store.sqlite*"):
         file.unlink()
-    said = cli(live, "evaluate", "--all")
-    assert "taken over" in said.err
+    cli(live, "evaluate", "--all")
     assert _attempts(live) == {"good": [1]}
     assert _outcomes(live) == {"good": "scored"}
-    assert json.loads(cli(live, "show", run, "--json").out)["outcome"]["name"] == "scored"
-
-
-def test_nothing_is_left_for_the_day_after(live: Project, tmp_path: Path) -> None:
-    _submit(live, "good")
-    cli(live, "evaluate", "--all")
-    assert _left(live) == []
-    assert not [p for p in live.home.iterdir() if p.name.startswith(("check-", ".new"))]
-    assert not [p for p in (live.home / "submissions").iterdir() if p.name.startswith(".")]
+    assert cli(live, "show", run, "--json").json["outcome"]["name"] == "scored"

@@ -136,8 +136,9 @@ def serving(project: Project) -> Iterator[Server]:
     )
     try:
         assert front.stdout is not None
-        url = front.stdout.readline().split()[1]
-        yield Server(project, exchange, url)
+        server = Server(project, exchange, front.stdout.readline().split()[1])
+        until(lambda: "/tasks/" in server.client().get("/").text)
+        yield server
     finally:
         for process in (front, work):
             process.send_signal(signal.SIGTERM)
@@ -153,7 +154,6 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         for path in (live.home / "events.jsonl", live.home / "archive", live.truths, live.private):
             said = subprocess.run(without_rights(["ls", str(path)]), capture_output=True, text=True)
             assert said.returncode != 0 and "Permission denied" in said.stderr, path
-        until(lambda: "Mini" in server.client().get("/").text)
         token = cli(live, "team", "add", "alpha").out.strip()
         team = server.signed_in(token)
 
@@ -189,7 +189,6 @@ def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -
     token = cli(live, "account", "add", "organiser").out.strip()
     cli(live, "publish", "mini", "test")
     with serving(live) as server:
-        until(lambda: "Mini" in server.client().get("/").text)
         client = server.signed_in(team)
         fields = {
             "form-token": form_of(client.get("/tasks/mini/hand-in").text),

@@ -59,7 +59,6 @@ def test_the_page_of_a_run_on_a_host_shows_its_log_and_then_its_verdict(live: Pr
     cli(live, "submit", "--team", "alpha", "--no-check")
     token = cli(live, "team", "add", "alpha").out.strip()
     with serving(live) as server:
-        until(lambda: "Mini" in server.client().get("/").text)
         team, public = server.signed_in(token), server.client()
         page = until(lambda: re.search(r'href="(/runs/alpha\.one\.[^"]+)"', team.get("/team").text))[1]
         with team.stream("GET", "/live", params={"page": page}, timeout=300) as response:

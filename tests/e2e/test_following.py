@@ -26,7 +26,7 @@ def test_logs_are_followed_from_before_the_run_begins(live: Project) -> None:
     assert (dev[-4:], test[-5:]) == (".dev", ".test")
 
     several = cli(live, "show", "alpha.slow", expect=2)
-    assert dev in several.err and test in several.err and "E101" in several.err
+    assert dev in several.err and test in several.err and "E102" in several.err
     assert dev in cli(live, "show", dev[:-1]).out
     hidden = cli(live, "show", "alpha", "--as", "team:beta", expect=2)
     assert "slow" not in hidden.all and "E102" in hidden.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -37,11 +36,8 @@ def test_from_registration_to_a_row_that_everybody_sees(
 ) -> None:
     live.write_task(uploads=True, registration=REGISTRATION)
     home = away(live, tmp_path)
-    folder = home.root / "submissions/alpha/one"
-    folder.mkdir(parents=True)
-    (folder / "run.txt").write_text(run_text("test", "one"))
     entry = {"file": "run.txt", "dataset": "test"}
-    (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": [entry]}))
+    home.run_files({"run.txt": run_text("test", "one")}, entry, name="one")
 
     with serving(live) as server, watched(browser, server.url) as at, watched(browser, server.url) as other:
         page, public = at.page, other.page

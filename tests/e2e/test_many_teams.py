@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project, cli
 
@@ -15,12 +13,8 @@ def test_all_teams_are_checked_before_any_is_taken(live: Project) -> None:
     live.software("crashes", "raise SystemExit(3)", team="beta")
     live.software("fine", team="beta")
     live.software("typo", team="gamma", imagee="x")
-    folder = live.root / "submissions/delta/files"
-    folder.mkdir(parents=True)
-    (folder / "bad.txt").write_text("dev-1 Q0\n")
-    (folder / "submission.yaml").write_text(
-        json.dumps({"task": "mini", "run": [{"file": "bad.txt", "dataset": "dev"}]})
-    )
+    entry = {"file": "bad.txt", "dataset": "dev"}
+    live.run_files({"bad.txt": "dev-1 Q0\n"}, entry, team="delta", name="files")
     cli(live, "submit", "--all-teams", "--team", "alpha", expect=2)
     cli(live, "submit", expect=2)
     said = cli(live, "submit", "--all-teams", "--dry-run", "--no-check", "--json", expect=2)

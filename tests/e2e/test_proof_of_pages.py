@@ -1,7 +1,4 @@
-"""Every page of the site in a real Chromium: nobody is kept out, nothing is fetched elsewhere, and hostile names stay words.
-
-One site and one browser for all; :mod:`tests.worlds.pages` has the list of pages, which ``make pictures`` takes, too.
-"""
+"""Every page of :mod:`tests.worlds.pages` in a real Chromium: accessible, without foreign requests, hostile names as text."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ LARGE = (
     "board",
     "against a row",
     "style",
-)  # their tables scroll by themselves, and of their hundreds of links some stand for all
+)  # their tables scroll by themselves; some of their links stand for all
 PAINT = 1000.0  # milliseconds until the first paint of the large board
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice")
 COLOURS = ("color-contrast", "link-in-text-block")  # what another scheme can break

@@ -42,7 +42,7 @@ def test_what_evaluating_again_changes_and_how_it_fails(scored: tuple[Project, P
     topics = sorted({line[0] for line in lines})
     qrels.write_text("".join(f"{t} 0 doc-01 0\n{t} 0 doc-12 1\n" for t in topics))
     dry = cli(project, "evaluate", "--all", "--dry-run")
-    assert dry.out.count(" stale") == 1 and " 2 " in dry.out, "the reason is printed once for both runs"
+    assert dry.out.count("reevaluate --run") == 1 and "2 runs" in dry.out, "one line for both runs"
     said = cli(project, "reevaluate", "--all", "--json").json["changes"]
     software = {r["run"]: r["software"] for r in cli(project, "runs", "--json").json}
     values = {(software[v["run"]], v["measure"]): v for v in said["values"]}

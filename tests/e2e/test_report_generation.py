@@ -72,13 +72,9 @@ def write_task(project: Project, *, options: dict[str, Any] | None = None, **key
 
 
 def upload(project: Project, files: dict[str, Any], dataset: str = "test") -> None:
-    folder = project.root / "submissions" / "alpha" / "reports"
-    folder.mkdir(parents=True)
-    entries = []
-    for name, report in files.items():
-        (folder / f"{name}.jsonl").write_text(json.dumps(report) + "\n")
-        entries.append({"file": f"{name}.jsonl", "dataset": dataset, "name": name})
-    (folder / "submission.yaml").write_text(json.dumps({"task": TASK, "run": entries}))
+    texts = {f"{name}.jsonl": json.dumps(report) + "\n" for name, report in files.items()}
+    entries = [{"file": f"{name}.jsonl", "dataset": dataset, "name": name} for name in files]
+    project.run_files(texts, *entries, name="reports", task=TASK)
 
 
 def trec(sentences: Any = SENTENCES, **more: Any) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import re
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from tests.worlds.mini import DOCUMENTS, Project, cli
+from tests.worlds.mini import DOCUMENTS, Project, call, cli
 
 
 def run_text(dataset: str, tag: str, best: int = 0) -> str:
@@ -30,17 +29,13 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
         {"id": "dev", "cells": [{"dataset": "dev"}], "rank_by": "ndcg_10"},
     ])  # fmt: skip
     live.software("good")
-    folder = live.root / "submissions/alpha/handed-in"
-    folder.mkdir()
-    (folder / "one.txt").write_text(run_text("dev", "one"))
-    (folder / "one-test.txt.gz").write_bytes(gzip.compress(run_text("test", "one").encode(), mtime=0))
-    (folder / "two.txt").write_text(run_text("dev", "two", 6))
-    entries = [
+    packed = gzip.compress(run_text("test", "one").encode(), mtime=0)
+    folder = live.run_files(
+        {"one.txt": run_text("dev", "one"), "one-test.txt.gz": packed, "two.txt": run_text("dev", "two", 6)},
         {"file": "one.txt", "dataset": "dev", "name": "one"},
         {"file": "one-test.txt.gz", "dataset": "test", "name": "one"},
         {"file": "two.txt", "dataset": "dev"},
-    ]
-    (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": entries}))
+    )
 
     tried = cli(live, "try", "--team", "alpha", "--software", "handed-in", "--json")
     assert [[u["how"] for u in t["uploads"]] for t in tried.json] == [["scored", "checked"], ["scored"]]
@@ -69,7 +64,7 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
     (folder / "two.txt").write_text("dev-1 Q0 nobody 1 x\n")
     bad = cli(live, "submit", "--team", "alpha", "--software", "handed-in", "--json", expect=1)
     assert [r["submission"] is None for r in bad.json] == [False, True]
-    _once(live, [run_text("dev", "one").encode(), gzip.compress(run_text("test", "one").encode(), mtime=0)])
+    _once(live, [run_text("dev", "one").encode(), packed])
     cli(live, "store", "rebuild")
     assert {r["run"] for r in cli(live, "runs", "--json").json} == set(runs)
 
@@ -162,14 +157,10 @@ def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Projec
         tables=[{"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "ndcg_10"}],
     )
     live.software("good")
-    folder = live.root / "submissions/alpha/handed-in"
-    folder.mkdir()
     text = run_text("dev", "one").replace(f" {DOCUMENTS[0]} ", " nobody-knows ")
-    (folder / "one.txt").write_text(text)
-    entry = {"task": "mini", "run": [{"file": "one.txt", "dataset": "dev"}]}
-    (folder / "submission.yaml").write_text(json.dumps(entry))
+    folder = live.run_files({"one.txt": text}, {"file": "one.txt", "dataset": "dev"})
 
-    said = cli(live, "check", str(folder / "one.txt"), "--task", "mini")
+    said = call(live, "check", str(folder / "one.txt"), "--task", "mini")  # a process of its own prints
     assert "note: " in said.out and "ids.txt" in said.out and "F019" not in said.all
     refused = cli(live, "try", "--team", "alpha", "--software", "good", expect=4)
     assert "inputs/big.json" in refused.all

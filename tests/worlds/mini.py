@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -148,6 +148,16 @@ class Project:
         data |= keys
         (folder / "submission.yaml").write_text(json.dumps({k: v for k, v in data.items() if v is not None}))
         return name
+
+    def run_files(self, files: Mapping[str, str | bytes], *entries: Mapping[str, str], **at: str) -> Path:
+        """Write a submission of run files: ``entries`` of ``run`` in submission.yaml; ``at``: team, name and task."""
+        folder = self.root / "submissions" / at.get("team", "alpha") / at.get("name", "handed-in")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        data = {"task": at.get("task", "mini"), "run": entries}
+        (folder / "submission.yaml").write_text(json.dumps(data))
+        return folder
 
     def of_the_tree(self, folder: Path, module: str, main: str, **keys: Any) -> str:
         """A software of two files, ``main.py`` and the ``module`` that it imports, in an image that exists already."""

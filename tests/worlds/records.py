@@ -241,10 +241,7 @@ class World:
     ) -> Evaluation:
         """Archive (and commit) an evaluation; ``scores`` is measure → topic → value, ``more`` other keys of the result.
 
-        ``by_facet`` are lines of scores that have facets. The topics ``unanswered`` are said to be; without any, one is missing,
-        and which is not said.
-
-        ``by`` is the task by whose definitions it was made (default: the toy task's); without ``pinned``, it keeps none.
+        ``by`` is the task with the definitions (default: the toy task); without ``pinned``, they are not stored.
         """
         staging = self.archive.begin_evaluation(attempt)
         now = stamp(self.clock.at)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from runner.records.archive import RunArchive
 from runner.records.events import EventLog
+from tests.e2e.test_server import until
 from tests.worlds.mini import GOOD, SLEEPER, TASK, Project, cli
 
 pytestmark = pytest.mark.engine
@@ -31,7 +31,8 @@ def began(live: Project) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     def begin(name: str, *arguments: str) -> subprocess.Popen[str]:
         process = live.start(*arguments)
         started.append(process)
-        _until(lambda: _runs_software(live, name), process)
+        until(lambda: _runs_software(live, name) or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
         return process
 
     yield begin
@@ -76,15 +77,6 @@ def _team(live: Project) -> str:
 
 def _left(live: Project) -> list[str]:
     return [one.name for kind in ("containers", "volumes") for one in _labelled(live, kind)]
-
-
-def _until(true: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
-    end = time.monotonic() + WAIT
-    while not true():
-        if process is not None and process.poll() is not None:
-            pytest.fail(f"it ended too early: {process.communicate()}")
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.2)
 
 
 def _submit(live: Project, name: str, code: str = GOOD, **keys: object) -> str:

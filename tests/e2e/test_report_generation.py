@@ -12,16 +12,12 @@ from runner.model.container import ImageRef
 from tests.worlds.mini import Project, cli
 from tests.worlds.model_judge import CANARY, KEY, assert_no_key, evaluations, gateway, judge_again
 from tests.worlds.openai_server import OpenAIServer, Request
+from tests.worlds.report_world import DOCUMENTS, Questions, v3
 
 TASK = "cited"
-DOCUMENTS = {
-    "bridge": "The bridge over the river was opened in 1901 by the mayor of the town.",
-    "cost": "The bridge cost two million crowns and has twelve arches of granite.",
-    "bees": "Bees make honey in summer, and sleep in winter.",
-}
-NUGGETS = {
-    "When was the bridge opened?": {"1901": ["bridge"]},
-    "How many arches has the bridge?": {"twelve": ["cost"]},
+NUGGETS: Questions = {
+    "When was the bridge opened?": ("OR", {"1901": ["bridge"]}),
+    "How many arches has the bridge?": ("OR", {"twelve": ["cost"]}),
 }
 SENTENCES = [("The bridge was opened in 1901.", ["bridge"]), ("It has twelve arches of granite.", ["cost"])]
 # What tries to make the judge call somebody else, or cost more.
@@ -35,14 +31,6 @@ HOSTILE = [
 def write_task(project: Project, *, options: dict[str, Any] | None = None, **keys: Any) -> None:
     """A task of one topic, its public and its blinded dataset the same."""
     folder = project.root / "tasks" / TASK
-    bank = {
-        q: {
-            "question": q,
-            "aggregator_type": "OR",
-            "answers": {a: {"answer": a, "references": [{"doc_id": d} for d in docs]} for a, docs in answers.items()},
-        }
-        for q, answers in NUGGETS.items()
-    }  # fmt: skip
     for dataset in ("dev", "test"):
         inputs, truths = (folder / "datasets" / dataset / name for name in ("inputs", "truths"))
         inputs.mkdir(parents=True)
@@ -50,8 +38,7 @@ def write_task(project: Project, *, options: dict[str, Any] | None = None, **key
         (inputs / "requests.jsonl").write_text('{"request_id": "1", "title": "The bridge", "limit": 1500}\n')
         rows = ({"id": name, "text": text} for name, text in DOCUMENTS.items())
         (inputs / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        v3 = {"query_id": "1", "format_version": "v3", "nugget_bank": bank}
-        (truths / "nuggets" / "nuggets_1.v3.json").write_text(json.dumps(v3))
+        (truths / "nuggets" / "nuggets_1.v3.json").write_text(json.dumps(v3("1", NUGGETS)))
     given = {"topics": "requests.jsonl", "corpus": "documents.jsonl"}
     names = ("f1", "nugget_coverage", "sentence_support", "citation_support")
     data = {

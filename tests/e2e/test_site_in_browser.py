@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox
-from runner.exchange.published import Publisher
-from runner.work.members.accounts import open_accounts, publish_access
-from runner.work.publishing import Desk
-from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World
-from tests.worlds.browser import Watched, watched
+from tests.worlds.browser import watched
 from tests.worlds.mini import Project
-from tests.worlds.site import serving
+from tests.worlds.published_site import Site, published
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 LONG = "a-name-that-is-as-long-as-names-may-be-so"[:40]
@@ -26,29 +20,6 @@ LONG = "a-name-that-is-as-long-as-names-may-be-so"[:40]
 
 def nothing(mounts: object, out: Path) -> None:
     """A software that leaves no run file."""
-
-
-@dataclass
-class Site:
-    """A front over what work published of a project with runs."""
-
-    world: World
-    url: str
-    tokens: dict[str, Token]
-
-    def publish(self) -> None:
-        config = self.world.project.config
-        to = Publisher(config.published)
-        Desk(self.world.store, self.world.tasks, to, self.world_problem).publish(["alpha", "beta", "gamma"])
-        to.alive()
-
-    def world_problem(self, error: Exception) -> None:
-        raise error
-
-    def sign_in(self, at: Watched, who: str) -> None:
-        at.go("/sign-in")
-        at.page.fill("#token", str(self.tokens[who]))
-        at.follow("main button")
 
 
 @pytest.fixture
@@ -61,15 +32,8 @@ def site(project: Project) -> Iterator[Site]:
     world.work()
     world.store.commit("dataset-published", {"task": "mini", "dataset": "test"}, actor="organiser")
     world.hand_in("alpha", "later")
-    with open_accounts(project.config) as accounts:
-        tokens = {team: accounts.add("team", team)[1] for team in ("alpha", "beta", "gamma")}
-        tokens["organiser"] = accounts.add("organiser")[1]
-        publish_access(project.config, accounts)
-    with serving(project.config.exchange, project.home / "front") as url:
-        made = Site(world, url, tokens)
-        made.publish()
+    with published(project, world, "alpha", "beta", "gamma") as made:
         yield made
-    world.close()
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -213,7 +177,6 @@ def test_an_open_console_shows_what_comes_in(browser: Browser, site: Site) -> No
 def test_an_organiser_proposes_and_the_page_says_what_to_do_at_the_terminal(
     browser: Browser, site: Site
 ) -> None:
-    config = site.world.project.config
     site.world.store.commit(
         "dataset-unpublished", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
     )
@@ -228,8 +191,7 @@ def test_an_organiser_proposes_and_the_page_says_what_to_do_at_the_terminal(
         page.wait_for_selector("text=It was received")  # the request's own page
         at.go("/console")
         page.wait_for_selector("text=received, and not looked at yet")
-        with open_accounts(config) as accounts:
-            Requests(config, site.world.store, accounts, lambda text: None).round(site.world.tasks)
+        site.decide()
         site.publish()
         page.wait_for_selector("text=publish mini test")
         page.wait_for_selector("text=runner requests show")

@@ -18,7 +18,7 @@ from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.provision import daemon
 from runner.provision.images import IMAGES, tag
-from tests.worlds.machines import own_engine
+from tests.worlds.machines import give_image, own_engine
 from tests.worlds.mini import GOOD, Project, cli
 
 pytestmark = pytest.mark.engine
@@ -37,14 +37,7 @@ def organiser(
         return
     with own_engine(tmp_path / "second") as host:
         other.docker_host = host
-        second = DockerEngine(host, locks=tmp_path / "locks", engine_for="both-without-eviction")
-        archive = tmp_path / "evaluator.tar"
-        engine.save(evaluator_image, archive)
-        loaded = second.load(archive, max_bytes=2**32, expect=evaluator_image.id)
-        archive.unlink()
-        with second.clients.calling("naming the evaluator") as api:
-            assert api.tag(loaded.id, *tag(IMAGES[0]).rsplit(":", 1))
-        second.close()
+        give_image(engine, evaluator_image, host, tag(IMAGES[0]), tmp_path)
         yield other
 
 

@@ -22,6 +22,7 @@ from runner.model.container import ImageRef
 from runner.provision import daemon
 from runner.provision.images import IMAGES, tag
 from tests.worlds.cluster import Cluster
+from tests.worlds.machines import give_image
 
 HOSTS = ("h1", "h2", "h3")
 DESK = "10.99.77.1"  # where coordinator and scheduler are
@@ -117,14 +118,14 @@ class ThreeHosts:
         first, *others = HOSTS
         self._start_engine(first)
         for image, own in zip(ours, IMAGES, strict=True):
-            self._give(engine, image, first, tag(own))
+            give_image(engine, image, self.docker_host(first), tag(own), self.folder)
         self._stop_engine(first)
         for name in others:
             self._copy(first, name)
         for name in HOSTS:
             self._start_engine(name)
         self._docker(HOSTS[-1], "rmi", tag(IMAGES[1]))
-        self._give(engine, software, first)
+        give_image(engine, software, self.docker_host(first), "proctor-test/software:1", self.folder)
         self.cluster.address, self.cluster.certificates = f"tls://{DESK}:0", self._certificates(DESK)
         with self.desk.inside():
             self.cluster.start_scheduler()
@@ -210,18 +211,6 @@ class ThreeHosts:
             return
         process.kill()
         process.wait()
-
-    def _give(
-        self, engine: DockerEngine, image: ImageRef, name: str, called: str = "proctor-test/software:1"
-    ) -> None:
-        archive = self.folder / "image.tar"
-        engine.save(image, archive)
-        other = DockerEngine(self.docker_host(name), locks=self.folder / "locks")
-        loaded = other.load(archive, max_bytes=2**32, expect=image.id)
-        with other.clients.calling("naming the evaluator") as api:
-            assert api.tag(loaded.id, *called.rsplit(":", 1))
-        other.close()
-        archive.unlink()
 
     def _copy(self, source: str, target: str) -> None:
         """What an engine that does not run has, for another one; layers, which nobody writes to, are the same files."""

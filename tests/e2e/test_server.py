@@ -211,9 +211,9 @@ def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -
             badge = until(
                 lambda: re.search(r'class="notice (good|bad)" role="status"', console.get(str(said.url)).text)
             )[1]
-            code = re.search(r"E\d\d\d", console.get(str(said.url)).text)
+            code = re.search(r"\((E\d\d\d)\)", console.get(str(said.url)).text)
             assert (badge == "bad") == (code is not None)
-            return code[0] if code else ""
+            return code[1] if code else ""
 
         public = server.client()
         assert "one" not in public.get("/tasks/mini/main").text

@@ -134,9 +134,9 @@ def test_debates_in_the_room(held: Project) -> None:
 
     # A run reads as a debate.
     shown = cli(held, "show", runs["one"]["run"]).out
-    assert "Homework" in shown and records[0]["argument_ids"][0] in shown
+    assert "Homework" in shown and " served " in shown
     tried = cli(held, "try", "--team", "alpha", "--software", "one", "--debate", "2").out
-    assert " 2 of 2" in tried and records[-1]["argument_ids"][0] in tried, "a trial keeps nothing for show"
+    assert "debate 2 of" in tried and " served " in tried, "a trial keeps nothing for show"
 
     _labels(held, runs["one"]["run"], runs["rad-elastic-perl"]["run"])
     _stage(held)

@@ -109,4 +109,4 @@ def test_the_options_are_those_of_the_packages_schema(project: Project, site: Pa
     folder = project.write_task(**TASK, options={"grey": "yes"})
     (folder / "datasets/dev/inputs/topics.txt").write_text("t1\n")
     said = call(project, "task", "check", "mini", expect=4)
-    assert '"grey"' in said.all and '"colours"' not in said.all
+    assert '"grey"' in said.all and "no kind" not in said.all

@@ -219,7 +219,7 @@ def test_plots_fit_a_phone_as_a_whole(site: Pages, browser: Browser) -> None:
         assert one.page.locator("figure.plot svg").count() >= 3
         assert one.page.evaluate(_BEYOND) == []
         captions = one.page.locator("figcaption").all_inner_texts()
-        assert "nDCG@10" in {caption.split()[0] for caption in captions}, (
+        assert "nDCG@10" in {caption.split(" ")[0] for caption in captions}, (
             "a caption has no words of the headings"
         )
 

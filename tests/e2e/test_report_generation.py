@@ -105,7 +105,7 @@ def test_every_form_may_be_handed_in_and_scores_the_same(live: Project) -> None:
     }
     assert len(scores) == 1 and json.loads(scores.pop())["sentence_support"] == 1.0
     assert "(offline)" in cli(live, "leaderboard", TASK).out
-    assert board["judges"][0]["name"] == "lexical" and any(
+    assert board["judges"][0]["name"].startswith("lexical") and any(
         "attested" in figure for figure in board["judges"][0]["reliability"]
     )
 

@@ -69,7 +69,7 @@ def test_who_is_new_is_told_what_to_do(browser: Browser, site: Site) -> None:
         assert at.page.url.endswith("/sign-in") and "proctor_" in at.page.inner_text("main")
         site.sign_in(at, "gamma")
         at.go("/team")
-        assert "50 of 50" in at.page.inner_text("main") and at.fits() and at.unreached() == []
+        assert "50 of 50" in at.page.inner_text("main") and at.fits()
         assert at.page.locator("main a[href='/tasks/mini/hand-in']").count() > 0
         assert at.go("/runs/alpha.x.y.z") == 403
 

@@ -155,17 +155,14 @@ def test_commands_beside_work_are_done_or_refused(live: Project, tmp_path: Path)
         until(lambda: "public" in published.pointer())
         until(lambda: cli(live, "runs", expect=None).out.count("scored") == 4)
         for name, arguments in DONE:
-            said = given(
-                name, f"{arguments} --json" if name in ("register", "submit", "account add") else arguments, 0
-            )
+            form = " --json" if name in ("register", "submit", "account add") else ""
+            said = given(name, arguments + form, 0)
             if name == "submit":
                 known["beta"] = _submissions(said)["sleeps"]
             elif name == "account add":
                 known["account"] = said.json["account"]
-        with (
-            open_store(live.config) as store,
-            coordinator(live.config, store, is_work=True),
-        ):  # as work has it while it executes and evaluates
+        # As work has it while it executes and evaluates.
+        with open_store(live.config) as store, coordinator(live.config, store, is_work=True):
             for name, arguments, code, why in REFUSED:
                 said = given(name, arguments, code)
                 assert why in said.err, f"runner {name}: {said.err}"

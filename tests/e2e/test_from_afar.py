@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from runner.model.container import ImageRef
 from runner.submissions.parcel import BASES, PARTS
@@ -49,12 +50,10 @@ def test_a_software_is_sent_without_what_the_team_sent_before(
         assert set(server.parts(token["beta"])) == bases
         [other] = cli(home, *submit, "--team", "beta").json
         assert other["size"] > first["size"] * 0.99 and other["answer"]["accepted"] is True
-        rows = until(
-            lambda: (
-                (found := cli(live, "runs", "--json").json)
-                and all(r["outcome"]["name"] == "scored" for r in found)
-                and found
-            ),
-            300,
-        )
+
+        def scored() -> list[Any]:
+            rows = cli(live, "runs", "--json").json
+            return rows if all(r["outcome"]["name"] == "scored" for r in rows) else []
+
+        rows = until(scored, 300)
     assert {(r["team"], r["software"]) for r in rows} == {("alpha", "one"), ("alpha", "two"), ("beta", "one")}

@@ -95,9 +95,8 @@ def test_nothing_comes_through_raw_and_all_is_bounded(
     project, run, attempt = attacked
     lines = (attempt / "output" / "turns.jsonl").read_text(encoding="utf-8").split("\n")
     records = [json.loads(line) for line in lines if line]
-    assert [(r["outcome"], r["arguments"]) for r in records] == [("answered", 1)] * 2 + [
-        ("answered", 10_000)
-    ] * 2
+    counts = [(r["outcome"], r["arguments"]) for r in records]
+    assert counts == [("answered", 1)] * 2 + [("answered", 10_000)] * 2
     _bounded(attempt, records)
     _terminal(project, run, attempt)
     _pages(project, run, tmp_path)

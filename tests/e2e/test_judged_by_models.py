@@ -107,12 +107,9 @@ def test_without_key_and_replies_it_is_held_for_the_organiser(
     assert "E408" in checked.all
     ran = cli(judged, "evaluate", "--all", "--json")
     (row,) = ran.json["done"]
-    assert (row["outcome"]["name"], row["outcome"]["blame"], row["outcome"]["costs_quota"]) == (
-        "held",
-        "platform",
-        False,
-    )
-    assert "E408" in row["outcome"]["reason"] and endpoint.chats == []
+    outcome = row["outcome"]
+    assert (outcome["name"], outcome["blame"], outcome["costs_quota"]) == ("held", "platform", False)
+    assert "E408" in outcome["reason"] and endpoint.chats == []
     assert len(evaluations(judged, "mini")) == 1  # trying again would end the same way
     mended = cli(judged, "reevaluate", "--all", "--json", env=KEY)
     assert mended.json["done"][0]["outcome"]["name"] == "scored"

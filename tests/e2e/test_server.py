@@ -175,9 +175,7 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         assert "alpha" in board.text and "one" in board.text
 
         cli(live, "team", "rotate", "alpha")
-        assert "sign-in" in str(team.get("/team").url), (
-            "a token that was replaced opens nothing from that moment"
-        )
+        assert "sign-in" in str(team.get("/team").url), "a replaced token is invalid at once"
 
 
 def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -> None:
@@ -190,11 +188,8 @@ def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -
     cli(live, "publish", "mini", "test")
     with serving(live) as server:
         client = server.signed_in(team)
-        fields = {
-            "form-token": form_of(client.get("/tasks/mini/hand-in").text),
-            "software": "one",
-            "dataset": "test",
-        }
+        token_of_form = form_of(client.get("/tasks/mini/hand-in").text)
+        fields = {"form-token": token_of_form, "software": "one", "dataset": "test"}
         file = {"file": ("run.txt", run_text("test", "one"))}
         client.post("/tasks/mini/hand-in", data=fields, files=file)
         console = server.signed_in(token)
@@ -269,10 +264,8 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
         answer, took = hand_in("broken.txt")
         print(f"findings after {took:.1f} s")
         assert (answer["accepted"], answer["code"], used()) == (False, "E219", 0)
-        assert {(one["file"], one["line"]) for one in answer["findings"]} >= {
-            ("broken.txt", 1),
-            ("broken.txt", 4),
-        }
+        places = {(one["file"], one["line"]) for one in answer["findings"]}
+        assert places >= {("broken.txt", 1), ("broken.txt", 4)}
         assert took < SOON, f"it took {took:.1f} s"
         receipt = folder / "receipt.json"
         receipt.write_text(json.dumps(curl(f"{server.url}/requests/{answer['id']}/receipt")))
@@ -280,9 +273,8 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
         assert "good " in held.out and "(E219)" in held.out
         good, took = hand_in("good.txt")
         assert good["accepted"] is True and good["checked"] == "inputs" and good["findings"] == []
-        assert took < SOON and [
-            r["outcome"]["name"] for r in cli(live, "runs", "--json").json if r["team"] == "beta"
-        ] == ["running"], "the long run is still going on"
+        rows = cli(live, "runs", "--json").json
+        assert took < SOON and [r["outcome"]["name"] for r in rows if r["team"] == "beta"] == ["running"]
 
 
 def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) -> None:

@@ -59,9 +59,8 @@ def test_work_calls_a_front_that_it_shares_nothing_with(live: Project, tmp_path:
             work.communicate()
             file = {"file": ("run.txt", run_text("dev", "one"))}
             fields = {"software": "one", "dataset": "dev"}
-            at = client.post(f"{near}/tasks/mini/hand-in", data=fields, files=file, headers=headers).json()[
-                "at"
-            ]
+            taken = client.post(f"{near}/tasks/mini/hand-in", data=fields, files=file, headers=headers)
+            at = taken.json()["at"]
         with front(away, key, line):
             near = f"http://127.0.0.1:{line.target}"
             line.cut_at = line.passed + 3000

@@ -1,6 +1,6 @@
 """Software on a host of one cluster and evaluation on a host of another, by the commands that an organiser gives.
 
-That the results are those of one machine: tests/e2e/test_campaign_on_three_hosts.py.
+The results equal those of one machine: see tests/e2e/test_campaign_on_three_hosts.py.
 """
 
 from __future__ import annotations

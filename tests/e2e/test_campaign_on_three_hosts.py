@@ -59,7 +59,7 @@ def submitted(project: Project, folder: Path) -> tuple[Path, Path]:
 
 def on_hosts(project: Project, home: Path, world: ThreeHosts, *command: str) -> Said:
     """Run a command on the coordinator's machine, which has the hosts."""
-    with world.desk.inside():
+    with world.coordinator.inside():
         return call(project, *command, env={"RUNNER_HOME": str(home), **settings(world)}, timeout=600)
 
 

@@ -25,7 +25,7 @@ from tests.worlds.cluster import Cluster
 from tests.worlds.machines import give_image
 
 HOSTS = ("h1", "h2", "h3")
-DESK = "10.99.77.1"  # where coordinator and scheduler are
+COORDINATOR = "10.99.77.1"  # the address of coordinator and scheduler
 NEW_NETWORK = 0x40000000  # Linux: CLONE_NEWNET
 MEMORY = Path("/dev/shm")
 # Once the process $2, which made all of it, has ended or says that it is over: ends what is left of the processes in the file "pids" and of
@@ -89,19 +89,19 @@ class Network:
 
 
 class ThreeHosts:
-    """The world: ``desk`` is the network of the coordinator, ``networks`` are those of hosts, ``cluster`` their scheduler and workers."""
+    """The world: ``coordinator`` is its network, ``networks`` are those of hosts, ``cluster`` their scheduler and workers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cluster = Cluster(folder / "cluster")
         self.cluster.gone_after = 15
         self.addresses = {name: f"10.99.77.1{number}" for number, name in enumerate(HOSTS, 1)}
-        make(self.cluster.folder / "tls", [DESK, *self.addresses.values()])
-        self.switch, self.desk = Network(folder), Network(folder)
+        make(self.cluster.folder / "tls", [COORDINATOR, *self.addresses.values()])
+        self.switch, self.coordinator = Network(folder), Network(folder)
         self.networks = {name: Network(folder) for name in HOSTS}
         self.switch.ip("link", "add", "switch", "type", "bridge")
         self.switch.ip("link", "set", "switch", "up")
-        self.desk.join(self.switch, "desk", DESK)
+        self.coordinator.join(self.switch, "coordinator", COORDINATOR)
         for name, network in self.networks.items():
             network.join(self.switch, name, self.addresses[name])
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
@@ -126,13 +126,16 @@ class ThreeHosts:
             self._start_engine(name)
         self._docker(HOSTS[-1], "rmi", tag(IMAGES[1]))
         give_image(engine, software, self.docker_host(first), "proctor-test/software:1", self.folder)
-        self.cluster.address, self.cluster.certificates = f"tls://{DESK}:0", self._certificates(DESK)
-        with self.desk.inside():
+        self.cluster.address, self.cluster.certificates = (
+            f"tls://{COORDINATOR}:0",
+            self._certificates(COORDINATOR),
+        )
+        with self.coordinator.inside():
             self.cluster.start_scheduler()
         self._note(self.cluster.processes["scheduler"].pid)
         for name in HOSTS:
             self.start_worker(name)
-        self.cluster.certificates = self._certificates(DESK)
+        self.cluster.certificates = self._certificates(COORDINATOR)
 
     def start_worker(self, name: str) -> None:
         """Start the worker of a host, which is there when this returns."""
@@ -141,7 +144,7 @@ class ThreeHosts:
         with self.networks[name].inside():
             self.cluster.start_worker(name, self.docker_host(name), TMPDIR=str(own))
         self._note(self.cluster.processes[name].pid)
-        self.cluster.certificates = self._certificates(DESK)
+        self.cluster.certificates = self._certificates(COORDINATOR)
 
     def containers(self, name: str) -> list[str]:
         """What containers a host's engine has, whether or not they run."""
@@ -174,7 +177,7 @@ class ThreeHosts:
         self.cluster.close()
         for name in tuple(self.daemons):
             self._stop_engine(name)
-        for network in (self.switch, self.desk, *self.networks.values()):
+        for network in (self.switch, self.coordinator, *self.networks.values()):
             network.process.kill()
             network.process.communicate()
 

@@ -71,7 +71,7 @@ def test_who_is_new_is_told_what_to_do(browser: Browser, site: Site) -> None:
         at.go("/team")
         assert "50 of 50" in at.page.inner_text("main") and at.fits()
         assert at.page.locator("main a[href='/tasks/mini/hand-in']").count() > 0
-        assert at.go("/runs/alpha.x.y.z") == 403
+        assert at.go("/runs/alpha.x.y.z") == 404
 
 
 DROP = """([target, names]) => {

@@ -64,7 +64,7 @@ def _runs_software(live: Project, name: str) -> bool:
     """True if a container of the system with this name runs."""
     return any(
         one.status == "running"
-        and one.labels["proctor.role"] == "software"
+        and one.labels.get("proctor.role") == "software"
         and one.labels["proctor.attempt"].startswith(f"{_team(live)}.{name}")
         for one in _labelled(live, "containers")
     )

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import typer
 
 from runner.cli.app import app
@@ -18,7 +17,7 @@ from runner.records.commit import coordinator
 from runner.records.store.connect import open_store
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import Project, Said, call, call_here
+from tests.worlds.mini import Project, Said, cli
 
 if TYPE_CHECKING:
     import subprocess
@@ -58,12 +57,12 @@ DONE: tuple[tuple[str, str], ...] = (
     ("gc", ""),
 )
 
-# What says that work is there while it is at runs, and does nothing; with its exit code and reason.
+# Commands that are refused while work has runs, with the exit code and the error code.
 REFUSED: tuple[tuple[str, str, int, str], ...] = (
-    ("evaluate", "--all", 3, "runner work"),
-    ("reevaluate", "--all", 3, "runner work"),
-    ("work", "", 3, "runner work"),
-    ("store restore", "{scratch}/backup.tar.gz", 2, "is not empty"),
+    ("evaluate", "--all", 3, "E306"),
+    ("reevaluate", "--all", 3, "E306"),
+    ("work", "", 3, "E306"),
+    ("store restore", "{scratch}/backup.tar.gz", 2, "E101"),
 )
 
 # What writes as those above do, and needs more around it: where it is tried.
@@ -93,40 +92,12 @@ READS = {
         "runs",
         "setup",
     ),
-    *(
-        "show",
-        "try",
-        "verify",
-        "login",
-        "logout",
-        "status",
-        "notices",
-        "receipt get",
-        "receipt verify",
-        "front",
-        "serve",
-        "demo",
-    ),
-    *(
-        "data convert-lookup",
-        "data import",
-        "data get",
-        "data pull",
-        "labels agreement",
-        "labels export",
-        "labels import",
-    ),
+    *("show", "try", "verify", "login", "logout", "status", "notices", "receipt get", "receipt verify"),
+    *("front", "serve", "demo", "data convert-lookup", "data import", "data get", "data pull"),
+    *("labels agreement", "labels export", "labels import", "account list", "site build", "worker"),
     *("requests list", "requests show", "round list", "round show", "team list", "team waiting"),
-    *("account list", "task check", "task estimate", "task hide", "task kit", "task list", "task new"),
-    *(
-        "task show",
-        "site build",
-        "worker",
-        "cluster show",
-        "cluster scheduler",
-        "cluster certificates",
-        "cluster reap",
-    ),
+    *("task check", "task estimate", "task hide", "task kit", "task list", "task new", "task show"),
+    *("cluster show", "cluster scheduler", "cluster certificates", "cluster reap"),
 }
 
 
@@ -164,9 +135,7 @@ def _submissions(said: Said) -> dict[str, str]:
     return {row["software"]: row["submission"] for row in said.json}
 
 
-def test_what_is_commanded_beside_work_is_done_or_told(
-    live: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_beside_work_are_done_or_refused(live: Project, tmp_path: Path) -> None:
     live.write_task(uploads=True, rounds=[{"id": "first", "at": "2020-01-01 00:00 UTC"}])
     live.software("sleeps", "import time; time.sleep(300)", team="beta")
     for name in ("x", "y"):
@@ -179,31 +148,26 @@ def test_what_is_commanded_beside_work_is_done_or_told(
     published = Published(live.config.exchange / "published")
 
     def given(name: str, arguments: str, expect: int) -> Said:
-        said = call_here(live, (*name.split(), *arguments.format(**known).split()), capsys)
-        assert said.code == expect, f"runner {name}: {said.all}"
-        return said
+        return cli(live, *name.split(), *arguments.format(**known).split(), expect=expect)
 
     known |= _submissions(given("register", "--table {scratch}/before.csv --task mini --json", 0))
     with _working(live) as work:
         until(lambda: "public" in published.pointer())
-        until(lambda: call_here(live, ("runs",), capsys).out.count("scored") == 4)
+        until(lambda: cli(live, "runs", expect=None).out.count("scored") == 4)
         for name, arguments in DONE:
-            said = given(
-                name, f"{arguments} --json" if name in ("register", "submit", "account add") else arguments, 0
-            )
+            form = " --json" if name in ("register", "submit", "account add") else ""
+            said = given(name, arguments + form, 0)
             if name == "submit":
                 known["beta"] = _submissions(said)["sleeps"]
             elif name == "account add":
                 known["account"] = said.json["account"]
-        with (
-            open_store(live.config) as store,
-            coordinator(live.config, store, is_work=True),
-        ):  # as work has it while it executes and evaluates
+        # As work has it while it executes and evaluates.
+        with open_store(live.config) as store, coordinator(live.config, store, is_work=True):
             for name, arguments, code, why in REFUSED:
                 said = given(name, arguments, code)
-                assert why in said.err, f"runner {name} does not say why: {said.err}"
+                assert why in said.err, f"runner {name}: {said.err}"
         events = (live.home / "events.jsonl").read_text()
-        call(live, "team", "add", "delta")
+        cli(live, "team", "add", "delta")
         until(lambda: "team:delta" in published.pointer())
         assert work.poll() is None
         work.terminate()

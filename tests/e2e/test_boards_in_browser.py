@@ -7,18 +7,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.worlds.browser import Watched, launched, watched
+from tests.worlds.browser import Watched, watched
 from tests.worlds.pages import Pages, pages
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 BOARD = "/tasks/mini/main"
 NAMES = "rows => rows.filter(row => row.checkVisibility()).map(row => row.dataset.name)"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +172,7 @@ def test_a_row_leads_to_its_software_and_from_there_to_the_runs_that_are_ones_ow
         at.follow("#board >> text=alpha/dense")
         assert at.page.url.endswith("/tasks/mini/softwares/alpha/dense")
         said = at.page.inner_text("main")
-        assert "A dense retriever" in said and " of 6" in said and "nDCG@10 0." in said
+        assert "A dense retriever" in said and " of 6" in said
         assert at.page.locator("main a[href^='/runs/']").count() == 0, "runs are their team's"
         at.go("/sign-in")
         at.page.fill("#token", str(site.tokens["team"]))

@@ -7,7 +7,6 @@ import shutil
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
 from tests.e2e.test_server import until
 from tests.worlds.demo_tasks import DATASETS, write_demo
-from tests.worlds.mini import GOOD, TASK, Project, call
+from tests.worlds.mini import GOOD, TASK, Project, Said, call, cli
 from tests.worlds.small_disk import small_disk
 from tests.worlds.tables import boards, without_measured
 from tests.worlds.three_hosts import HOSTS, ThreeHosts, three_hosts
@@ -46,36 +45,37 @@ def use_engine_of(project: Project, hosts: ThreeHosts) -> None:
     project.env["TMPDIR"] = str(hosts.folder / HOSTS[0] / "tmp")  # where the locks are of all who use it
 
 
-def handed_in(project: Project, folder: Path) -> tuple[Path, Path]:
-    """Two data directories in which all softwares are handed in."""
+def settings(hosts: ThreeHosts) -> dict[str, str]:
+    return {f"RUNNER_{key.upper()}": str(value) for key, value in hosts.cluster.settings.items()}
+
+
+def submitted(project: Project, folder: Path) -> tuple[Path, Path]:
+    """Return two data directories to which all software was submitted."""
     here, there = folder / "here", folder / "there"
     call(project, "submit", "--all-teams", "--no-check", env={"RUNNER_HOME": str(here)}, timeout=300)
     shutil.copytree(here, there, symlinks=True)
     return here, there
 
 
-def evaluated(
-    project: Project, home: Path, world: ThreeHosts | None = None, *what: str
-) -> tuple[dict[str, str], str]:
-    """Evaluate all there is (or ``what``), on hosts or here; returns the leaderboard and each run's record of its output, and what was
-    said meanwhile."""
+def on_hosts(project: Project, home: Path, world: ThreeHosts, *command: str) -> Said:
+    """Run a command on the coordinator's machine, which has the hosts."""
+    with world.coordinator.inside():
+        return call(project, *command, env={"RUNNER_HOME": str(home), **settings(world)}, timeout=600)
+
+
+def results(project: Project, home: Path) -> dict[str, str]:
+    """Return the leaderboard, and each run's record of its output."""
     env = {"RUNNER_HOME": str(home)}
-    if world is not None:
-        settings = {f"RUNNER_{key.upper()}": str(value) for key, value in world.cluster.settings.items()}
-        env |= settings
-    with nullcontext() if world is None else world.desk.inside():
-        said = call(project, "evaluate", *(what or ("--all",)), env=env, timeout=400).all
-    call(project, "store", "verify", env=env)
-    found = {}
-    shown = call(project, "leaderboard", "mini", "--format", "csv", env={"RUNNER_HOME": str(home)}).out
-    found["mini"] = json.dumps(without_measured(shown))
+    cli(project, "store", "verify", env=env)
+    shown = cli(project, "leaderboard", "mini", "--format", "csv", env=env).out
+    found = {"mini": json.dumps(without_measured(shown))}
     for path in sorted((home / "archive" / "mini").glob("*/attempts/*/run.json")):
         record = json.loads(path.read_text())
         kept = {key: record[key] for key in ("run_id", "attempt", "lock_digest", "output")}
         found[str(path.relative_to(home))] = json.dumps(
             [kept, record["verdict"]["name"], record["exit"]["code"]]
         )
-    return found, said
+    return found
 
 
 def placed(home: Path) -> dict[str, list[str]]:
@@ -97,19 +97,19 @@ def test_a_campaign_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHos
     live.software("hungry", HUNGRY, team="delta")
     live.software("first", team="epsilon")
     live.software("second", team="epsilon", inputs={"ranking": "first"}, command=AGAIN)
-    home, elsewhere = handed_in(live, tmp_path)
-    here, there = evaluated(live, home)[0], evaluated(live, elsewhere, hosts)[0]
-    assert here == there and len(here) >= 7
+    home, elsewhere = submitted(live, tmp_path)
+    call(live, "evaluate", "--all", env={"RUNNER_HOME": str(home)}, timeout=400)
+    on_hosts(live, elsewhere, hosts, "evaluate", "--all")
+    here = results(live, home)
+    assert here == results(live, elsewhere) and len(here) >= 7
     at = placed(elsewhere)
     assert {host for found in at.values() for host in found} == set(HOSTS)
     assert all(len(found) == 1 for found in at.values())
     assert all(hosts.containers(name) == [] for name in HOSTS) and not hosts.cluster.left()
     run = next(run for run in at if run.startswith("alpha."))
     other = next(name for name in HOSTS if [name] != at[run])
-    places = {f"RUNNER_{key.upper()}": str(value) for key, value in hosts.cluster.settings.items()}
-    with hosts.desk.inside():
-        said = call(live, "verify", run, "--on", other, env={"RUNNER_HOME": str(elsewhere), **places})
-    assert "the same output" in said.out and f"executed at: {other}" in said.out
+    verified = on_hosts(live, elsewhere, hosts, "verify", run, "--on", other, "--json").json
+    assert (verified["same"], verified["identical"], verified["host"]) == (True, True, other)
 
 
 @pytest.mark.engine
@@ -124,7 +124,7 @@ def test_a_host_that_is_killed_one_that_is_cut_off_and_one_that_is_full_change_n
     for name in ("one", "two"):
         live.software(name, WAITS, team="alpha")
     live.software("late", team="beta")
-    home, elsewhere = handed_in(live, tmp_path)
+    home, elsewhere = submitted(live, tmp_path)
 
     def again(before: set[str]) -> set[str]:
         return until(lambda: hosts.softwares(killed) - before, 120)
@@ -145,21 +145,23 @@ def test_a_host_that_is_killed_one_that_is_cut_off_and_one_that_is_full_change_n
         hosts.start_worker(full)
         disk.fill()
         other = thread.submit(fault)
-        said = evaluated(live, elsewhere, hosts, "--team", "alpha")[1]
+        said = on_hosts(live, elsewhere, hosts, "evaluate", "--team", "alpha").err
         other.result()
-        assert f"{full} is given no more that does not fit" in said
+        assert [line for line in said.splitlines() if full in line.split()], "the full host is named"
         assert placed(elsewhere).values() and all(at == [killed] for at in placed(elsewhere).values())
         hosts.cluster.kill(full, signal.SIGTERM)
     hosts.start_worker(full)
     hosts.cut(off, off=False)
     hosts.go(off)  # what it delivers now is taken by nobody
-    there = evaluated(live, elsewhere, hosts)[0]
+    on_hosts(live, elsewhere, hosts, "evaluate", "--all")
+    there = results(live, elsewhere)
     until(lambda: not any(hosts.containers(name) or hosts.outputs(name) for name in HOSTS))
     until(lambda: not hosts.cluster.left())
     with ThreadPoolExecutor(1) as thread:
-        here = thread.submit(evaluated, live, home)
+        here = thread.submit(call, live, "evaluate", "--all", env={"RUNNER_HOME": str(home)}, timeout=400)
         until(lambda: hosts.go(killed) or here.done())
-        assert there == here.result()[0] and len(there) == 4
+        here.result()
+    assert there == results(live, home) and len(there) == 4
 
 
 @pytest.mark.engine
@@ -168,20 +170,16 @@ def test_the_demo_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHosts
     """All four shared tasks, also servers with a simulated user and the argument index beside them."""
     use_engine_of(live, hosts)
     write_demo(live)
-    home, elsewhere = handed_in(live, tmp_path)
+    home, elsewhere = submitted(live, tmp_path)
     words = ["demo", *(word for task in DATASETS for word in ("--task", task))]
-    there = {f"RUNNER_{key.upper()}": str(value) for key, value in hosts.cluster.settings.items()}
     call(live, *words, env={"RUNNER_HOME": str(home)}, timeout=600)
-    with hosts.desk.inside():
-        call(live, *words, env={"RUNNER_HOME": str(elsewhere), **there}, timeout=600)
+    on_hosts(live, elsewhere, hosts, *words)
     here = boards(live, home, DATASETS)
     assert here == boards(live, elsewhere, DATASETS) and len(here) > 100
     at = placed(elsewhere)
     assert len(at) == 8 and {host for found in at.values() for host in found} == set(HOSTS), at
     # The image of what stands beside a server is brought to a host that lacks it; how long each turn took is in the output, too.
     run = next(run for run in at if ".rad-judge-1." in run)
-    with hosts.desk.inside():
-        env = {"RUNNER_HOME": str(elsewhere), **there}
-        said = call(live, "verify", run, "--on", HOSTS[-1], env=env)
-    assert "the same scores" in said.out and f"executed at: {HOSTS[-1]}" in said.out, said.all
+    verified = on_hosts(live, elsewhere, hosts, "verify", run, "--on", HOSTS[-1], "--json").json
+    assert (verified["same"], verified["host"]) == (True, HOSTS[-1]), verified
     until(lambda: not any(hosts.containers(name) for name in HOSTS) and not hosts.cluster.left())

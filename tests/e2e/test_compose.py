@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,13 +52,26 @@ def here(tmp_path: Path, host: str, evaluator: str, base: str) -> Iterator[Proje
         yield made
 
 
+def exit_code(here: Project, service: str = "software") -> int:
+    """Return the exit code of a service's container."""
+    client = docker.DockerClient(base_url=here.host, timeout=60)
+    state = client.api.inspect_container(f"{here.name}-{service}-1")["State"]
+    client.close()
+    return int(state["ExitCode"])
+
+
+def of_evaluator(text: str) -> str:
+    """The lines that the evaluator printed."""
+    return "\n".join(line for line in text.splitlines() if line.startswith("evaluator-1"))
+
+
 def test_a_good_software_is_scored_and_runs_under_the_tasks_limits(here: Project, host: str) -> None:
     here.add("good")
     ended = here.up("good")
     assert ended.code == 0, ended.text
-    assert "VALID: run.txt: no problems in 40 lines" in ended.text
+    assert re.search(r"\bVALID: run\.txt.* 40 ", ended.text)
     assert "nDCG@10" in ended.text and "4 of 4" in ended.text
-    assert "make try TEAM=misbehaving SOFTWARE=good" in ended.text, "it says what it does not check"
+    assert "TEAM=misbehaving SOFTWARE=good" in ended.text, "it names the command that checks the rest"
 
     limits = load_task(config.load({"RUNNER_ROOT": str(here.folder)}), cases.TASK).limits
     client = docker.DockerClient(base_url=host, timeout=60)
@@ -80,46 +94,40 @@ def test_a_good_software_is_scored_and_runs_under_the_tasks_limits(here: Project
     client.close()
 
 
-def test_exit_code_from_evaluator_waits_for_a_slow_software(here: Project) -> None:
-    """Compose sends every container its stop signal as soon as the first one has ended: it must do no harm."""
-    here.add("good-sleeper")
-    ended = here.up("good-sleeper", *EXIT_CODE)
-    assert ended.code == 0, ended.text
-    assert "software-1 exited with code 0" in ended.text
-    assert "VALID: run.txt" in ended.text
-
-
-def test_a_crashing_software_is_told_so_by_the_evaluator(here: Project) -> None:
-    here.add("exits-1")
-    ended = here.up("exits-1", *EXIT_CODE)
-    assert ended.code == 1, ended.text
-    assert "cannot find my model" in ended.text
-    assert "software-1 exited with code 1" in ended.text
-    assert "FAILED: the software left no run.txt (or run.txt.gz) in $outputDir." in ended.text
-
-
-def test_a_crash_after_writing_a_run_is_not_hidden(here: Project) -> None:
-    """Compose does not tell the evaluator how the software ended, so the reader is told to look."""
-    here.add("exits-3-after-run")
-    ended = here.up("exits-3-after-run")
-    assert "software-1 exited with code 3" in ended.text
-    assert "unless 'software-1 exited with code 0' stands above, the run counts as failed" in ended.text
-
-
-def test_a_software_that_hangs_is_ended_at_the_time_limit_where_somebody_waits_for_the_exit_code(
-    here: Project,
+@pytest.mark.parametrize(
+    ("case", "code", "exits", "shown"),
+    [
+        # Compose sends every container its stop signal as soon as the first one has ended: a slow software goes on.
+        ("good-sleeper", 0, 0, " VALID: run.txt"),
+        ("exits-1", 1, 1, " FAILED: "),
+        # The evaluator cannot read the exit code of the software: it asks the reader to look at it.
+        ("exits-3-after-run", 0, 3, "'software-1 "),
+        ("memory-bomb", 1, 137, "137: "),
+        ("duplicate-document", 1, 0, "run.txt:5: F012 error:"),
+        ("symlink-truths", 1, 0, "F002 error"),
+    ],
+)
+def test_the_exit_code_and_the_evaluator_say_how_it_ended(
+    here: Project, case: str, code: int, exits: int, shown: str
 ) -> None:
+    here.add(case)
+    ended = here.up(case, *EXIT_CODE)
+    assert (ended.code, exit_code(here)) == (code, exits), ended.text
+    assert shown in of_evaluator(ended.text), ended.text
+    assert ("nDCG@10" in ended.text) == (code == 0)
+
+
+def test_a_software_that_hangs_is_stopped_at_its_time_limit_with_exit_code_from(here: Project) -> None:
     here.add("run-then-hangs")
     limit = load_task(config.load({"RUNNER_ROOT": str(here.folder)}), cases.TASK).limits.wall_clock
     begun = time.monotonic()
     ended = here.up("run-then-hangs", *EXIT_CODE)
     assert limit <= time.monotonic() - begun < limit + 60
-    assert "software-1 exited with code 137" in ended.text
-    assert "the run counts as failed" in ended.text and "137: it was killed" in ended.text
+    assert exit_code(here) == 137 and "137: " in of_evaluator(ended.text), ended.text
 
 
-def test_a_software_that_hangs_is_ended_at_once_by_kill_and_its_run_is_looked_at(here: Project) -> None:
-    """Ctrl-C waits for it, as long as its time limit: Compose's own stop, with --exit-code-from, must do no harm."""
+def test_compose_kill_stops_a_software_that_hangs_and_its_run_is_evaluated(here: Project) -> None:
+    """Ctrl-C waits as long as the time limit of the software: Compose's own stop is harmless with --exit-code-from."""
     here.add("run-then-hangs")
     file = here.folder / "tasks" / cases.TASK / "compose.yaml"
     text = file.read_text()
@@ -133,62 +141,28 @@ def test_a_software_that_hangs_is_ended_at_once_by_kill_and_its_run_is_looked_at
         killed = here.compose("kill", TASK=cases.TASK)
         assert killed.code == 0, killed.text
         said = up.communicate(timeout=60)[0].decode()
+        assert exit_code(here) == 137 and "'software-1 " in of_evaluator(said), said
     finally:
         up.kill()
         up.wait()
         here.compose("kill", TASK=cases.TASK)
-    assert "software-1 exited with code 137" in said and "the run counts as failed" in said
 
 
-def test_a_software_that_needs_too_much_memory_is_told_what_137_means(here: Project) -> None:
-    here.add("memory-bomb")
-    ended = here.up("memory-bomb", *EXIT_CODE)
-    assert ended.code == 1, ended.text
-    assert (
-        "software-1 exited with code 137" in ended.text
-        and "FAILED: the software left no run.txt" in ended.text
-    )
-    assert "137: it was killed, mostly at its limit of memory" in ended.text
-
-
-def test_an_invalid_run_gets_its_findings_and_no_scores(here: Project) -> None:
-    here.add("duplicate-document")
-    ended = here.up("duplicate-document", *EXIT_CODE)
-    assert ended.code == 1, ended.text
-    assert "run.txt:5: F012 error:" in ended.text and "Fix:" in ended.text
-    assert "INVALID: run.txt: 1 error" in ended.text
-    assert "nDCG@10" not in ended.text
-
-
-def test_a_planted_link_to_the_truths_is_not_followed(here: Project) -> None:
-    here.add("symlink-truths")
-    ended = here.up("symlink-truths", *EXIT_CODE)
-    assert ended.code == 1, ended.text
-    assert "F002 error" in ended.text
-    assert "nDCG@10" not in ended.text
-
-
-def test_yesterdays_output_does_not_pass_for_todays(here: Project) -> None:
+def test_the_output_of_an_earlier_run_is_not_scored(here: Project) -> None:
     here.add("good")
     here.add("writes-nothing")
     assert here.up("good", *EXIT_CODE).code == 0
     ended = here.up("writes-nothing", *EXIT_CODE)
-    assert ended.code == 1, ended.text
-    assert "FAILED: the software left no run.txt" in ended.text
+    assert ended.code == 1 and " FAILED: " in of_evaluator(ended.text), ended.text
 
 
 @pytest.mark.parametrize(
     ("case", "shown"),
-    [
-        ("tries-network", "Network is unreachable"),
-        ("writes-to-input", "Read-only file system"),
-        ("memory-bomb", "software-1 exited with code 137"),
-    ],
+    [("tries-network", "Network is unreachable"), ("writes-to-input", "Read-only file system")],
 )
-def test_the_room_is_closed(here: Project, case: str, shown: str) -> None:
+def test_a_software_has_no_network_and_cannot_change_its_input(here: Project, case: str, shown: str) -> None:
     here.add(case)
-    ended = here.up(case)
-    assert shown in ended.text
+    assert shown in here.up(case).text  # the error texts of Linux
 
 
 def test_a_baseline_runs_from_this_repository(here: Project) -> None:
@@ -197,8 +171,7 @@ def test_a_baseline_runs_from_this_repository(here: Project) -> None:
     (here.folder / "submissions" / "baselines").symlink_to(ROOT / "submissions" / "baselines")
     ended = here.compose("up", *EXIT_CODE, SOFTWARE="random")
     assert ended.code == 0, ended.text
-    assert "VALID: run.txt: no problems in 31,000 lines" in ended.text
-    assert "31 of 31" in ended.text
+    assert re.search(r"\bVALID: run\.txt.* 31,000 ", ended.text) and "31 of 31" in ended.text
 
 
 def test_without_variables_it_is_a_baseline(here: Project) -> None:

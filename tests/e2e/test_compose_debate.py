@@ -68,11 +68,11 @@ def test_a_debate_is_held_in_a_closed_room_and_printed(
     ended = debate(here, images, "baselines", "rad-elastic-python", "up", "--exit-code-from", "transcript")
     assert ended.code == 0, ended.text
     said = [line.split(" | ", 1)[1] for line in ended.text.splitlines() if line.startswith("transcript-1")]
-    assert any("Debate 1 of 2, demo-001: Homework is beneficial." in line for line in said)
+    assert any("1 of 2, demo-001: Homework" in line for line in said)
     assert sum(line.lstrip().startswith("software: ") for line in said) == 10
     figures = dict(line.split()[:2] for line in said if line.startswith("  ") and len(line.split()) == 2)
     assert figures["answered"] == figures["within-word-limit"] == figures["provenance"] == "1.0000"
-    assert "make try TEAM=baselines SOFTWARE=rad-elastic-python" in ended.text, "what it does not check"
+    assert "TEAM=baselines SOFTWARE=rad-elastic-python" in ended.text, "the command that checks the rest"
 
     client = docker.DockerClient(base_url=host, timeout=60)
     rooms = {
@@ -99,8 +99,7 @@ def test_a_debate_is_held_in_a_closed_room_and_printed(
 def test_a_server_that_answers_pages_is_told_so(here: Project, images: dict[str, str]) -> None:
     ended = debate(here, images, "broken", "rad-html", "up", "--exit-code-from", "transcript")
     assert ended.code == 0, ended.text
-    assert "(no answer: " in ended.text
-    assert "answered                  0.0000" in ended.text
+    assert ["answered", "0.0000"] in [line.split()[-2:] for line in ended.text.splitlines()]
 
 
 def test_other_tasks_have_no_room(here: Project, images: dict[str, str]) -> None:

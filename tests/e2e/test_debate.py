@@ -14,7 +14,7 @@ import pytest
 from runner.model.container import ImageRef
 from schemas.debates import parse, transcript_digest
 from tests.worlds.baselines import baseline_folder
-from tests.worlds.mini import Project, call, exported
+from tests.worlds.mini import Project, cli, exported
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = ROOT / "submissions" / "baselines"
@@ -76,8 +76,8 @@ def held(live: Project, sidecars_image: ImageRef) -> Project:
     other(live, "baselines", "rad-elastic-perl")
     for name in ("rad-never-ready", "rad-dies-at-turn-3", "rad-floods"):
         other(live, "broken", name)
-    call(live, "submit", "--team", "alpha", "--no-check", timeout=200)
-    done = call(
+    cli(live, "submit", "--team", "alpha", "--no-check")
+    done = cli(
         live, "evaluate", "--task", TASK, "--dataset", "train", "--jobs", "5", expect=None, timeout=400
     )
     print(done.all)  # shown if what follows fails
@@ -95,8 +95,8 @@ def lines(path: Path) -> list[Any]:
 @pytest.mark.engine
 @pytest.mark.timeout(600)
 def test_debates_in_the_room(held: Project) -> None:
-    runs = {row["software"]: row for row in call(held, "runs", "--json").json if row["dataset"] == "train"}
-    found = call(held, "leaderboard", TASK, "--table", "train", "--json").json
+    runs = {row["software"]: row for row in cli(held, "runs", "--json").json if row["dataset"] == "train"}
+    found = cli(held, "leaderboard", TASK, "--table", "train", "--json").json
     scores = {row["software"]: row["scores"] for row in found["rows"]}
 
     # Every server has the outcome that it deserves.
@@ -114,7 +114,7 @@ def test_debates_in_the_room(held: Project) -> None:
     assert scores["rad-floods"]["provenance"]["mean"] == 0, "nobody had retrieved what it cites"
 
     # Held again, they are the same but for what was measured.
-    again = call(held, "verify", runs["one"]["run"], "--json", timeout=200).json
+    again = cli(held, "verify", runs["one"]["run"], "--json").json
     assert (again["same"], again["identical"], again["files"]) == (True, True, []), again
 
     # The same behaviour in another language has the same debates.
@@ -133,10 +133,10 @@ def test_debates_in_the_room(held: Project) -> None:
     assert "server-ended" in {record["failure"]["class"] for record in died if record["failure"]}
 
     # A run reads as a debate.
-    shown = call(held, "show", runs["one"]["run"]).out
-    assert "Homework is beneficial." in shown and "served to this run" in shown
-    tried = call(held, "try", "--team", "alpha", "--software", "one", "--debate", "2").out
-    assert "debate 2 of" in tried and "served to this run" in tried, "nothing of it is kept for show"
+    shown = cli(held, "show", runs["one"]["run"]).out
+    assert "Homework" in shown and " served " in shown
+    tried = cli(held, "try", "--team", "alpha", "--software", "one", "--debate", "2").out
+    assert "debate 2 of" in tried and " served " in tried, "a trial keeps nothing for show"
 
     _labels(held, runs["one"]["run"], runs["rad-elastic-perl"]["run"])
     _stage(held)
@@ -148,12 +148,10 @@ def _labels(project: Project, run: str, same: str) -> None:
     one = {"quantity": 1, "quality": 1, "relation": 0, "manner": 1}
     positional.write_text((json.dumps([one] * 5) + "\n") * 2)
     about = ("--debates", str(output(project, run) / "simulations.jsonl"))
-    call(
-        project, "labels", "import", TASK, str(positional), "--dataset", "train", "--annotator", "a1", *about
-    )
+    cli(project, "labels", "import", TASK, str(positional), "--dataset", "train", "--annotator", "a1", *about)
     for name in (run, same):
-        call(project, "reevaluate", "--run", name, "--accept")
-    rows = call(project, "leaderboard", TASK, "--table", "train-score", "--json").json["rows"]
+        cli(project, "reevaluate", "--run", name, "--accept")
+    rows = cli(project, "leaderboard", TASK, "--table", "train-score", "--json").json["rows"]
     scores = {row["software"]: row["scores"] for row in rows}
     for name in ("one", "rad-elastic-perl"):
         assert scores[name]["relation"]["mean"] == 0 and scores[name]["score"]["mean"] == 0.75
@@ -168,7 +166,7 @@ def _stage(project: Project) -> None:
     definition = definition.replace("\noutput: evaluations.jsonl", f"{STAGE}\noutput: evaluations.jsonl", 1)
     definition = definition.replace("\ntables:\n", f"\ntables:\n{BOARD}", 1)
     (folder / "task.yaml").write_text(definition)
-    call(project, "data", "stage", JUDGING, "runs")
+    cli(project, "data", "stage", JUDGING, "runs")
     (made,) = (project.home / "stages" / JUDGING / "runs").glob("*/inputs/debates.jsonl")
     debates = lines(made)
     assert len(debates) == 2 * 4, "two debates of each run that was scored"
@@ -176,13 +174,13 @@ def _stage(project: Project) -> None:
     assert not any(name in text for name in ("rad-elastic", "alpha", "127.0.0.1", "milliseconds"))
     assert "one" in (made.parents[1] / "provenance.json").read_text("utf-8")
     labels = project.root / "tasks" / TASK / "datasets" / "train" / "truths" / "labels" / "labels.jsonl"
-    call(project, "labels", "import", JUDGING, str(labels), "--dataset", "runs")
+    cli(project, "labels", "import", JUDGING, str(labels), "--dataset", "runs")
     name = "rad-judge-1-batch"
     project.of_the_tree(
         baseline_folder(name), "judging", "judge", team="judges", task=JUDGING, tag=name, workflow="batch"
     )
-    call(project, "submit", "--team", "judges", "--no-check")
-    call(project, "evaluate", "--task", JUDGING, "--dataset", "runs", timeout=200)
-    (row,) = call(project, "leaderboard", JUDGING, "--table", "runs", "--json").json["rows"]
+    cli(project, "submit", "--team", "judges", "--no-check")
+    cli(project, "evaluate", "--task", JUDGING, "--dataset", "runs")
+    (row,) = cli(project, "leaderboard", JUDGING, "--table", "runs", "--json").json["rows"]
     # It always says yes, and people have said so of all but Relation.
     assert (row["scores"]["score"]["mean"], row["scores"]["f1_relation"]["mean"]) == (0.75, 0)

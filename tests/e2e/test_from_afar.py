@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from runner.model.container import ImageRef
 from runner.submissions.parcel import BASES, PARTS
 from tests.e2e.test_server import serving, until
-from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import GOOD, Project, call
+from tests.worlds.mini import GOOD, Project, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,35 +23,6 @@ def away(live: Project, tmp_path: Path) -> Project:
     return home
 
 
-def test_a_run_file_is_handed_in_by_make_from_another_home_and_scored(live: Project, tmp_path: Path) -> None:
-    live.write_task(uploads=True)
-    home = away(live, tmp_path)
-    folder = home.root / "submissions/alpha/one"
-    folder.mkdir(parents=True)
-    (folder / "run.txt").write_text(run_text("test", "one"))
-    entry = {"file": "run.txt", "dataset": "test"}
-    (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": [entry]}))
-    token = call(live, "team", "add", "alpha").out.strip()
-    with serving(live) as server:
-        until(lambda: "Mini" in server.client().get("/").text)
-        call(home, "login", server.url, env={"RUNNER_TOKEN": token})
-        environment = home.environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-        line = ["make", "-C", str(ROOT), "-o", "setup", "submit", "TEAM=alpha", "SERVER=local"]
-        said = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
-        assert said.returncode == 0, said.stdout + said.stderr
-        assert "came to local at" in said.stderr and "was taken as alpha.one." in said.stderr
-        [row] = until(
-            lambda: [
-                r
-                for r in call(home, "runs", "--to", "local", "--json").json
-                if r["outcome"]["name"] == "scored"
-            ]
-        )
-        assert row["run"].startswith("alpha.one.") and row["dataset"] == "test"
-        assert "scored" in call(home, "show", row["run"], "--to", "local").out
-        assert not list(home.home.glob("archive")), "nothing was run here"
-
-
 def test_a_software_is_sent_without_what_the_team_sent_before(
     live: Project, tmp_path: Path, build_image: Callable[..., ImageRef]
 ) -> None:
@@ -66,29 +33,27 @@ def test_a_software_is_sent_without_what_the_team_sent_before(
     home.software("one", team="alpha")
     home.software("two", GOOD.replace("all done", "all done again"), team="alpha")
     home.software("one", team="beta")
-    token = {team: call(live, "team", "add", team).out.strip() for team in ("alpha", "beta")}
+    token = {team: cli(live, "team", "add", team).out.strip() for team in ("alpha", "beta")}
     with serving(live) as server:
         until(lambda: [*live.home.glob(f"{BASES}/*/{PARTS}")])
-        call(live, "team", "add", "gamma")  # the server publishes again
+        cli(live, "team", "add", "gamma")  # the server publishes again
         bases = set(until(lambda: server.parts(token["alpha"])))
-        call(home, "login", server.url, env={"RUNNER_TOKEN": token["alpha"]})
+        cli(home, "login", server.url, env={"RUNNER_TOKEN": token["alpha"]})
         submit = ("submit", "--to", "local", "--no-check", "--wait", "--json")
-        [first] = (said := call(home, *submit, "--team", "alpha", "--software", "one", timeout=300)).json
+        [first] = (said := cli(home, *submit, "--team", "alpha", "--software", "one")).json
         assert first["answer"]["accepted"] is True, said.err
         assert 3_000_000 < first["size"] < 4_000_000
         until(lambda: set(server.parts(token["alpha"])) > bases)
-        [second] = call(home, *submit, "--team", "alpha", "--software", "two", timeout=300).json
+        [second] = cli(home, *submit, "--team", "alpha", "--software", "two").json
         assert second["size"] < first["size"] / 2 and second["answer"]["accepted"] is True
-        call(home, "login", server.url, env={"RUNNER_TOKEN": token["beta"]})
+        cli(home, "login", server.url, env={"RUNNER_TOKEN": token["beta"]})
         assert set(server.parts(token["beta"])) == bases
-        [other] = call(home, *submit, "--team", "beta", timeout=300).json
+        [other] = cli(home, *submit, "--team", "beta").json
         assert other["size"] > first["size"] * 0.99 and other["answer"]["accepted"] is True
-        rows = until(
-            lambda: (
-                (found := call(live, "runs", "--json").json)
-                and all(r["outcome"]["name"] == "scored" for r in found)
-                and found
-            ),
-            300,
-        )
+
+        def scored() -> list[Any]:
+            rows = cli(live, "runs", "--json").json
+            return rows if all(r["outcome"]["name"] == "scored" for r in rows) else []
+
+        rows = until(scored, 300)
     assert {(r["team"], r["software"]) for r in rows} == {("alpha", "one"), ("alpha", "two"), ("beta", "one")}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,26 +15,14 @@ from runner.model.container import ImageRef
 from tests.e2e.test_debate import TASK as DEBATE
 from tests.e2e.test_debate import elastic, write_short
 from tests.e2e.test_from_afar import ROOT, away
-from tests.e2e.test_report_generation import TASK as REPORT
-from tests.e2e.test_report_generation import trec, write_task
-from tests.e2e.test_server import Server, serving, until
+from tests.e2e.test_server import serving, until
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.browser import Watched, launched, watched
-from tests.worlds.mini import Project, call
+from tests.worlds.browser import Watched, watched
+from tests.worlds.mini import Project, cli
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 SOON = 180_000  # milliseconds for a run, on a machine that does other things too
 REGISTRATION = {"approve": "at-once", "asks": {"contact": "required", "purpose": "off"}}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
-
-
-def shown(server: Server, words: str) -> None:
-    until(lambda: words in server.client().get("/").text)
 
 
 def sign_in(at: Watched, token: str) -> None:
@@ -50,14 +36,10 @@ def test_from_registration_to_a_row_that_everybody_sees(
 ) -> None:
     live.write_task(uploads=True, registration=REGISTRATION)
     home = away(live, tmp_path)
-    folder = home.root / "submissions/alpha/one"
-    folder.mkdir(parents=True)
-    (folder / "run.txt").write_text(run_text("test", "one"))
     entry = {"file": "run.txt", "dataset": "test"}
-    (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": [entry]}))
+    home.run_files({"run.txt": run_text("test", "one")}, entry, name="one")
 
     with serving(live) as server, watched(browser, server.url) as at, watched(browser, server.url) as other:
-        shown(server, "Mini")
         page, public = at.page, other.page
         at.go("/tasks/mini")
         at.follow("text=Register")
@@ -70,42 +52,24 @@ def test_from_registration_to_a_row_that_everybody_sees(
         at.go("/team")
         page.wait_for_selector("text=What is new appears by itself")
 
-        call(home, "login", server.url, env={"RUNNER_TOKEN": token})
+        cli(home, "login", server.url, env={"RUNNER_TOKEN": token})
         environment = home.environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         line = ["make", "-C", str(ROOT), "-o", "setup", "submit", "TEAM=alpha", "SERVER=local"]
         said = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=400)
         assert said.returncode == 0, said.stdout + said.stderr
         page.wait_for_selector("main table tr:has-text('alpha.one') >> text=scored", timeout=SOON)
+        [row] = cli(home, "runs", "--to", "local", "--json").json
+        assert row["run"].startswith("alpha.one.") and row["outcome"]["name"] == "scored"
+        assert row["run"] in cli(home, "show", row["run"], "--to", "local").out
+        assert not list(home.home.glob("archive")), "nothing was executed here"
 
         assert other.go("/tasks/mini/main") == 404, "its scores are not published"
         other.go("/tasks/mini")
-        call(live, "publish", "mini", "test")
+        cli(live, "publish", "mini", "test")
         until(lambda: other.go("/tasks/mini/main") == 200)
         assert "alpha" in public.inner_text("main table") and "alpha@example.org" not in public.content()
         failed = [one for one in other.said if "404" not in one]
         assert at.said == failed == [] and at.elsewhere == other.elsewhere == []
-
-
-def test_a_report_is_handed_in_on_a_page_and_read_there(browser: Browser, live: Project) -> None:
-    write_task(live)
-    with serving(live) as server, watched(browser, server.url) as at:
-        shown(server, "Cited reports")
-        page = at.page
-        sign_in(at, call(live, "team", "add", "alpha").out.strip())
-        at.go(f"/tasks/{REPORT}/hand-in")
-        report = json.dumps(trec()).encode() + b"\n"
-        page.set_input_files(
-            "#file", {"name": "reports.jsonl", "mimeType": "application/json", "buffer": report}
-        )
-        page.fill("#software", "writer")
-        page.select_option("#dataset", "dev")
-        at.follow("main button")
-        at.go("/team")
-        page.wait_for_selector("main table tr:has-text('alpha.writer') >> text=scored", timeout=SOON)
-        at.follow("main table a:has-text('alpha.writer')")
-        for row in trec()["responses"]:
-            assert row["text"] in page.inner_text("main")
-        assert at.said == [] and at.elsewhere == []
 
 
 def test_a_debate_is_held_and_its_team_reads_it(
@@ -114,10 +78,9 @@ def test_a_debate_is_held_and_its_team_reads_it(
     write_short(live)
     elastic(live, "one")
     with serving(live) as server, watched(browser, server.url) as at:
-        shown(server, "debating")
         page = at.page
-        sign_in(at, call(live, "team", "add", "alpha").out.strip())
-        call(live, "submit", "--team", "alpha", "--no-check", timeout=300)
+        sign_in(at, cli(live, "team", "add", "alpha").out.strip())
+        cli(live, "submit", "--team", "alpha", "--no-check")
         at.go("/team")
         row = f"main table tr:has-text('alpha.one'):has-text('{DEBATE}')"
         page.wait_for_selector(f"{row} >> text=scored", timeout=2 * SOON)

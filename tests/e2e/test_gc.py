@@ -15,7 +15,7 @@ import pytest
 from runner.engines.docker import owner
 from runner.engines.docker.engine import DockerEngine
 from tests.worlds.machines import own_engine
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, cli
 
 pytestmark = [
     pytest.mark.engine,
@@ -74,17 +74,17 @@ def test_what_it_names_is_what_it_removes(alone: DockerEngine, project: Project)
     put(alone, "foreign", volume="foreign-volume")
     before = everything(alone)
 
-    promised = call(project, "gc", "--dry-run", "--json").json
+    promised = cli(project, "gc", "--dry-run", "--json").json
     assert everything(alone) == before, "only looked"
     assert promised["volumes"] == [complete.name]
     assert promised["attempts"] == ["left-1", "proctor-data-unfinished"]
-    said = call(project, "gc", "--dry-run").out
+    said = cli(project, "gc", "--dry-run").out
     assert all(name in said for name in (complete.name, "left-1", "proctor-data-unfinished"))
 
-    assert call(project, "gc", "--json").json == promised
+    assert cli(project, "gc", "--json").json == promised
     gone = before - everything(alone)
     ready = {name for name in gone if name.startswith("proctor-ready-")}
     assert len(ready) == 1, "what said that the volume was complete"
     assert gone - ready == {complete.name, "proctor-data-unfinished", "proctor-left", "proctor-left-volume"}
-    again = call(project, "gc", "--dry-run", "--json").json
+    again = cli(project, "gc", "--dry-run", "--json").json
     assert again["volumes"] == [] and again["attempts"] == []

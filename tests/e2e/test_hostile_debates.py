@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.interactive_jobs import arguments
-from tests.worlds.mini import Project, Said, call, exported
+from tests.worlds.mini import Project, Said, cli, exported
+from tests.worlds.model_judge import TALK, write_talk
 
 pytestmark = pytest.mark.engine
 MAX_LOG = 64 * 1024
@@ -57,31 +57,15 @@ ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forev
 CONTROLS = "\x1b\x07\x9b\u202e\u202c\u2066\u2069\u2028\u200f"
 ELEMENTS = ("<script>alert", "<img src=x", "</textarea></script>", "<b id=evil>")
 
-TASK: dict[str, Any] = {
-    "schema_version": 1,
-    "id": "talk",
-    "title": "Talk",
-    "kind": "debate",
-    "workflow": "interactive",
-    "interaction": {"mode": "debate", "turns": 2, "ready": "20s", "answer": {"time": "20s"}, "concurrency": 2},
-    "services": {
-        "search": {"data": "services/arguments", "limits": {"memory": "512MiB"}},
-        "user": {"data": "services/arguments", "limits": {"memory": "512MiB"}},
-    },
-    "datasets": [{"id": "dev", "visibility": "public", "topics": "claims.jsonl"}],
-    "output": "simulations.jsonl",
-    "options": {"turns": 2},
-    "measures": [
-        {"id": name, "measure": measure, "truths": "labels/labels.jsonl"}
-        for name, measure in (
-            ("provenance", "provenance"), ("groundedness", "groundedness"), ("words", "words"),
-            ("latency", "latency@p95"), ("score", "score@heuristic"),
-        )
-    ],
-    "tables": [{"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "score"}],
-    "limits": {"memory": "256MiB", "wall_clock": "90s", "output": "32MiB", "log": MAX_LOG},
-    "evaluator": {"limits": {"memory": "512MiB", "wall_clock": "60s"}},
-}  # fmt: skip
+MEASURES = {
+    "provenance": "provenance",
+    "groundedness": "groundedness",
+    "words": "words",
+    "latency": "latency@p95",
+    "score": "score@heuristic",
+}
+SERVICE = {"data": "services/arguments", "limits": {"memory": "512MiB"}}
+LIMITS = TALK["limits"] | {"output": "32MiB", "log": MAX_LOG}
 
 
 def raw(text: str, *, page: bool = False) -> list[str]:
@@ -93,20 +77,13 @@ def raw(text: str, *, page: bool = False) -> list[str]:
 @pytest.fixture
 def attacked(live: Project, sidecars_image: ImageRef) -> tuple[Project, str, Path]:
     """A project with the run of the hostile software; returns it, the run's id and what is exported of it."""
-    folder = live.root / "tasks" / "talk"
-    inputs, truths = folder / "datasets" / "dev" / "inputs", folder / "datasets" / "dev" / "truths"
-    inputs.mkdir(parents=True)
-    (truths / "labels").mkdir(parents=True)
-    rows = [{"id": f"c{n}", "claim": f"Claim number {n} is right"} for n in (1, 2)]
-    (inputs / "claims.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (truths / "labels" / "labels.jsonl").touch()
-    arguments(folder / "services" / "arguments")
-    (folder / "task.yaml").write_text(json.dumps(TASK, indent=1))
+    services = {"search": SERVICE, "user": SERVICE}
+    write_talk(live, MEASURES, services=services, options={"turns": 2}, limits=LIMITS)
     live.software("evil", SOFTWARE, task="talk", tag="evil")
-    call(live, "submit", "--team", "alpha", "--no-check")
-    done = call(live, "evaluate", "--task", "talk", expect=None, timeout=300)
+    cli(live, "submit", "--team", "alpha", "--no-check")
+    done = cli(live, "evaluate", "--task", "talk", expect=None)
     assert raw(done.all) == []
-    (row,) = call(live, "runs", "--json").json
+    (row,) = cli(live, "runs", "--json").json
     assert row["outcome"]["name"] == "scored", done.all
     return live, row["run"], exported(live, row["run"])
 
@@ -118,9 +95,8 @@ def test_nothing_comes_through_raw_and_all_is_bounded(
     project, run, attempt = attacked
     lines = (attempt / "output" / "turns.jsonl").read_text(encoding="utf-8").split("\n")
     records = [json.loads(line) for line in lines if line]
-    assert [(r["outcome"], r["arguments"]) for r in records] == [("answered", 1)] * 2 + [
-        ("answered", 10_000)
-    ] * 2
+    counts = [(r["outcome"], r["arguments"]) for r in records]
+    assert counts == [("answered", 1)] * 2 + [("answered", 10_000)] * 2
     _bounded(attempt, records)
     _terminal(project, run, attempt)
     _pages(project, run, tmp_path)
@@ -146,17 +122,17 @@ def _bounded(attempt: Path, records: list[dict[str, Any]]) -> None:
 def _terminal(project: Project, run: str, attempt: Path) -> None:
     """What is printed for people and, as JSON, for programs: a terminal obeys none of it, and nothing poses as ours."""
     said: list[Said] = [
-        call(project, "runs"),
-        call(project, "show", run),
-        call(project, "show", run, "--debate", "all"),
-        call(project, "show", run, "--debate", "2", "--as", "team:alpha"),
-        call(project, "show", run, "--json"),
-        call(project, "show", run, "--json", "--debate", "all"),
-        call(project, "logs", run),
-        call(project, "logs", run, "--evaluator"),
-        *(call(project, "logs", run, "--sidecar", name) for name in ("driver", "search", "user", "relay")),
+        cli(project, "runs"),
+        cli(project, "show", run),
+        cli(project, "show", run, "--debate", "all"),
+        cli(project, "show", run, "--debate", "2", "--as", "team:alpha"),
+        cli(project, "show", run, "--json"),
+        cli(project, "show", run, "--json", "--debate", "all"),
+        cli(project, "logs", run),
+        cli(project, "logs", run, "--evaluator"),
+        *(cli(project, "logs", run, "--sidecar", name) for name in ("driver", "search", "user", "relay")),
         *(
-            call(project, "leaderboard", "talk", "--format", form)
+            cli(project, "leaderboard", "talk", "--format", form)
             for form in ("table", "json", "csv", "markdown", "latex", "html")
         ),
     ]
@@ -175,17 +151,17 @@ def _terminal(project: Project, run: str, attempt: Path) -> None:
 
 def _pages(project: Project, run: str, folder: Path) -> None:
     page = folder / "run.html"
-    call(project, "show", run, "--html", str(page))
+    cli(project, "show", run, "--html", str(page))
     text = page.read_text(encoding="utf-8")
     assert raw(text, page=True) == [] and "&lt;script&gt;alert" in text
     assert len(text) < 2_000_000
-    board = call(project, "leaderboard", "talk", "--format", "html").out
+    board = cli(project, "leaderboard", "talk", "--format", "html").out
     assert raw(board, page=True) == []
 
 
 def _labels(project: Project, forms: Path) -> None:
     """Annotators get the words: in a page of ours, and in a sheet that a spreadsheet opens."""
-    call(project, "labels", "export", "talk", "--dataset", "dev", "--annotators", "1", "--out", str(forms))
+    cli(project, "labels", "export", "talk", "--dataset", "dev", "--annotators", "1", "--out", str(forms))
     (page,), (sheet,), (lines,) = (list(forms.glob(f"*.{end}")) for end in ("html", "csv", "jsonl"))
     for path in (page, sheet, lines):
         assert raw(path.read_text(encoding="utf-8"), page=path is page) == [], path.name

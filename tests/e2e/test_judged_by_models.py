@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, Said, digests
+from tests.worlds.mini import Project, cli
+from tests.worlds.model_judge import CANARY, KEY, assert_no_key, evaluations, gateway, judge_again
 from tests.worlds.openai_server import OpenAIServer, Request
-
-CANARY = "sk-canary-0123456789"
 
 # An evaluator that we did not write: the standard library, and the public contract.
 EVALUATOR = r"""
@@ -72,83 +70,55 @@ def judged(
     """The mini task with an evaluator that asks a model for every topic."""
     command = json.dumps(["python3", "-c", EVALUATOR])
     image = build_image("proctor/test-asking-evaluator", f"CMD {command}", "USER 65534")
-    gateway = {
-        "base_url": endpoint.base_url, "key": "EXAMPLE_KEY", "models": ["judge-1"], "calls": 20, "tokens": 100000,
-        "network": gateway_network[0],
-    }  # fmt: skip
     live.write_task(
         evaluator={"image": image.id, "gateway": True, "limits": {"memory": "256MiB", "wall_clock": "60s"}},
-        services={"gateway": gateway},
+        services={"gateway": gateway(endpoint, gateway_network[0])},
         tables=[{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "p_10"}],
     )
     live.software("good")
     return live
 
 
-def _evaluations(project: Project) -> list[Path]:
-    return sorted(project.home.glob("archive/mini/*/attempts/1/evaluations/*"), key=lambda p: int(p.name))
-
-
-def _no_key(project: Project, *said: Said) -> None:
-    for one in said:
-        assert CANARY not in one.all
-    for path in project.home.rglob("*"):
-        assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
-
-
 @pytest.mark.engine
-def test_a_judged_run_is_paid_for_once(
-    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
-) -> None:
-    key = {"env": {"EXAMPLE_KEY": CANARY}}
-    packed = runner_cli("submit", "--team", "alpha", "--no-check")
-    ran = runner_cli("evaluate", "--all", "--json", **key)
+def test_a_judged_run_is_paid_for_once(judged: Project, endpoint: OpenAIServer) -> None:
+    packed = cli(judged, "submit", "--team", "alpha", "--no-check")
+    ran = cli(judged, "evaluate", "--all", "--json", env=KEY)
     assert ran.json["done"][0]["outcome"]["name"] == "scored", ran.all
     assert len(endpoint.chats) == 3
     assert {one.headers.get("authorization") for one in endpoint.chats} == {f"Bearer {CANARY}"}
-    (first,) = _evaluations(judged)
+    (first,) = evaluations(judged, "mini")
     result = json.loads((first / "result.json").read_text())
     assert (round(result["measures"]["p_10"]["value"], 4), result["message"]) == (0.6667, "interfaces: lo")
     record = json.loads((first / "evaluation.json").read_text())
     assert (record["gateway"]["calls"], record["gateway"]["asked"]) == (3, 3)
 
-    board = runner_cli("leaderboard", "mini")
-    assert "Judged by llm (judge-1): model judge-1, accuracy 0.75." in board.out and "–" in board.out
-
-    # Again, without a key: the same bytes for nothing.
-    again = runner_cli("reevaluate", "--all")
-    _, second = _evaluations(judged)
-    for name in ("result.json", "scores.jsonl", "findings.jsonl"):
-        assert digests(second)[name] == digests(first)[name]
-    record = json.loads((second / "evaluation.json").read_text())
-    assert (record["gateway"]["asked"], record["gateway"]["replay"]) == (0, True)
-    assert "EXAMPLE_KEY is not set" in again.err and len(endpoint.chats) == 3
-    _no_key(judged, packed, ran, board, again)
+    board = cli(judged, "leaderboard", "mini")
+    assert "(judge-1)" in board.out and " 0.75" in board.out and "–" in board.out
+    again = judge_again(judged, "mini", endpoint)
+    assert "EXAMPLE_KEY" in again.err
+    assert_no_key(judged, packed, ran, board, again)
 
 
 @pytest.mark.engine
 def test_without_key_and_replies_it_is_held_for_the_organiser(
-    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
+    judged: Project, endpoint: OpenAIServer
 ) -> None:
-    checked = runner_cli("submit", "--team", "alpha")  # a team has no key: its check goes as far as it can
+    checked = cli(judged, "submit", "--team", "alpha")  # a team has no key: its check goes as far as it can
     assert "E408" in checked.all
-    ran = runner_cli("evaluate", "--all", "--json")
+    ran = cli(judged, "evaluate", "--all", "--json")
     (row,) = ran.json["done"]
-    assert (row["outcome"]["name"], row["outcome"]["blame"], row["outcome"]["costs_quota"]) == (
-        "held",
-        "platform",
-        False,
-    )
-    assert "E408" in row["outcome"]["reason"] and endpoint.chats == []
-    assert len(_evaluations(judged)) == 1  # trying again would end the same way
-    mended = runner_cli("reevaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY})
+    outcome = row["outcome"]
+    assert (outcome["name"], outcome["blame"], outcome["costs_quota"]) == ("held", "platform", False)
+    assert "E408" in outcome["reason"] and endpoint.chats == []
+    assert len(evaluations(judged, "mini")) == 1  # trying again would end the same way
+    mended = cli(judged, "reevaluate", "--all", "--json", env=KEY)
     assert mended.json["done"][0]["outcome"]["name"] == "scored"
-    _no_key(judged, checked, ran, mended)
+    assert_no_key(judged, checked, ran, mended)
 
 
 @pytest.mark.engine
 def test_a_network_that_the_engine_has_not_is_said_and_nothing_recorded(
-    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
+    judged: Project, endpoint: OpenAIServer
 ) -> None:
     """Tried again it would end the same way: it is neither a failure of ours that is counted nor the team's."""
     definition = judged.root / "tasks" / "mini" / "task.yaml"
@@ -156,11 +126,10 @@ def test_a_network_that_the_engine_has_not_is_said_and_nothing_recorded(
     task = json.loads(good)
     task["services"]["gateway"]["network"] = "proctor-no-such-network"
     definition.write_text(json.dumps(task))
-    runner_cli("submit", "--team", "alpha", "--no-check")
-    key = {"env": {"EXAMPLE_KEY": CANARY}}
-    ran = runner_cli("evaluate", "--all", expect=None, **key)
-    assert ran.code != 0 and "no network proctor-no-such-network" in ran.err and "network: host" in ran.err
-    assert _evaluations(judged) == [] and endpoint.chats == []
+    cli(judged, "submit", "--team", "alpha", "--no-check")
+    ran = cli(judged, "evaluate", "--all", expect=None, env=KEY)
+    assert ran.code != 0 and " proctor-no-such-network" in ran.err and "network: host" in ran.err
+    assert evaluations(judged, "mini") == [] and endpoint.chats == []
     definition.write_text(good)
-    mended = runner_cli("evaluate", "--all", "--json", **key)
+    mended = cli(judged, "evaluate", "--all", "--json", env=KEY)
     assert mended.json["done"][0]["outcome"]["name"] == "scored", mended.all

@@ -11,7 +11,7 @@ import pytest
 
 from runner.model.container import ImageRef
 from tests.worlds.baselines import baseline_folder
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "rad-2025-judging"
@@ -50,14 +50,14 @@ def test_judges_in_the_room(live: Project, sidecars_image: ImageRef) -> None:
     baseline(live, "rad-judge-relation")
     baseline(live, "rad-judge-1-batch", workflow="batch")
     live.software("misbehaves", MISBEHAVES, task=TASK, tag="misbehaves")
-    said = call(live, "submit", "--team", "baselines", "--no-check", "--json")
-    said = call(live, "submit", "--team", "alpha", "--no-check", "--json")
+    said = cli(live, "submit", "--team", "baselines", "--no-check", "--json")
+    said = cli(live, "submit", "--team", "alpha", "--no-check", "--json")
     assert said.code == 0
-    done = call(live, "evaluate", "--all", expect=None, timeout=500)
+    done = cli(live, "evaluate", "--all", expect=None)
     print(done.all)  # shown if what follows fails
 
     def board(table: str) -> tuple[list[str], dict[str, Any]]:
-        found = call(live, "leaderboard", TASK, "--table", table, "--json").json
+        found = cli(live, "leaderboard", TASK, "--table", table, "--json").json
         rows = {f"{r['team']}/{r['software']}": r for r in found["rows"]}
         return list(rows), rows
 
@@ -73,8 +73,8 @@ def test_judges_in_the_room(live: Project, sidecars_image: ImageRef) -> None:
     order, rows = board("relation")
     assert set(order) >= {"baselines/rad-judge-relation", "baselines/rad-judge-1"}
 
-    runs = {r["run"]: r for r in call(live, "runs", "--json").json}
+    runs = {r["run"]: r for r in cli(live, "runs", "--json").json}
     (name,) = (n for n in runs if ".misbehaves." in n and n.endswith(".dev"))
-    shown = call(live, "show", name, "--json").json
+    shown = cli(live, "show", name, "--json").json
     assert runs[name]["outcome"]["name"] == "scored", "its failures are its own, judgment by judgment"
     assert "status" in json.dumps(shown) and "server-ended" in json.dumps(shown)

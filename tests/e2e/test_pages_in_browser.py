@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import html
 import http.server
 import re
-import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, Page
 
 from runner.kinds.debate import presenter as debating
 from runner.kinds.records import presenter as recording
@@ -26,7 +27,7 @@ from runner.views.redact import redact_run
 from runner.views.show.page import STYLE, page
 from runner.views.show.topics import Medians, topics_of
 from tests.worlds import records
-from tests.worlds.browser import executable, launched, watched
+from tests.worlds.browser import watched
 from tests.worlds.records import World
 from tests.worlds.shown import (
     HOSTILE,
@@ -43,27 +44,24 @@ from tests.worlds.shown import (
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 
 
-@pytest.fixture(scope="module")
-def browser() -> str:
-    return executable()
-
-
-def chromium(browser: str, profile: Path, *options: str) -> str:
-    """What the browser prints; its scripts have had three seconds of its own time."""
-    command = [
-        browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
-        f"--user-data-dir={profile}", "--virtual-time-budget=3000", *options,
-    ]  # fmt: skip
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-def dom(browser: str, folder: Path, text: str) -> str:
-    """What the browser has made of a page after its scripts (if any ran), as HTML."""
+@contextmanager
+def opened(
+    browser: Browser, folder: Path, text: str, width: int = 1280, scheme: Any = "light"
+) -> Iterator[Page]:
+    """A page as a file in the browser, after its scripts (if any ran) and their requests."""
     path = folder / "page.html"
     path.write_text(text, encoding="utf-8")
-    return chromium(browser, folder / "profile", "--dump-dom", path.as_uri())
+    options: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    with watched(browser, path.as_uri(), **options) as at:
+        at.go("")
+        at.page.wait_for_load_state("networkidle")
+        yield at.page
+
+
+def dom(browser: Browser, folder: Path, text: str) -> str:
+    """Return what the browser has made of a page, as HTML."""
+    with opened(browser, folder, text) as at:
+        return at.content()
 
 
 def hostile_page(tmp_path: Path, kind: str, words: str = HOSTILE) -> str:
@@ -89,19 +87,19 @@ def slipped_through(text: str, words: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["debate", "report", "records"])
-def test_planted_scripts_do_not_run(browser: str, tmp_path: Path, kind: str) -> None:
+def test_planted_scripts_do_not_run(browser: Browser, tmp_path: Path, kind: str) -> None:
     seen = dom(browser, tmp_path, hostile_page(tmp_path, kind))
     assert "<title>alpha.x." in seen and "<title>pwned" not in seen
     assert "<script" not in seen and "<img" not in seen and seen.count("<style") == 1
     assert "&lt;script&gt;" in seen and "zebra" in seen
 
 
-def test_the_policy_alone_would_stop_a_script_that_slipped_through(browser: str, tmp_path: Path) -> None:
+def test_the_policy_alone_would_stop_a_script_that_slipped_through(browser: Browser, tmp_path: Path) -> None:
     seen = dom(browser, tmp_path, slipped_through(hostile_page(tmp_path, "debate"), HOSTILE))
     assert "<script>" in seen and "<title>alpha.x." in seen
 
 
-def test_the_same_words_run_where_nothing_stops_them(browser: str, tmp_path: Path) -> None:
+def test_the_same_words_run_where_nothing_stops_them(browser: Browser, tmp_path: Path) -> None:
     # Otherwise the tests above would prove nothing about this browser.
     text = f"<!doctype html><title>alpha.x.</title><main>{HOSTILE}</main>".replace("\x00", "")
     assert policy(STYLE) not in text
@@ -166,7 +164,7 @@ def asking_more(url: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["debate", "report", "records"])
-def test_nothing_is_asked_of_anybody(browser: str, tmp_path: Path, kind: str, listener: Listener) -> None:
+def test_nothing_is_asked_of_anybody(browser: Browser, tmp_path: Path, kind: str, listener: Listener) -> None:
     words = (
         asking(listener.url)
         + asking_more(listener.url)
@@ -177,14 +175,14 @@ def test_nothing_is_asked_of_anybody(browser: str, tmp_path: Path, kind: str, li
     assert listener.asked == []
 
 
-def test_nor_by_words_that_slipped_through(browser: str, tmp_path: Path, listener: Listener) -> None:
+def test_nor_by_words_that_slipped_through(browser: Browser, tmp_path: Path, listener: Listener) -> None:
     words = asking(listener.url) + asking_more(listener.url)
     seen = dom(browser, tmp_path, slipped_through(hostile_page(tmp_path, "debate"), words))
     assert "<iframe" in seen and listener.asked == []
 
 
 def test_the_same_words_ask_where_nothing_stops_them(
-    browser: str, tmp_path: Path, listener: Listener
+    browser: Browser, tmp_path: Path, listener: Listener
 ) -> None:
     dom(browser, tmp_path, f"<!doctype html><title>x</title><main><style>{asking(listener.url)}</main>")
     assert {"/img", "/css", "/import", "/bg", "/inline", "/fetch"} <= {*listener.asked}
@@ -192,50 +190,30 @@ def test_the_same_words_ask_where_nothing_stops_them(
 
 # --- how it looks ---------------------------------------------------------------------------------------------
 
-MEASURE = """
-<script>
-addEventListener("load", () => {
+MEASURE = """() => {
   document.querySelectorAll("details").forEach(one => one.open = true);
   const inner = [...document.querySelectorAll("main *")].filter(one => !one.closest(".scroll"));
-  top.document.title = JSON.stringify({
-    width: innerWidth, fits: document.documentElement.scrollWidth <= innerWidth,
+  return {
+    fits: document.documentElement.scrollWidth <= innerWidth,
     over: inner.filter(one => one.getBoundingClientRect().right > innerWidth + 1).length,
-    ground: getComputedStyle(document.body).backgroundColor, said: document.querySelectorAll(".said").length,
-  });
-});
-</script>
-"""
-
-
-def measured(browser: str, folder: Path, text: str, script: str, width: int, *options: str) -> str:
-    """What ``script`` says of a page that is ``width`` pixels wide; windows are never below 500, so it is in a frame."""
-    # Only this copy may run the script that measures.
-    meta = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', text)
-    assert meta is not None
-    inner = html.escape(text.replace(meta[0], "").replace("</body>", f"{script}</body>"))
-    path = folder / "page.html"
-    frame = f'<iframe srcdoc="{inner}" style="border: 0; width: {width}px; height: 900px"></iframe>'
-    path.write_text(f"<!doctype html><title>?</title><body style='margin: 0'>{frame}", encoding="utf-8")
-    options = (f"--window-size={max(width, 500)},900", *options, "--dump-dom")
-    seen = chromium(browser, folder / "profile", *options, path.as_uri())
-    title = re.search(r"<title>(.*?)</title>", seen)
-    assert title is not None
-    return title[1]
+    ground: getComputedStyle(document.body).backgroundColor,
+  };
+}"""
+LIGHT, DARK = "rgb(252, 251, 249)", "rgb(20, 22, 25)"
 
 
 @pytest.mark.parametrize("kind", ["debate", "report", "records"])
-@pytest.mark.parametrize(("scheme", "ground"), [(1, "rgb(252, 251, 249)"), (0, "rgb(20, 22, 25)")])
+@pytest.mark.parametrize(("scheme", "ground"), [("light", LIGHT), ("dark", DARK)])
 def test_it_fits_a_phone_in_light_and_dark(
-    browser: str, tmp_path: Path, kind: str, scheme: int, ground: str
+    browser: Browser, tmp_path: Path, kind: str, scheme: str, ground: str
 ) -> None:
     text = hostile_page(tmp_path, kind, f"{HOSTILE} {'unbroken' * 300}")
-    told = measured(browser, tmp_path, text, MEASURE, 390, f"--blink-settings=preferredColorScheme={scheme}")
-    for fact in ('"width":390', '"fits":true', '"over":0', f'"ground":"{ground}"'):
-        assert fact in told, told
+    with opened(browser, tmp_path, text, 390, scheme) as at:
+        assert at.evaluate(MEASURE) == {"fits": True, "over": 0, "ground": ground}
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_scores_by_topic_and_a_hint_fit(browser: str, tmp_path: Path, width: int) -> None:
+def test_scores_by_topic_and_a_hint_fit(browser: Browser, tmp_path: Path, width: int) -> None:
     world = World.make(tmp_path)
     task = records.task()
     names = {f"{HOSTILE} {'unbroken' * 20} {n}": n / 40 for n in range(40)}
@@ -243,44 +221,38 @@ def test_scores_by_topic_and_a_hint_fit(browser: str, tmp_path: Path, width: int
     view = redact_run(run_detail.detail(world.store, f"{run}.dev", [task]), ORGANISER, task.datasets["dev"])
     medians = Medians("ndcg", 12, dict(view["topic_scores"]["ndcg"]))
     text = page(view, topics=topics_of(view, task, medians), hint=f"{HOSTILE} {'unbroken' * 30}")
-    told = measured(browser, tmp_path, text, MEASURE, width)
-    for fact in (f'"width":{width}', '"fits":true', '"over":0'):
-        assert fact in told, told
-    seen = dom(browser, tmp_path, text)
+    with opened(browser, tmp_path, text, width) as at:
+        assert at.evaluate(MEASURE) == {"fits": True, "over": 0, "ground": LIGHT}
+        seen = at.content()
     assert "<title>pwned" not in seen and "<script" not in seen and "median of 12" in seen
 
 
-BOARD = """
-<script>
-addEventListener("load", () => {
+BOARD = """() => {
   const table = document.querySelector("table"), scroll = table.parentElement;
   const right = cell => Math.round(cell.getBoundingClientRect().right);
   const whole = scroll.scrollWidth <= scroll.clientWidth, score = right(table.querySelector("td + th + td"));
   scroll.scrollLeft = 10000;
   const name = table.querySelector("tbody th").getBoundingClientRect();
-  top.document.title = JSON.stringify({
+  return {
     fits: document.documentElement.scrollWidth <= innerWidth, whole, score: score <= innerWidth,
     name: name.left >= 0 && name.right <= innerWidth,
-  });
-});
-</script>
-"""
+  };
+}"""
 
 
-@pytest.mark.parametrize(("width", "whole"), [(390, "false"), (1280, "true")])
+@pytest.mark.parametrize(("width", "whole"), [(390, False), (1280, True)])
 def test_a_board_shows_names_and_scores_at_any_width(
-    browser: str, tmp_path: Path, width: int, whole: str
+    browser: Browser, tmp_path: Path, width: int, whole: bool
 ) -> None:
     world = World.make(tmp_path)
     for n, name in enumerate(("first", "second", "a-name-that-is-as-long-as-names-may-be-so")):
         world.scored("team-with-a-name", name, tag=f"{name}-tag", mean=0.5 + n / 10, topics=50)
     text = export(build(world.store, records.task(), "main", ORGANISER), "html")
-    told = measured(browser, tmp_path, text, BOARD, width)
-    for fact in ('"fits":true', f'"whole":{whole}', '"score":true', '"name":true'):
-        assert fact in told, told
+    with opened(browser, tmp_path, text, width) as at:
+        assert at.evaluate(BOARD) == {"fits": True, "whole": whole, "score": True, "name": True}
 
 
-def test_long_names_of_many_measures_wrap(browser: str, tmp_path: Path) -> None:
+def test_long_names_of_many_measures_wrap(browser: Browser, tmp_path: Path) -> None:
     world = World.make(tmp_path)
     names = {f"m{n}": Measure(f"m{n}", f"alpha-nDCG-of-something_weighted@4,8,16,{n}", "q") for n in range(8)}
     many = replace(
@@ -293,39 +265,32 @@ def test_long_names_of_many_measures_wrap(browser: str, tmp_path: Path) -> None:
         attempt = world.attempt(world.register(team, "x"))
         world.evaluation(attempt, {name: {"1": 0.5, "2": 0.25} for name in names})
     text = export(build(world.store, many, "main", ORGANISER), "html")
-    told = measured(browser, tmp_path, text, BOARD, 1280)
-    assert '"whole":true' in told, told
+    with opened(browser, tmp_path, text) as at:
+        assert at.evaluate(BOARD)["whole"]
 
 
-def test_the_policy_allows_this_style_sheet_and_no_other(tmp_path: Path) -> None:
+def test_the_policy_allows_this_style_sheet_and_no_other(browser: Browser, tmp_path: Path) -> None:
     text = hostile_page(tmp_path, "debate")
     other = text.replace("--ground: #fcfbf9", "--ground: #ffffee")
     without = re.sub("<style>.*?</style>", "", text, flags=re.S)
     assert text != other != without
     grounds = []
-    with launched() as browser:
-        for body in (text, other, without):
-            path = tmp_path / "page.html"
-            path.write_text(body, encoding="utf-8")
-            with watched(browser, path.as_uri(), color_scheme="light") as at:
-                at.go("")
-                grounds.append(at.page.evaluate("getComputedStyle(document.body).backgroundColor"))
-    assert grounds[0] == "rgb(252, 251, 249)" != grounds[1] == grounds[2]
+    for body in (text, other, without):
+        with opened(browser, tmp_path, body) as at:
+            grounds.append(at.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert grounds[0] == LIGHT != grounds[1] == grounds[2]
 
 
-ON_PAPER = """
-<script>
-addEventListener("load", () => {
-  const seen = found => [...document.querySelectorAll(found)].filter(one => one.checkVisibility({contentVisibilityAuto: true})).length;
-  top.document.title = JSON.stringify([seen("section.one"), seen("section.one details > ul > li"), seen(".paper"),
-    [...new Set([...document.querySelectorAll(".paper")].map(one => one.textContent))].sort().join(" ")]);
-});
-</script>
-"""
+ON_PAPER = """() => {
+  const options = {contentVisibilityAuto: true};
+  const seen = found => [...document.querySelectorAll(found)].filter(one => one.checkVisibility(options)).length;
+  const notes = [...document.querySelectorAll(".paper")].map(one => parseInt(one.textContent));
+  return [["section.one", "section.one details > ul > li", ".paper"].map(seen), [...new Set(notes)].sort()];
+}"""
 
 
-def test_of_long_lists_the_first_are_printed_and_how_many_more_there_are(
-    browser: str, tmp_path: Path
+def test_the_first_items_of_long_lists_are_printed_with_the_number_of_the_others(
+    browser: Browser, tmp_path: Path
 ) -> None:
     """A run of twelve debates with forty arguments each is a few sheets of paper, not fifty."""
     made = task(tmp_path, index=INDEX)
@@ -334,8 +299,7 @@ def test_of_long_lists_the_first_are_printed_and_how_many_more_there_are(
     found = debated(World.make(tmp_path), made, lines, [record(n, 1) for n in range(1, 13)])
     place = made.datasets["dev"]
     text = page(redact_run(found, ORGANISER, place), debating.read(found, made, ORGANISER, place))
-    screen = measured(browser, tmp_path, text, ON_PAPER, 800)
-    assert screen.startswith("[12,0,0,"), screen
-    paper = measured(browser, tmp_path, text.replace("@media print", "@media all"), ON_PAPER, 800)
-    assert paper.startswith("[10,30,11,"), paper  # debates, arguments, notes
-    assert "37 more arguments: not printed" in paper and "2 more debates: not printed" in paper
+    with opened(browser, tmp_path, text, 800) as at:
+        assert at.evaluate(ON_PAPER)[0] == [12, 0, 0]
+        at.emulate_media(media="print")
+        assert at.evaluate(ON_PAPER) == [[10, 30, 11], [2, 37]]  # debates, arguments, notes

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, call, digests
+from tests.worlds.mini import Project, cli
+from tests.worlds.model_judge import CANARY, KEY, assert_no_key, evaluations, gateway, judge_again
 from tests.worlds.openai_server import OpenAIServer, Request
+from tests.worlds.report_world import DOCUMENTS, Questions, v3
 
 TASK = "cited"
-CANARY = "sk-canary-0123456789"
-DOCUMENTS = {
-    "bridge": "The bridge over the river was opened in 1901 by the mayor of the town.",
-    "cost": "The bridge cost two million crowns and has twelve arches of granite.",
-    "bees": "Bees make honey in summer, and sleep in winter.",
-}
-NUGGETS = {
-    "When was the bridge opened?": {"1901": ["bridge"]},
-    "How many arches has the bridge?": {"twelve": ["cost"]},
+NUGGETS: Questions = {
+    "When was the bridge opened?": ("OR", {"1901": ["bridge"]}),
+    "How many arches has the bridge?": ("OR", {"twelve": ["cost"]}),
 }
 SENTENCES = [("The bridge was opened in 1901.", ["bridge"]), ("It has twelve arches of granite.", ["cost"])]
 # What tries to make the judge call somebody else, or cost more.
@@ -36,14 +31,6 @@ HOSTILE = [
 def write_task(project: Project, *, options: dict[str, Any] | None = None, **keys: Any) -> None:
     """A task of one topic, its public and its blinded dataset the same."""
     folder = project.root / "tasks" / TASK
-    bank = {
-        q: {
-            "question": q,
-            "aggregator_type": "OR",
-            "answers": {a: {"answer": a, "references": [{"doc_id": d} for d in docs]} for a, docs in answers.items()},
-        }
-        for q, answers in NUGGETS.items()
-    }  # fmt: skip
     for dataset in ("dev", "test"):
         inputs, truths = (folder / "datasets" / dataset / name for name in ("inputs", "truths"))
         inputs.mkdir(parents=True)
@@ -51,8 +38,7 @@ def write_task(project: Project, *, options: dict[str, Any] | None = None, **key
         (inputs / "requests.jsonl").write_text('{"request_id": "1", "title": "The bridge", "limit": 1500}\n')
         rows = ({"id": name, "text": text} for name, text in DOCUMENTS.items())
         (inputs / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        v3 = {"query_id": "1", "format_version": "v3", "nugget_bank": bank}
-        (truths / "nuggets" / "nuggets_1.v3.json").write_text(json.dumps(v3))
+        (truths / "nuggets" / "nuggets_1.v3.json").write_text(json.dumps(v3("1", NUGGETS)))
     given = {"topics": "requests.jsonl", "corpus": "documents.jsonl"}
     names = ("f1", "nugget_coverage", "sentence_support", "citation_support")
     data = {
@@ -73,13 +59,9 @@ def write_task(project: Project, *, options: dict[str, Any] | None = None, **key
 
 
 def upload(project: Project, files: dict[str, Any], dataset: str = "test") -> None:
-    folder = project.root / "submissions" / "alpha" / "reports"
-    folder.mkdir(parents=True)
-    entries = []
-    for name, report in files.items():
-        (folder / f"{name}.jsonl").write_text(json.dumps(report) + "\n")
-        entries.append({"file": f"{name}.jsonl", "dataset": dataset, "name": name})
-    (folder / "submission.yaml").write_text(json.dumps({"task": TASK, "run": entries}))
+    texts = {f"{name}.jsonl": json.dumps(report) + "\n" for name, report in files.items()}
+    entries = [{"file": f"{name}.jsonl", "dataset": dataset, "name": name} for name in files]
+    project.run_files(texts, *entries, name="reports", task=TASK)
 
 
 def trec(sentences: Any = SENTENCES, **more: Any) -> dict[str, Any]:
@@ -113,24 +95,25 @@ def forms() -> dict[str, Any]:
 def test_every_form_may_be_handed_in_and_scores_the_same(live: Project) -> None:
     write_task(live)
     upload(live, forms())
-    said = call(live, "submit", "--team", "alpha", "--no-check", "--json")
+    said = cli(live, "submit", "--team", "alpha", "--no-check", "--json")
     assert {row["new"] for row in said.json} == {True} and len(said.json) == len(forms())
-    call(live, "evaluate", "--all", timeout=300)
-    board = call(live, "leaderboard", TASK, "--json").json
+    cli(live, "evaluate", "--all")
+    board = cli(live, "leaderboard", TASK, "--json").json
     assert {row["software"] for row in board["rows"]} == {*forms()}
     scores = {
         json.dumps({m: s["mean"] for m, s in row["scores"].items()}, sort_keys=True) for row in board["rows"]
     }
     assert len(scores) == 1 and json.loads(scores.pop())["sentence_support"] == 1.0
-    text = call(live, "leaderboard", TASK).out
-    assert "Judged by lexical (offline)" in text and "labelled pairs" in text
-    assert "accuracy sentence attested" in board["judges"][0]["reliability"]
+    assert "(offline)" in cli(live, "leaderboard", TASK).out
+    assert board["judges"][0]["name"].startswith("lexical") and any(
+        "attested" in figure for figure in board["judges"][0]["reliability"]
+    )
 
     # For tools around TREC: one value a line, and for others than the organiser only those over all topics.
-    lines = call(live, "leaderboard", TASK, "--format", "ir_measures").out.splitlines()
+    lines = cli(live, "leaderboard", TASK, "--format", "ir_measures").out.splitlines()
     assert len(lines) == len(forms()) * 4 * 2 and {len(line.split()) for line in lines} == {4}
     assert {line.split()[1] for line in lines} == {"1", "all"}
-    lines = call(live, "leaderboard", TASK, "--format", "tot", "--as", "public", expect=None).out.splitlines()
+    lines = cli(live, "leaderboard", TASK, "--format", "tot", "--as", "public", expect=None).out.splitlines()
     assert {line.split()[2] for line in lines} <= {"all"}
 
 
@@ -138,7 +121,7 @@ def test_every_form_may_be_handed_in_and_scores_the_same(live: Project) -> None:
 def test_what_is_malformed_is_refused_with_line_and_reason(live: Project) -> None:
     write_task(live)
     upload(live, {"bad": {**trec(), "metadata": {"run_id": "mine", "topic_id": "7"}}})
-    said = call(live, "submit", "--team", "alpha", expect=1)
+    said = cli(live, "submit", "--team", "alpha", expect=1)
     assert "bad.jsonl:1" in said.all and "team_id" in said.all
 
 
@@ -153,19 +136,13 @@ def endpoint(gateway_network: tuple[str, str]) -> Iterator[OpenAIServer]:
         yield server
 
 
-def gateway(endpoint: OpenAIServer, network: str, **more: Any) -> dict[str, Any]:
-    """Keys of a task whose evaluator asks a model."""
-    service = {"base_url": endpoint.base_url, "key": "EXAMPLE_KEY", "models": ["judge-1"], "calls": 50,
-               "tokens": 100000, "network": network, **more}  # fmt: skip
+def asking(endpoint: OpenAIServer, network: str, **more: Any) -> dict[str, Any]:
+    """Return the keys of a task whose evaluator asks a model."""
     return {
         "options": {"judge": {"type": "openai", "model": "judge-1"}},
-        "services": {"gateway": service},
+        "services": {"gateway": gateway(endpoint, network, **more)},
         "evaluator": {"gateway": True},
     }
-
-
-def evaluations(project: Project) -> list[Path]:
-    return sorted(project.home.glob(f"archive/{TASK}/*/attempts/1/evaluations/*"), key=lambda p: int(p.name))
 
 
 @pytest.mark.engine
@@ -173,11 +150,10 @@ def evaluations(project: Project) -> list[Path]:
 def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     live: Project, endpoint: OpenAIServer, gateway_network: tuple[str, str], sidecars_image: ImageRef
 ) -> None:
-    write_task(live, **gateway(endpoint, gateway_network[0]))
+    write_task(live, **asking(endpoint, gateway_network[0]))
     upload(live, {"mine": trec([*SENTENCES, *HOSTILE])})
-    key = {"EXAMPLE_KEY": CANARY}
-    packed = call(live, "submit", "--team", "alpha", "--no-check")
-    ran = call(live, "evaluate", "--all", "--json", env=key, timeout=300)
+    packed = cli(live, "submit", "--team", "alpha", "--no-check")
+    ran = cli(live, "evaluate", "--all", "--json", env=KEY)
     assert ran.json["done"][0]["outcome"]["name"] == "scored", ran.all
 
     # Only the configured endpoint, model and parameters; what was written went there as text.
@@ -190,30 +166,20 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     # Four citations, three of documents with an answer to ask about, one sentence without citation.
     asked = len(endpoint.chats)
     assert asked == 4 + 3 + 1
-    (first,) = evaluations(live)
+    (first,) = evaluations(live, TASK)
     result = json.loads((first / "result.json").read_text())
     assert result["judge"]["model"] == "judge-1" and result["judge"]["prompts"].startswith("sha256:")
     assert result["measures"]["nugget_coverage"]["value"] == 1.0
     assert result["measures"]["citation_support"]["value"] == 2 / 4
     record = json.loads((first / "evaluation.json").read_text())
     assert (record["gateway"]["calls"], record["gateway"]["asked"]) == (asked, asked)
-    board = call(live, "leaderboard", TASK)
+    board = cli(live, "leaderboard", TASK)
     assert "judge-1" in board.out and "prompts " in board.out
-    shown = call(live, "show", json.loads(call(live, "runs", "--json").out)[0]["run"], "--topic", "1")
-    assert "does not support the sentence" in shown.out and "answers" in shown.out
+    shown = cli(live, "show", json.loads(cli(live, "runs", "--json").out)[0]["run"], "--topic", "1")
+    assert all(text in " ".join(shown.out.split()) for text, _ in SENTENCES) and "bees" in shown.out
 
-    # Again, without a key, and with nobody there to be asked: the same bytes for nothing.
-    endpoint.__exit__()
-    again = call(live, "reevaluate", "--all", timeout=300)
-    _, second = evaluations(live)
-    for name in ("result.json", "scores.jsonl", "findings.jsonl", "details.jsonl"):
-        assert digests(second)[name] == digests(first)[name], name
-    assert json.loads((second / "evaluation.json").read_text())["gateway"]["asked"] == 0
-    assert len(endpoint.chats) == asked
-    for one in (packed, ran, board, shown, again):
-        assert CANARY not in one.all
-    for path in live.home.rglob("*"):
-        assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
+    endpoint.__exit__()  # it is not asked again
+    assert_no_key(live, packed, ran, board, shown, judge_again(live, TASK, endpoint))
 
 
 @pytest.mark.engine
@@ -221,10 +187,10 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
 def test_a_spent_budget_is_held_for_the_organiser_and_scores_nobody(
     live: Project, endpoint: OpenAIServer, gateway_network: tuple[str, str], sidecars_image: ImageRef
 ) -> None:
-    write_task(live, **gateway(endpoint, gateway_network[0], calls=3))
+    write_task(live, **asking(endpoint, gateway_network[0], calls=3))
     upload(live, {"mine": trec([*SENTENCES, *HOSTILE])})
-    call(live, "submit", "--team", "alpha", "--no-check")
-    ran = call(live, "evaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY}, expect=None, timeout=200)
+    cli(live, "submit", "--team", "alpha", "--no-check")
+    ran = cli(live, "evaluate", "--all", "--json", env=KEY, expect=None)
     (row,) = ran.json["done"]
     assert (row["outcome"]["name"], row["outcome"]["blame"]) == ("held", "platform"), ran.all
     assert "E409" in row["outcome"]["reason"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.worlds.mini import GOOD, TASK, Project, call
+from tests.worlds.mini import GOOD, TASK, Project, cli
 
 pytestmark = pytest.mark.engine
 
@@ -23,10 +23,10 @@ def test_one_team_has_limits_of_its_own_and_one_software_those_it_asked_for(live
         live.software("large", LARGE + GOOD, team=team)
         live.software("long", LONG + GOOD, team=team)
     given = ("--memory", "160MiB", "--time", "1min", "--reason", "a large vocabulary")
-    call(live, "extend", "mini", "alpha", *given)
-    call(live, "submit", "--all-teams", "--no-check")
-    call(live, "evaluate", "--all", timeout=300)
-    found = {(row["team"], row["software"]): row for row in call(live, "runs", "--json").json}
+    cli(live, "extend", "mini", "alpha", *given)
+    cli(live, "submit", "--all-teams", "--no-check")
+    cli(live, "evaluate", "--all")
+    found = {(row["team"], row["software"]): row for row in cli(live, "runs", "--json").json}
     ended = {key: (row["outcome"]["name"], row["outcome"]["verdict"]) for key, row in found.items()}
     assert ended == {
         ("alpha", "large"): ("scored", "ok"),
@@ -38,26 +38,26 @@ def test_one_team_has_limits_of_its_own_and_one_software_those_it_asked_for(live
     (path,) = (live.home / "archive").glob(f"**/{found['alpha', 'large']['run']}/**/lock.json")
     limits = json.loads(path.read_text())["limits"]
     assert (limits["memory"], limits["wall_clock"]) == (160 * 2**20, 60.0)
-    call(live, "store", "verify")
+    cli(live, "store", "verify")
 
 
 def test_a_pause_stops_a_plan_that_is_worked_on(live: Project) -> None:
     for name in ("one", "two"):
         live.software(name, "import time; print('begun', flush=True); time.sleep(12)\n" + GOOD)
-    call(live, "submit", "-t", "alpha", "--no-check")
-    first, second = [row["run"] for row in call(live, "runs", "--json").json]
+    cli(live, "submit", "-t", "alpha", "--no-check")
+    first, second = [row["run"] for row in cli(live, "runs", "--json").json]
     worker = live.start("evaluate", "--all", "--jobs", "1")
     follower = live.start("logs", first, "--follow")
     assert follower.stdout is not None and follower.stdout.readline() == "begun\n"
-    call(live, "task", "pause", "mini", "--reason", "a topic is wrong")
+    cli(live, "task", "pause", "mini", "--reason", "a topic is wrong")
     _, said = worker.communicate(timeout=240)
     follower.communicate(timeout=60)
-    assert worker.returncode == 3 and "runner task resume mini" in said, said
-    ended = {row["run"]: row["outcome"]["name"] for row in call(live, "runs", "--json").json}
+    assert worker.returncode == 3 and "task resume mini" in said, said
+    ended = {row["run"]: row["outcome"]["name"] for row in cli(live, "runs", "--json").json}
     assert ended == {first: "scored", second: "pending"}
-    call(live, "task", "resume", "mini")
-    call(live, "evaluate", "--all", timeout=240)
-    ended = {row["run"]: row["outcome"]["name"] for row in call(live, "runs", "--json").json}
+    cli(live, "task", "resume", "mini")
+    cli(live, "evaluate", "--all")
+    ended = {row["run"]: row["outcome"]["name"] for row in cli(live, "runs", "--json").json}
     assert ended == {first: "scored", second: "scored"}
 
 
@@ -69,27 +69,24 @@ def test_first_cases_end_a_run_early(live: Project) -> None:
     live.software("early", count + "raise SystemExit(3)")
     live.software("later", count + "if topics > 2: raise SystemExit(3)\n" + GOOD)
     live.software("good", count + GOOD)
-    call(live, "submit", "-t", "alpha", "--no-check")
-    call(live, "evaluate", "--all", timeout=300)
-    rows = {row["software"]: row for row in call(live, "runs", "--json").json}
+    cli(live, "submit", "-t", "alpha", "--no-check")
+    cli(live, "evaluate", "--all")
+    rows = {row["software"]: row for row in cli(live, "runs", "--json").json}
     ended = {name: (row["outcome"]["name"], row["outcome"]["verdict"]) for name, row in rows.items()}
     assert ended == {
         "early": ("failed", "run-error"),
         "later": ("failed", "run-error"),
         "good": ("scored", "ok"),
     }
-    logs = {name: call(live, "logs", row["run"]).out for name, row in rows.items()}
+    logs = {name: cli(live, "logs", row["run"]).out for name, row in rows.items()}
     assert ["topics 2" in logs[name] for name in ("early", "later", "good")] == [True, False, False]
     assert "topics 3" in logs["later"] and "topics 3" in logs["good"]
-    said = call(live, "show", rows["early"]["run"], expect=None).out
-    assert "first cases, 2 of the topics" in " ".join(said.split())
-    assert (
-        "first cases" not in call(live, "show", rows["early"]["run"], "--as", "team:alpha", expect=None).out
-    )
-    told = " ".join(call(live, "task", "show", "mini", "--as", "team:alpha").out.split())
-    assert "1 failed on the first cases (4 count as one failure)" in told
-    assert "dev, test: 2 topics run first" in told
-    sample = call(live, "verify", rows["good"]["run"], "--sample", "2", timeout=300).out
-    assert "a sample of 2; values are means over them" in sample and "the same scores" in sample
-    assert "ndcg_10" in sample and "output" not in sample
-    call(live, "store", "verify")
+    shown = cli(live, "show", rows["early"]["run"], expect=None).out
+    assert "first cases, 2 " in " ".join(shown.split())
+    for_team = cli(live, "show", rows["early"]["run"], "--as", "team:alpha", expect=None).out
+    assert "first cases" not in for_team
+    assert "dev, test: 2 " in " ".join(cli(live, "task", "show", "mini", "--as", "team:alpha").out.split())
+    sample = cli(live, "verify", rows["good"]["run"], "--sample", "2", "--json").json
+    assert (sample["same"], sample["sample"], sample["identical"]) == (True, 2, None)
+    assert "ndcg_10" in sample["values"]
+    cli(live, "store", "verify")

@@ -28,7 +28,7 @@ from runner.model.clock import SystemClock, stamp
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import TASK, Project, call
+from tests.worlds.mini import TASK, Project, cli
 
 NOBODY = 65534
 SOON = 30.0  # seconds, on a machine that does other things too; alone it takes about 3
@@ -136,8 +136,9 @@ def serving(project: Project) -> Iterator[Server]:
     )
     try:
         assert front.stdout is not None
-        url = front.stdout.readline().split()[1]
-        yield Server(project, exchange, url)
+        server = Server(project, exchange, front.stdout.readline().split()[1])
+        until(lambda: "/tasks/" in server.client().get("/").text)
+        yield server
     finally:
         for process in (front, work):
             process.send_signal(signal.SIGTERM)
@@ -153,8 +154,7 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         for path in (live.home / "events.jsonl", live.home / "archive", live.truths, live.private):
             said = subprocess.run(without_rights(["ls", str(path)]), capture_output=True, text=True)
             assert said.returncode != 0 and "Permission denied" in said.stderr, path
-        until(lambda: "Mini" in server.client().get("/").text)
-        token = call(live, "team", "add", "alpha").out.strip()
+        token = cli(live, "team", "add", "alpha").out.strip()
         team = server.signed_in(token)
 
         page = team.get("/tasks/mini/hand-in")
@@ -170,64 +170,59 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         public = server.client()
         assert public.get("/tasks/mini/main").status_code == 404, "its scores are not published"
         assert "sign-in" in str(public.get(run).url)
-        call(live, "publish", "mini", "test")
+        cli(live, "publish", "mini", "test")
         board = until(lambda: (p := public.get("/tasks/mini/main")).status_code == 200 and p)
         assert "alpha" in board.text and "one" in board.text
 
-        call(live, "team", "rotate", "alpha")
-        assert "sign-in" in str(team.get("/team").url), (
-            "a token that was replaced opens nothing from that moment"
-        )
+        cli(live, "team", "rotate", "alpha")
+        assert "sign-in" in str(team.get("/team").url), "a replaced token is invalid at once"
 
 
 def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -> None:
     """A review, a team closed and opened again, a submission withdrawn: by forms, done by work; no other message of hidden data."""
     live.write_task(uploads=True, review="required")
     live.software("mine", "print('nothing')", team="beta")
-    call(live, "submit", "--team", "beta", "--no-check")
-    team = call(live, "team", "add", "alpha").out.strip()
-    token = call(live, "account", "add", "organiser").out.strip()
-    call(live, "publish", "mini", "test")
+    cli(live, "submit", "--team", "beta", "--no-check")
+    team = cli(live, "team", "add", "alpha").out.strip()
+    token = cli(live, "account", "add", "organiser").out.strip()
+    cli(live, "publish", "mini", "test")
     with serving(live) as server:
-        until(lambda: "Mini" in server.client().get("/").text)
         client = server.signed_in(team)
-        fields = {
-            "form-token": form_of(client.get("/tasks/mini/hand-in").text),
-            "software": "one",
-            "dataset": "test",
-        }
+        token_of_form = form_of(client.get("/tasks/mini/hand-in").text)
+        fields = {"form-token": token_of_form, "software": "one", "dataset": "test"}
         file = {"file": ("run.txt", run_text("test", "one"))}
         client.post("/tasks/mini/hand-in", data=fields, files=file)
         console = server.signed_in(token)
         run = until(
             lambda: re.search(r'action="/runs/(alpha\.one\.[^"]+)/review"', console.get("/console").text)
         )[1]
-        failed = next(r["run"] for r in call(live, "runs", "--json").json if r["team"] == "beta")
-        until(lambda: "failed" in call(live, "runs", "--team", "beta").out)
+        failed = next(r["run"] for r in cli(live, "runs", "--json").json if r["team"] == "beta")
+        until(lambda: "failed" in cli(live, "runs", "--team", "beta").out)
 
         def decided(path: str, **data: str) -> str:
+            """Return the error code of a decision; none if it was done."""
             said = console.post(path, data={"form-token": form_of(console.get("/console").text), **data})
             assert said.status_code == 200 and "/requests/" in str(said.url), said.text
-            return str(
-                until(lambda: re.search("It is done|It was refused[^<]*", console.get(str(said.url)).text))[0]
-            )
+            badge = until(
+                lambda: re.search(r'class="notice (good|bad)" role="status"', console.get(str(said.url)).text)
+            )[1]
+            code = re.search(r"\((E\d\d\d)\)", console.get(str(said.url)).text)
+            assert (badge == "bad") == (code is not None)
+            return code[1] if code else ""
 
         public = server.client()
         assert "one" not in public.get("/tasks/mini/main").text
-        assert decided(f"/runs/{run}/review", state="approved") == "It is done"
+        assert decided(f"/runs/{run}/review", state="approved") == ""
         until(lambda: "alpha" in public.get("/tasks/mini/main").text)
-        refused = decided(f"/runs/{failed}/rerun", reason="the machine was full")
-        assert "E103" in refused and f"runner evaluate --run {failed} --force" in refused, (
+        assert decided(f"/runs/{failed}/rerun", reason="the machine was full") == "E103", (
             "its data are hidden"
         )
-        assert decided("/console/team", team="alpha", action="close", reason="asked for") == "It is done"
+        assert decided("/console/team", team="alpha", action="close", reason="asked for") == ""
         assert "sign-in" in str(client.get("/team").url)
-        assert decided("/console/team", team="alpha", action="reopen", reason="a mistake") == "It is done"
-        assert (
-            decided("/console/withdraw", submission=run.rpartition(".")[0], reason="its wish") == "It is done"
-        )
+        assert decided("/console/team", team="alpha", action="reopen", reason="a mistake") == ""
+        assert decided("/console/withdraw", submission=run.rpartition(".")[0], reason="its wish") == ""
         until(lambda: "alpha" not in public.get("/tasks/mini/main").text)
-        assert "E102" in decided("/console/withdraw", submission="nobody.x.00000000", reason="x")
+        assert decided("/console/withdraw", submission="nobody.x.00000000", reason="x") == "E102"
     log = [json.loads(line) for line in (live.home / "events.jsonl").read_text().splitlines()]
     done = [one for one in log if one.get("person", {}).get("named_by") == "account"]
     kinds = ["run-reviewed", "account-closed", "account-reopened", "submission-withdrawn"]
@@ -240,14 +235,14 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
     live.write_task("other", limits={**TASK["limits"], "wall_clock": "200s"})
     sleeper = "import time; print('asleep', flush=True); time.sleep(150)"
     live.software("long", sleeper, task="other", team="beta")
-    call(live, "submit", "--team", "beta", "--no-check")
+    cli(live, "submit", "--team", "beta", "--no-check")
     folder = live.home.parent / "sent"
     folder.mkdir()
     (folder / "broken.txt").write_text("dev-1 Q0 doc-01 1 nan x\n\ndev-1 Q0 doc-02 2 1 x\nno line at all\n")
     (folder / "good.txt").write_text(run_text("dev", "one"))
-    token = call(live, "team", "add", "alpha").out.strip()
+    token = cli(live, "team", "add", "alpha").out.strip()
     with serving(live) as server:
-        until(lambda: [r["outcome"]["name"] for r in call(live, "runs", "--json").json] == ["running"])
+        until(lambda: [r["outcome"]["name"] for r in cli(live, "runs", "--json").json] == ["running"])
 
         def curl(*arguments: str) -> Any:
             command = ["curl", "-sS", "--noproxy", "*", "-H", f"Authorization: Bearer {token}", *arguments]
@@ -263,33 +258,30 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
             return answer, time.monotonic() - began
 
         def used() -> int:
-            return len([r for r in call(live, "runs", "--json").json if r["team"] == "alpha"])
+            return len([r for r in cli(live, "runs", "--json").json if r["team"] == "alpha"])
 
         keys = curl(f"{server.url}/keys")
         answer, took = hand_in("broken.txt")
         print(f"findings after {took:.1f} s")
         assert (answer["accepted"], answer["code"], used()) == (False, "E219", 0)
-        assert {(one["file"], one["line"]) for one in answer["findings"]} >= {
-            ("broken.txt", 1),
-            ("broken.txt", 4),
-        }
+        places = {(one["file"], one["line"]) for one in answer["findings"]}
+        assert places >= {("broken.txt", 1), ("broken.txt", 4)}
         assert took < SOON, f"it took {took:.1f} s"
         receipt = folder / "receipt.json"
         receipt.write_text(json.dumps(curl(f"{server.url}/requests/{answer['id']}/receipt")))
-        held = call(live, "receipt", "verify", str(receipt), "--key", keys["front"], "--key", keys["work"])
-        assert "both signatures hold" in held.out and "refused (E219)" in held.out
+        held = cli(live, "receipt", "verify", str(receipt), "--key", keys["front"], "--key", keys["work"])
+        assert "good " in held.out and "(E219)" in held.out
         good, took = hand_in("good.txt")
         assert good["accepted"] is True and good["checked"] == "inputs" and good["findings"] == []
-        assert took < SOON and [
-            r["outcome"]["name"] for r in call(live, "runs", "--json").json if r["team"] == "beta"
-        ] == ["running"], "the long run is still going on"
+        rows = cli(live, "runs", "--json").json
+        assert took < SOON and [r["outcome"]["name"] for r in rows if r["team"] == "beta"] == ["running"]
 
 
 def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) -> None:
     """Killed right behind each thing that it writes down: every hand-in is registered and answered once, and costs once."""
     project.write_task(uploads=True)
     exchange = project.config.exchange
-    tokens = [Token.read(call(project, "team", "add", team).out) for team in ("alpha", "beta", "gamma")]
+    tokens = [Token.read(cli(project, "team", "add", team).out) for team in ("alpha", "beta", "gamma")]
     asked = []
     for token in tokens * 2:
         assert token is not None
@@ -342,5 +334,4 @@ def test_one_command_serves_and_ends_in_order(project: Project) -> None:
     finally:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
-    # What it says of one user depends on the kernel: tests/runner/exchange/test_confined.py
-    assert "one user here" in err and "Traceback" not in out + err and "E306" not in err, out + err
+    assert "Traceback" not in out + err and "E306" not in err, out + err

@@ -1,24 +1,18 @@
-"""The front's pages in a real Chromium, for each role: they fit, a keyboard reaches everything, nothing is asked of others."""
+"""What people do on the pages of the front, in a real Chromium. How pages are built: test_proof_of_pages.py."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox
-from runner.exchange.published import Published, Publisher
-from runner.work.members.accounts import open_accounts, publish_access
-from runner.work.publishing import Desk
-from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World
-from tests.worlds.browser import Watched, launched, watched
+from tests.worlds.browser import watched
 from tests.worlds.mini import Project
-from tests.worlds.site import serving
+from tests.worlds.published_site import Site, published
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 LONG = "a-name-that-is-as-long-as-names-may-be-so"[:40]
@@ -26,45 +20,6 @@ LONG = "a-name-that-is-as-long-as-names-may-be-so"[:40]
 
 def nothing(mounts: object, out: Path) -> None:
     """A software that leaves no run file."""
-
-
-@dataclass
-class Site:
-    """A front over what work published of a project with runs."""
-
-    world: World
-    url: str
-    tokens: dict[str, Token]
-
-    def publish(self) -> None:
-        config = self.world.project.config
-        to = Publisher(config.published)
-        Desk(self.world.store, self.world.tasks, to, self.world_problem).publish(["alpha", "beta", "gamma"])
-        to.alive()
-
-    def world_problem(self, error: Exception) -> None:
-        raise error
-
-    def runs(self) -> list[str]:
-        view = Published(self.world.project.config.published).view("team:alpha")
-        return [f"/{one.path}" for one in view.below("runs/")]
-
-    def sign_in(self, at: Watched, who: str) -> None:
-        at.go("/sign-in")
-        at.page.fill("#token", str(self.tokens[who]))
-        at.follow("main button")
-
-    def pages(self, who: str) -> list[str]:
-        """Every page that somebody can look at."""
-        everybody = ["/", "/tasks/mini", "/tasks/mini/main", "/sign-in"]
-        own = {"alpha": ["/team", "/tasks/mini/hand-in", *self.runs()], "organiser": ["/console"]}
-        return [*everybody, *own.get(who, ())]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture
@@ -77,30 +32,8 @@ def site(project: Project) -> Iterator[Site]:
     world.work()
     world.store.commit("dataset-published", {"task": "mini", "dataset": "test"}, actor="organiser")
     world.hand_in("alpha", "later")
-    with open_accounts(project.config) as accounts:
-        tokens = {team: accounts.add("team", team)[1] for team in ("alpha", "beta", "gamma")}
-        tokens["organiser"] = accounts.add("organiser")[1]
-        publish_access(project.config, accounts)
-    with serving(project.config.exchange, project.home / "front") as url:
-        made = Site(world, url, tokens)
-        made.publish()
+    with published(project, world, "alpha", "beta", "gamma") as made:
         yield made
-    world.close()
-
-
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("who", ["public", "alpha", "gamma", "organiser"])
-def test_every_page_fits_and_a_keyboard_reaches_everything(
-    browser: Browser, site: Site, who: str, width: int
-) -> None:
-    with watched(browser, site.url, viewport={"width": width, "height": 800}) as at:
-        if who != "public":
-            site.sign_in(at, who)
-        for path in site.pages(who):
-            assert at.go(path) == 200, path
-            assert at.fits(), path
-            assert at.unreached() == [], path
-        assert at.said == [] and at.elsewhere == []
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -118,7 +51,7 @@ def test_a_team_gets_everywhere_by_links(browser: Browser, site: Site) -> None:
         site.sign_in(at, "alpha")
         page = at.page
         at.follow("nav >> text=Team alpha")
-        assert "The deadline is 31 December 2041, 23:59 UTC." in page.inner_text("main")
+        assert "31 December 2041, 23:59 UTC" in page.inner_text("main")
         at.follow("main table a >> nth=0")
         assert "/runs/" in page.url
         at.follow("nav >> text=Team alpha")
@@ -136,10 +69,9 @@ def test_who_is_new_is_told_what_to_do(browser: Browser, site: Site) -> None:
         assert at.page.url.endswith("/sign-in") and "proctor_" in at.page.inner_text("main")
         site.sign_in(at, "gamma")
         at.go("/team")
-        said = at.page.inner_text("main")
-        assert "50 of 50" in said and "None yet" in said and "Hand in a run file" in said
-        at.go("/runs/alpha.x.y.z")
-        assert "not open to you" in at.page.inner_text("main")
+        assert "50 of 50" in at.page.inner_text("main") and at.fits()
+        assert at.page.locator("main a[href='/tasks/mini/hand-in']").count() > 0
+        assert at.go("/runs/alpha.x.y.z") == 404
 
 
 DROP = """([target, names]) => {
@@ -159,9 +91,9 @@ def test_a_run_file_is_dropped_on_the_page(browser: Browser, site: Site, width: 
         site.sign_in(at, "alpha")
         at.go("/tasks/mini/hand-in")
         page = at.page
-        assert "drop a file anywhere" in page.inner_text(".drop")
+        before = page.inner_text(".drop")
         page.evaluate(DROP, ["h1", ["one.txt", "two.txt"]])
-        assert "One file" in page.inner_text(".drop") and page.input_value("#file") == ""
+        assert page.inner_text(".drop") != before and page.input_value("#file") == ""
         page.evaluate(DROP, ["h1", [evil]])
         assert evil in page.inner_text(".drop") and page.input_value("#file").endswith(evil)
         assert at.fits()
@@ -170,8 +102,7 @@ def test_a_run_file_is_dropped_on_the_page(browser: Browser, site: Site, width: 
         page.fill("#description", "by hand")
         page.select_option("#dataset", "dev")
         at.follow("main button")
-        assert "/requests/" in page.url and "being looked at" in page.inner_text("main")
-        assert at.said == [] and at.elsewhere == []
+        assert "/requests/" in page.url and at.said == [] and at.elsewhere == []
     inbox = Inbox(site.world.project.config.inbox)
     [(name, _)] = inbox.waiting()
     taken = inbox.take(name, site.world.project.home / "taken")
@@ -191,7 +122,6 @@ def test_an_open_page_shows_a_new_row_by_itself(browser: Browser, site: Site) ->
         site.world.hand_in("alpha", "newest")
         site.publish()
         page.wait_for_selector("main table >> text=alpha.newest")
-        assert "2 of your runs wait or are being executed" in page.inner_text("main")
         assert "46 of 50" in page.inner_text("main") and page.evaluate("document.body.dataset.same") == "yes"
         assert page.evaluate("document.activeElement.closest('table') !== null"), "the focus stays"
         site.world.work()
@@ -247,7 +177,6 @@ def test_an_open_console_shows_what_comes_in(browser: Browser, site: Site) -> No
 def test_an_organiser_proposes_and_the_page_says_what_to_do_at_the_terminal(
     browser: Browser, site: Site
 ) -> None:
-    config = site.world.project.config
     site.world.store.commit(
         "dataset-unpublished", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
     )
@@ -262,8 +191,7 @@ def test_an_organiser_proposes_and_the_page_says_what_to_do_at_the_terminal(
         page.wait_for_selector("text=It was received")  # the request's own page
         at.go("/console")
         page.wait_for_selector("text=received, and not looked at yet")
-        with open_accounts(config) as accounts:
-            Requests(config, site.world.store, accounts, lambda text: None).round(site.world.tasks)
+        site.decide()
         site.publish()
         page.wait_for_selector("text=publish mini test")
         page.wait_for_selector("text=runner requests show")

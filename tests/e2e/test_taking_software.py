@@ -21,7 +21,7 @@ from runner.provision.images import IMAGES, tag
 from runner.submissions.origins import Origins, kept_as
 from tests.e2e.test_two_machines import _resign
 from tests.leftovers import KEPT
-from tests.worlds.mini import GOOD, Project, call
+from tests.worlds.mini import GOOD, Project, cli
 
 pytestmark = pytest.mark.engine
 
@@ -63,13 +63,13 @@ def machine(
     (folder / "main.py").write_text(GOOD)
     (folder / "secret").write_text(secrets.token_hex(16))
     (folder / "Dockerfile").write_text("ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\nCOPY main.py secret /\n")
-    [receipt] = call(project, "submit", "-t", "victim", "--no-check", "--json").json
+    [receipt] = cli(project, "submit", "-t", "victim", "--no-check", "--json").json
     kept = kept_as("mini", "victim", receipt["submission"])
     yield World(project, engine, receipt["image"], kept, base)
     from docker.errors import APIError
 
     with engine.clients.calling("removing the images of the test") as api:
-        for row in call(project, "runs", "--json").json:
+        for row in cli(project, "runs", "--json").json:
             with suppress(APIError):
                 api.remove_image(kept_as("mini", row["team"], row["submission"]), force=True)
 
@@ -112,11 +112,11 @@ def test_a_dockerfile_takes_nothing_of_another_team(machine: World, name: str) -
     text = text.format(kept=machine.kept, prefix=short[:12], id=machine.image, base=machine.base, stage="own")
     folder = machine.folder(name, text)
     assert _stolen(machine, folder), "this attack proves nothing"
-    said = call(machine.project, "submit", "-t", "thief", "-s", name, "--no-check", expect=2)
+    said = cli(machine.project, "submit", "-t", "thief", "-s", name, "--no-check", expect=2)
     assert "E212" in said.err and f"submissions/thief/{name}/Dockerfile:{line}" in said.err
     # The other doors of this machine, too: it holds another team's software.
     for command in ("pack", "try") if name == "from" else ():
-        assert "E212" in call(machine.project, command, "-t", "thief", "-s", name, expect=2).err
+        assert "E212" in cli(machine.project, command, "-t", "thief", "-s", name, expect=2).err
 
 
 def test_a_base_that_takes_something_when_it_is_built_on(machine: World) -> None:
@@ -130,7 +130,7 @@ def test_a_base_that_takes_something_when_it_is_built_on(machine: World) -> None
         folder = machine.folder("inherits", f"FROM {name}\n{NEED}")
         assert _stolen(machine, folder), "this attack proves nothing"
         call_ = ("submit", "-t", "thief", "-s", "inherits", "--no-check")
-        said = call(machine.project, *call_, expect=2, env={"RUNNER_BASES": name})
+        said = cli(machine.project, *call_, expect=2, env={"RUNNER_BASES": name})
         assert "E212" in said.err and "Dockerfile:1" in said.err and "ONBUILD" in said.err
     finally:
         with machine.engine.clients.calling("removing an image of the test") as api:
@@ -144,7 +144,7 @@ def test_all_problems_are_listed_at_once(machine: World) -> None:
         f"RUN --mount=type=bind,from={tag(IMAGES[0])},target=/x true\nFROM proctor/other@sha256:{'0' * 64}\n",
         args={"B": machine.image},
     )
-    said = call(machine.project, "submit", "-t", "thief", "-s", "many", "--no-check", expect=2)
+    said = cli(machine.project, "submit", "-t", "thief", "-s", "many", "--no-check", expect=2)
     for line in (2, 3, 4, 5, 6):
         assert f"many/Dockerfile:{line}: " in said.err
     assert "RUNNER_BASES" in said.err
@@ -159,16 +159,16 @@ def test_an_image_is_not_named_that_is_somebody_elses(machine: World) -> None:
     attacks += [tag(IMAGES[0]), f"docker.io/{tag(IMAGES[0])}"]
     for n, name in enumerate(attacks):
         machine.project.software(f"image{n}", team="thief", image=name)
-        said = call(machine.project, "submit", "-t", "thief", "-s", f"image{n}", "--no-check", expect=2)
+        said = cli(machine.project, "submit", "-t", "thief", "-s", f"image{n}", "--no-check", expect=2)
         # Three digits may fit more than one image: then there is none of that name.
         assert "E212" in said.err or (n == 0 and "E204" in said.err), (name, said.err)
         assert "victim" not in said.err or "victim" in name
     # The team itself may name it, and what is listed may be named by anybody.
     machine.project.software("again", team="victim", image=alias)
-    call(machine.project, "submit", "-t", "victim", "-s", "again", "--no-check", "--dry-run")
+    cli(machine.project, "submit", "-t", "victim", "-s", "again", "--no-check", "--dry-run")
     machine.project.software("listed", team="thief", image=alias)
     command = ("submit", "-t", "thief", "-s", "listed", "--no-check", "--dry-run")
-    call(machine.project, *command, env={"RUNNER_BASES": alias})
+    cli(machine.project, *command, env={"RUNNER_BASES": alias})
     with machine.engine.clients.calling("taking a name away") as api:
         api.remove_image(alias, noprune=True)
 
@@ -180,30 +180,30 @@ def test_a_bundle_brings_its_image_along(machine: World, tmp_path: Path) -> None
         "ARG BASE_IMAGE\nFROM ${BASE_IMAGE} AS one\nRUN echo 1 > /x\nFROM one\nCOPY --from=0 /x /y\n",
     )
     bundle = tmp_path / "b"
-    call(machine.project, "pack", "-t", "thief", "-s", "honest", "--no-check", "--to", str(bundle))
+    cli(machine.project, "pack", "-t", "thief", "-s", "honest", "--no-check", "--to", str(bundle))
     data = json.loads((bundle / "bundle.json").read_text())
     own = data["image"]["id"]
     # Only named.
     (bundle / "image.tar").rename(tmp_path / "image.tar")
     for name in (machine.image, own):
         _resign(bundle, image={**data["image"], "id": name, "archive": None})
-        assert "E204" in call(machine.project, "register", str(bundle), expect=2).err
+        assert "E204" in cli(machine.project, "register", str(bundle), expect=2).err
     # The victim's configuration with other layers: its identity, and nothing of what is in it.
     machine.engine.save(machine.engine.resolve(machine.image), tmp_path / "victim.tar")
     _hollow(tmp_path / "victim.tar", bundle / "image.tar")
     _resign(bundle, image={**data["image"], "id": machine.image})
-    said = call(machine.project, "register", str(bundle), expect=2)
+    said = cli(machine.project, "register", str(bundle), expect=2)
     assert "E205" in said.err and "layer" in said.err
     # In the name of somebody else.
     (tmp_path / "image.tar").rename(bundle / "image.tar")
     for team, code in (("baselines", "E213"), ("organiser", "E208")):
         _resign(bundle, image=data["image"], team=team)
-        assert code in call(machine.project, "register", str(bundle), expect=2).err
+        assert code in cli(machine.project, "register", str(bundle), expect=2).err
     _resign(bundle, image=data["image"], team="victim")
-    assert "E213" in call(machine.project, "register", str(bundle), "--team", "thief", expect=2).err
-    assert "E208" in call(machine.project, "register", str(bundle), "--team", "../x", expect=2).err
+    assert "E213" in cli(machine.project, "register", str(bundle), "--team", "thief", expect=2).err
+    assert "E208" in cli(machine.project, "register", str(bundle), "--team", "../x", expect=2).err
     _resign(bundle, image=data["image"], team="thief")
-    [receipt] = call(machine.project, "register", str(bundle), "--team", "thief", "--json").json
+    [receipt] = cli(machine.project, "register", str(bundle), "--team", "thief", "--json").json
     assert receipt["new"] and receipt["image"] == own
 
 
@@ -236,15 +236,15 @@ def test_the_same_files_are_ones_own(machine: World) -> None:
     folder = machine.folder("same", (victim / "Dockerfile").read_text())
     for name in ("main.py", "secret"):
         (folder / name).write_bytes((victim / name).read_bytes())
-    call(machine.project, "submit", "-t", "thief", "-s", "same", "--no-check", "--dry-run")
+    cli(machine.project, "submit", "-t", "thief", "-s", "same", "--no-check", "--dry-run")
     home = Project(
         machine.project.root, machine.project.home.with_name("elsewhere"), machine.project.truths,
         docker_host=machine.project.docker_host, env=dict(machine.project.env),
     )  # fmt: skip
     home.software("own", team="thief", image=machine.image)
-    call(home, "pack", "-t", "thief", "-s", "own", "--no-check")
+    cli(home, "pack", "-t", "thief", "-s", "own", "--no-check")
     machine.folder("own-build", f"FROM {machine.image}\n")
-    call(home, "pack", "-t", "thief", "-s", "own-build", "--no-check")
+    cli(home, "pack", "-t", "thief", "-s", "own-build", "--no-check")
 
 
 def test_a_digest_of_another_team_is_theirs() -> None:

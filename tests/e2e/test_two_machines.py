@@ -15,11 +15,11 @@ import pytest
 
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
 from runner.provision import daemon
 from runner.provision.images import IMAGES, tag
-from runner.submissions.bundle import read_bundle
-from tests.worlds.machines import own_engine
-from tests.worlds.mini import GOOD, Project, call
+from tests.worlds.machines import give_image, own_engine
+from tests.worlds.mini import GOOD, Project, cli
 
 pytestmark = pytest.mark.engine
 
@@ -28,11 +28,7 @@ pytestmark = pytest.mark.engine
 def organiser(
     live: Project, engine: DockerEngine, evaluator_image: ImageRef, tmp_path: Path
 ) -> Iterator[Project]:
-    """The organiser's machine: the same task, its own data, and an engine that has our evaluator and nothing else.
-
-    Only root can start a second daemon. Elsewhere the organiser uses the same one, and the images that travel
-    are removed from it on the way.
-    """
+    """The organiser's machine; only root can start a second engine for it, which has our evaluator and nothing else."""
     other = Project(tmp_path / "organiser", tmp_path / "organiser-home", tmp_path / "organiser-truths")
     other.write_task(quota={"submissions": 3, "teams": {"small": 1}})
     if os.geteuid() != 0 or daemon.which("dockerd") is None:
@@ -41,14 +37,7 @@ def organiser(
         return
     with own_engine(tmp_path / "second") as host:
         other.docker_host = host
-        second = DockerEngine(host, locks=tmp_path / "locks", engine_for="both-without-eviction")
-        archive = tmp_path / "evaluator.tar"
-        engine.save(evaluator_image, archive)
-        loaded = second.load(archive, max_bytes=2**32, expect=evaluator_image.id)
-        archive.unlink()
-        with second.clients.calling("naming the evaluator") as api:
-            assert api.tag(loaded.id, *tag(IMAGES[0]).rsplit(":", 1))
-        second.close()
+        give_image(engine, evaluator_image, host, tag(IMAGES[0]), tmp_path)
         yield other
 
 
@@ -106,15 +95,14 @@ def test_a_submission_travels(
 ) -> None:
     stick = tmp_path / "stick"
     live.software("good", image=traveller.id)
-    said = call(live, "pack", "-t", "alpha", "-s", "good", "--to", str(stick / "good"), "--json")
-    [packed] = said.json
+    [packed] = cli(live, "pack", "-t", "alpha", "-s", "good", "--to", str(stick / "good"), "--json").json
     assert packed["check"]["verdict"] == "ok" and packed["check"]["status"] == "valid"
     assert (stick / "good" / "image.tar").stat().st_size > 1_000_000
     live.software("other", GOOD.replace("all done", "other"), image=traveller.id, team="small")
     live.software("third", GOOD.replace("all done", "third"), image=traveller.id, team="small")
-    call(live, "pack", "-t", "small", "-s", "other", "--no-check", "--to", str(stick / "other"))
-    call(live, "pack", "-t", "small", "-s", "third", "--no-check", "--to", str(stick / "third"))
-    call(live, "pack", "-t", "alpha", "-s", "good", "--no-check")
+    for name in ("other", "third"):
+        cli(live, "pack", "-t", "small", "-s", name, "--no-check", "--to", str(stick / name))
+    cli(live, "pack", "-t", "alpha", "-s", "good", "--no-check")
     bare = live.home / "bundles" / "alpha.good"
     assert not (bare / "image.tar").exists()
     if organiser.docker_host == live.docker_host:
@@ -122,43 +110,43 @@ def test_a_submission_travels(
             api.remove_image(traveller.id, force=True)
 
     # Without its image it is refused, and leaves nothing.
-    said = call(organiser, "register", str(bare), expect=2)
+    said = cli(organiser, "register", str(bare), expect=2)
     assert "E204" in said.err and "--to" in said.err
-    assert call(organiser, "runs", "--json").json == []
+    assert cli(organiser, "runs", "--json").json == []
     assert not list((organiser.home / "submissions").glob("*"))
 
     # With it: registered, run and scored there; the team's machine is not asked again.
-    receipt = call(organiser, "register", str(stick / "good"), "--json").json[0]
+    receipt = cli(organiser, "register", str(stick / "good"), "--json").json[0]
     assert receipt["submission"] == packed["submission"] and receipt["image"] == traveller.id
     assert receipt["new"] and receipt["quota"]["left"] == 2
-    again = call(organiser, "register", str(stick / "good"), "--json").json[0]
+    again = cli(organiser, "register", str(stick / "good"), "--json").json[0]
     assert again == {**receipt, "new": False}
-    call(organiser, "evaluate", "--all")
-    [run] = call(organiser, "runs", "--json").json
+    cli(organiser, "evaluate", "--all")
+    [run] = cli(organiser, "runs", "--json").json
     assert (run["outcome"]["name"], run["run"]) == ("scored", f"{packed['submission']}.test")
-    assert call(live, "runs", "--json").json == []
+    assert cli(live, "runs", "--json").json == []
 
     # An archive that says it is our evaluator is not.
     ours = _identity(organiser, tag(IMAGES[0]))
     _claim_names(stick / "other" / "image.tar", [tag(IMAGES[0]), "python:3.11-slim"])
     _resign(stick / "other")
-    call(organiser, "register", str(stick / "other"))
+    cli(organiser, "register", str(stick / "other"))
     assert _identity(organiser, tag(IMAGES[0])) == ours != traveller.id
     for name in ("python:3.11-slim", "proctor/test-traveller"):
         if organiser.docker_host != live.docker_host:
-            with pytest.raises(Exception, match="is missing"):
+            with pytest.raises(RunnerError) as caught:
                 _identity(organiser, name)
+            assert caught.value.code == "E204"
 
     # The quota holds at the edge.
-    said = call(organiser, "register", str(stick / "third"), expect=1)
-    assert "E206" in said.err
-    assert len(call(organiser, "runs", "--json").json) == 2
+    assert "E206" in cli(organiser, "register", str(stick / "third"), expect=1).err
+    assert len(cli(organiser, "runs", "--json").json) == 2
 
 
 def test_a_bundle_that_was_tampered_with(live: Project, tmp_path: Path) -> None:
     """Every problem is named at once, the exit code is the caller's, and nothing is taken in."""
     live.software("good")
-    call(live, "pack", "-t", "alpha", "--no-check", "--to", str(tmp_path / "b"))
+    cli(live, "pack", "-t", "alpha", "--no-check", "--to", str(tmp_path / "b"))
     before = live.config.events.exists() and live.config.events.read_bytes()
     bundle = tmp_path / "b"
     with (bundle / "image.tar").open("r+b") as file:
@@ -171,22 +159,10 @@ def test_a_bundle_that_was_tampered_with(live: Project, tmp_path: Path) -> None:
     data = json.loads((bundle / "bundle.json").read_text())
     (bundle / "bundle.json").write_text(json.dumps({**data, "team": "beta"}))
     (bundle / "submission.yaml").unlink()
-    said = call(live, "register", str(bundle), expect=2)
+    said = cli(live, "register", str(bundle), expect=2)
     for word in ("E205", "image.tar", "extra.sh", "run.txt", "bundle.json", "submission.yaml"):
         assert word in said.err
     (bundle / "image.tar").unlink()
-    said = call(live, "register", str(bundle), expect=2)
-    assert "image.tar: is missing" in said.err
+    assert "image.tar: " in cli(live, "register", str(bundle), expect=2).err
     assert (live.config.events.exists() and live.config.events.read_bytes()) == before
     assert not list((live.home / "submissions").glob("*"))
-
-
-def test_an_archive_of_another_image_is_refused(live: Project, traveller: ImageRef, tmp_path: Path) -> None:
-    """Its hashes are right, but the image is not what bundle.json says."""
-    live.software("good")
-    call(live, "pack", "-t", "alpha", "--no-check", "--to", str(tmp_path / "b"))
-    data = read_bundle(tmp_path / "b").data
-    _resign(tmp_path / "b", image={**data["image"], "id": "sha256:" + "ab" * 32})
-    said = call(live, "register", str(tmp_path / "b"), expect=2)
-    assert "E205" in said.err and "It holds the image" in said.err
-    assert call(live, "runs", "--json").json == []

@@ -14,7 +14,7 @@ from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
 from runner.submissions.origins import kept_as
 from tests.e2e.test_two_machines import _resign
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, cli
 
 pytestmark = pytest.mark.engine
 
@@ -36,7 +36,7 @@ def _remove(engine: DockerEngine, image: str) -> None:
 
 
 def _outcome(project: Project) -> str:
-    [run] = call(project, "runs", "--json").json
+    [run] = cli(project, "runs", "--json").json
     return str(run["outcome"]["name"])
 
 
@@ -46,17 +46,15 @@ def test_it_is_put_back_for_nothing(
     made, name = image
     stick = tmp_path / "stick"
     live.software("good", image=name)
-    call(live, "pack", "-t", "alpha", "--no-check", "--to", str(stick))
-    [first] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
-    assert (
-        first["new"]
-        and not (live.home / "submissions" / first["submission"] / "bundle" / "image.tar").exists()
-    )
+    cli(live, "pack", "-t", "alpha", "--no-check", "--to", str(stick))
+    [first] = cli(live, "submit", "-t", "alpha", "--no-check", "--json").json
+    bundle = live.home / "submissions" / first["submission"] / "bundle"
+    assert first["new"] and not (bundle / "image.tar").exists()
     _remove(engine, made.id)
 
     # It waits, costs nothing, and the message says what to do.
-    said = call(live, "evaluate", "--all", expect=3)
-    assert "has vanished from this engine" in said.all and "runner register" in said.all
+    said = cli(live, "evaluate", "--all", expect=3)
+    assert "E204" in said.all and "runner register" in said.all
     assert first["submission"] in said.all and made.id[:19] in said.all
     assert _outcome(live) == "pending"
 
@@ -67,18 +65,18 @@ def test_it_is_put_back_for_nothing(
     (stick / "image.tar").rename(tmp_path / "image.tar")
     (tmp_path / "other.tar").rename(stick / "image.tar")
     _resign(stick)
-    assert "E205" in call(live, "register", str(stick), expect=2).err
+    assert "E205" in cli(live, "register", str(stick), expect=2).err
     assert _outcome(live) == "pending"
     (tmp_path / "image.tar").rename(stick / "image.tar")
     _resign(stick)
     assert json.loads((stick / "bundle.json").read_text()) == bundle
 
     # The same bundle again brings it back, once, and the quota is what it was.
-    [again] = call(live, "register", str(stick), "--json").json
+    [again] = cli(live, "register", str(stick), "--json").json
     assert again == {**first, "new": False, "put_back": True}
-    [third] = call(live, "register", str(stick), "--json").json
+    [third] = cli(live, "register", str(stick), "--json").json
     assert third == {**first, "new": False}
-    call(live, "evaluate", "--all")
+    cli(live, "evaluate", "--all")
     assert _outcome(live) == "scored"
     assert engine.resolve(kept_as("mini", "alpha", first["submission"])).id == made.id
 
@@ -89,14 +87,14 @@ def test_an_archive_that_was_registered_puts_it_back_by_itself(
     """And where the image itself is back under its name, handing it in again is enough."""
     made, name = image
     live.software("good", image=name)
-    call(live, "pack", "-t", "alpha", "--no-check", "--to", str(tmp_path / "stick"))
-    [first] = call(live, "register", str(tmp_path / "stick"), "--json").json
+    cli(live, "pack", "-t", "alpha", "--no-check", "--to", str(tmp_path / "stick"))
+    [first] = cli(live, "register", str(tmp_path / "stick"), "--json").json
     _remove(engine, made.id)
-    call(live, "evaluate", "--all")
+    cli(live, "evaluate", "--all")
     assert _outcome(live) == "scored"
     with engine.clients.calling("naming the image") as api:
         api.tag(made.id, *name.split(":"))
-    [again] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
+    [again] = cli(live, "submit", "-t", "alpha", "--no-check", "--json").json
     assert (again["submission"], again["new"]) == (first["submission"], False)
     assert again["quota"]["left"] == first["quota"]["left"]
     assert engine.resolve(kept_as("mini", "alpha", first["submission"])).id == made.id
@@ -110,36 +108,31 @@ def test_what_nobody_has_any_more_is_given_back(
     made = build_image(name, f"LABEL nonce={name}")
     live.write_task_only(quota={"submissions": 1})
     live.software("good", image=name)
-    [first] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
-    call(live, "evaluate", "--all")
+    [first] = cli(live, "submit", "-t", "alpha", "--no-check", "--json").json
+    cli(live, "evaluate", "--all")
     assert _outcome(live) == "scored" and first["quota"]["left"] == 0
     _remove(engine, made.id)
 
-    said = call(live, "evaluate", "--all", "--force", expect=3)
-    assert (
-        "has vanished from this engine" in said.all and "runner withdraw SUBMISSION --uncharged" in said.all
-    )
+    said = cli(live, "evaluate", "--all", "--force", expect=3)
+    assert "E204" in said.all and "--uncharged" in said.all
     assert _outcome(live) == "scored"  # what was found then still counts
 
     again = build_image(name, f"LABEL nonce={name} again=1")
     try:
         assert again.id != made.id
-        assert "E206" in call(live, "submit", "-t", "alpha", "--no-check", expect=1).all
-        assert "E101" in call(live, "withdraw", first["submission"], "--uncharged", expect=2).err
-        told = call(live, "withdraw", first["submission"], "--uncharged", "--reason", "pruned here")
-        assert "costs no quota" in told.all
-        [second] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
+        assert "E206" in cli(live, "submit", "-t", "alpha", "--no-check", expect=1).all
+        assert "E101" in cli(live, "withdraw", first["submission"], "--uncharged", expect=2).err
+        cli(live, "withdraw", first["submission"], "--uncharged", "--reason", "pruned here")
+        [second] = cli(live, "submit", "-t", "alpha", "--no-check", "--json").json
         assert second["new"] and second["submission"] != first["submission"]
         assert second["quota"] == first["quota"]
-        call(live, "evaluate", "--all")
-        named = {r["submission"]: r["outcome"] for r in call(live, "runs", "--json").json}
+        cli(live, "evaluate", "--all")
+        named = {r["submission"]: r["outcome"] for r in cli(live, "runs", "--json").json}
         assert named[second["submission"]]["name"] == "scored"
-        assert (named[first["submission"]]["name"], named[first["submission"]]["costs_quota"]) == (
-            "withdrawn",
-            False,
-        )
-        before = call(live, "runs", "--json").out
-        call(live, "store", "rebuild")
-        assert call(live, "runs", "--json").out == before
+        old = named[first["submission"]]
+        assert (old["name"], old["costs_quota"]) == ("withdrawn", False)
+        before = cli(live, "runs", "--json").out
+        cli(live, "store", "rebuild")
+        assert cli(live, "runs", "--json").out == before
     finally:
         _remove(engine, again.id)

@@ -1,4 +1,4 @@
-"""The server with a cluster, from end to end: a software is handed in over HTTP, runs on a host, and its page shows meanwhile what it writes."""
+"""The server with a cluster: a system runs on a host, and its page shows the log meanwhile."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from runner.model.container import ImageRef
-from tests.e2e.test_from_afar import away
 from tests.e2e.test_server import serving, until
 from tests.runner.work.test_live_logs import Events
 from tests.worlds.cluster import Cluster
-from tests.worlds.mini import GOOD, TASK, Project, call
+from tests.worlds.mini import GOOD, TASK, Project, cli
 
 # It says what it begins with, and goes on when it is let.
 TALKING = """
@@ -50,28 +49,22 @@ def touch(project: Project, canary: str, path: str) -> None:
 
 
 @pytest.mark.engine
-def test_the_page_of_a_run_at_a_host_shows_what_it_writes_and_then_its_verdict(
-    live: Project, host: Cluster, tmp_path: Path
-) -> None:
+def test_the_page_of_a_run_on_a_host_shows_its_log_and_then_its_verdict(live: Project, host: Cluster) -> None:
     """By the settings of the cluster alone; what is on the page is there until the attempt's own log is."""
     canary = f"canary{secrets.token_hex(8)}"
     tables = [{**TASK["tables"][0], "cells": [{"dataset": "dev"}]}]
     live.write_task(tables=tables, limits={**TASK["limits"], "wall_clock": "200s"})
     live.env |= {f"RUNNER_{name.upper()}": str(at) for name, at in host.settings.items()}
-    home = away(live, tmp_path)
-    home.write_task(tables=tables)
-    home.software("one", TALKING.format(canary=canary) + GOOD, team="alpha")
-    token = call(live, "team", "add", "alpha").out.strip()
+    live.software("one", TALKING.format(canary=canary) + GOOD, team="alpha")
+    cli(live, "submit", "--team", "alpha", "--no-check")
+    token = cli(live, "team", "add", "alpha").out.strip()
     with serving(live) as server:
-        until(lambda: "Mini" in server.client().get("/").text)
-        call(home, "login", server.url, env={"RUNNER_TOKEN": token})
-        call(home, "submit", "--team", "alpha", "--to", "local", "--no-check", "--wait")
         team, public = server.signed_in(token), server.client()
         page = until(lambda: re.search(r'href="(/runs/alpha\.one\.[^"]+)"', team.get("/team").text))[1]
         with team.stream("GET", "/live", params={"page": page}, timeout=300) as response:
             events = Events(response)
             until(lambda: events.has(f"{canary}-first"))
-            assert "The run goes on" in team.get(page).text
+            assert "scored" not in team.get(page).text
             assert "alpha" not in public.get("/tasks/mini/main").text
             touch(live, canary, "/tmp/go")
             until(lambda: events.has(f"{canary}-second"))
@@ -80,7 +73,7 @@ def test_the_page_of_a_run_at_a_host_shows_what_it_writes_and_then_its_verdict(
                 assert f"{canary}-second" in text, "neither what it writes nor its log is there"
             assert f"{canary}-second" in text and "all done" in text
         until(lambda: "alpha" in public.get("/tasks/mini/main").text)
-    [row] = call(live, "runs", "--json").json
+    [row] = cli(live, "runs", "--json").json
     assert row["outcome"]["name"] == "scored"
     [record] = (json.loads(path.read_text()) for path in live.home.glob("archive/**/run.json"))
     assert record["placed"]["host"] == "h1"

@@ -17,14 +17,7 @@ KEYS = {"says", "verdict", "outcome", "blame", "text", "codes", "hint"}
 
 @dataclass(frozen=True)
 class Case:
-    """One software and what must come of it.
-
-    ``verdict`` is how the attempt ends, ``outcome`` what the leaderboard makes of it, ``blame`` whose fault the
-    outcome is (``participant``, ``platform`` or ``none``). ``text`` are pieces of what the team is shown (verdict,
-    warnings, findings or log, control characters escaped); ``codes`` are findings that must be among the run's.
-    ``hint`` is a piece of the hint; empty where there must be none.
-    ``command`` is what submission.yaml says: a list, a string, never None.
-    """
+    """One system and its result: ``text`` are pieces of what its team is shown, ``codes`` findings, ``hint`` a piece of the hint."""
 
     name: str
     says: str

@@ -37,9 +37,7 @@ from tests.runner.execution.test_verify_run import scoring
 MINUTE = 60.0
 ROOT = Path(__file__).parents[2]
 GO = "go"  # a file in the folder of the world: softwares that wait go on when it is there
-HOLD = (
-    "hold"  # the same, the other way round, for evaluators: they wait while it is there and the other is not
-)
+HOLD = "hold"  # the same for evaluators: they wait while it is there and the other is not
 PRUNED = "pruned"  # the name of a host that has no images but those that it is brought
 AWAY = "away"  # where the store lies while it is away
 KEEP = "keep-{}"  # another: the host of that name delivers nothing while it is there
@@ -147,9 +145,7 @@ class Cluster:
         self.artefacts = f"file://{folder / 'store'}"
         self.gone_after = 60  # seconds after which a host that says nothing is lost; fewer where one is to be
         self.credentials: Path | None = None  # of the coordinator, for the store
-        self.origins: tuple[
-            str, ...
-        ] = ()  # where hosts work by grants; none: they have credentials of the store
+        self.origins: tuple[str, ...] = ()  # where hosts work by grants; none: they have credentials
         self.blinded = ""  # the address of the store for hidden data, where there is one
         make(folder / "tls", ["127.0.0.1"])
         self.certificates = folder / "tls" / "127.0.0.1"
@@ -193,18 +189,8 @@ class Cluster:
 
     def start_worker(self, name: str, docker_host: str, **more: str) -> None:
         """Start a host with a real engine, by the command that people give."""
-        command = [
-            "-m",
-            "runner",
-            "worker",
-            self.address,
-            "--artefacts",
-            self.artefacts,
-            "--name",
-            name,
-            "--jobs",
-            "1",
-        ]
+        command = ["-m", "runner", "worker", self.address, "--artefacts", self.artefacts]
+        command += ["--name", name, "--jobs", "1"]
         command += ["--certificates", str(self.certificates), "--state", str(self.folder / name)]
         command += ["--evaluations"] if self.role == "evaluations" else []
         self._start(name, command, DOCKER_HOST=docker_host, **more)

@@ -78,19 +78,16 @@ class World:
 
     def request(self, measures: Sequence[str], **options: Any) -> Request:
         """A request for these measures, whose ids are their names with hyphens."""
-        paths = {n: str(self.root / n) for n in ("run", "inputs", "truths")} | {
-            "output": str(self.root / "out")
-        }
+        paths: dict[str, str | None] = {n: str(self.root / n) for n in ("run", "inputs", "truths")}
+        paths["output"] = str(self.root / "out")
+        paths["services"] = str(self.root / "services") if self.services else None
+        paths["gateway"] = str(self.gateway) if self.gateway else None
         return parse(
             {
                 "schema_version": 1,
                 "kind": "debate",
                 "visibility": "public",
-                "paths": paths
-                | {
-                    "services": str(self.root / "services") if self.services else None,
-                    "gateway": str(self.gateway) if self.gateway else None,
-                },
+                "paths": paths,
                 "run_file": "simulations.jsonl",
                 "records": self.records,
                 "measures": [{"id": key(m), "measure": m, "truths": "labels/labels.jsonl"} for m in measures],

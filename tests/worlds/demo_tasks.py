@@ -17,10 +17,7 @@ SHORT = {
         "test-1",
         {"perspective-bm25": ("perspective", "perspective_bm25", {"scenarios": ["baseline", "explicit"]})},
     ),
-    "rad-2025-debate": (
-        "test",
-        {"rad-elastic-python": ("debating", "elastic", {"workflow": "interactive"})},
-    ),
+    "rad-2025-debate": ("test", {"rad-elastic-python": ("debating", "elastic", {"workflow": "interactive"})}),
     "rad-2025-judging": (
         "test",
         {

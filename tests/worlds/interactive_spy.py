@@ -12,12 +12,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 OUTSIDE = (sys.argv[1], int(sys.argv[2]))  # a server that only the gateway can reach
-PATHS = (
-    "/gateway/gateway.sock",
-    "/user/user.sock",
-    "/software/software.sock",
-    "/search/search.sock",
-)
+PATHS = ("/gateway/gateway.sock", "/user/user.sock", "/software/software.sock", "/search/search.sock")
 
 
 def error_of(action):

@@ -12,19 +12,12 @@ Row = dict[str, Any]  # criterion -> score or label of one turn
 
 
 def debate(number: int, turns: int) -> Row:
-    said = [
-        {
-            "utterance": f"user {number}.{t}",
-            "systemResponse": {
-                "utterance": f"system {number}.{t}",
-                "response": {
-                    "content": f"system {number}.{t}",
-                    "arguments": [{"id": f"a{t}", "text": "why"}],
-                },
-            },
-        }
-        for t in range(turns)
-    ]
+    said = []
+    for t in range(turns):
+        answer = f"system {number}.{t}"
+        response = {"content": answer, "arguments": [{"id": f"a{t}", "text": "why"}]}
+        system = {"utterance": answer, "response": response}
+        said.append({"utterance": f"user {number}.{t}", "systemResponse": system})
     return {"simulation": {"userTurns": said}}
 
 

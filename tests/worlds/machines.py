@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from runner.engines.docker.engine import DockerEngine
 from runner.model.config import Config
+from runner.model.container import ImageRef
 from runner.provision import daemon, engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +65,17 @@ def only_own_packages(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     return write_wheel(folder)
+
+
+def give_image(engine: DockerEngine, image: ImageRef, host: str, name: str, folder: Path) -> None:
+    """Give an image of an engine to the engine at ``host``, under that name; ``folder`` is for files in between."""
+    archive, other = folder / "image.tar", DockerEngine(host, locks=folder / "locks")
+    engine.save(image, archive)
+    loaded = other.load(archive, max_bytes=2**32, expect=image.id)
+    with other.clients.calling("naming the image") as api:
+        assert api.tag(loaded.id, *name.rsplit(":", 1))
+    other.close()
+    archive.unlink()
 
 
 @contextmanager

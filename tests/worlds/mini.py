@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,6 +149,16 @@ class Project:
         (folder / "submission.yaml").write_text(json.dumps({k: v for k, v in data.items() if v is not None}))
         return name
 
+    def run_files(self, files: Mapping[str, str | bytes], *entries: Mapping[str, str], **at: str) -> Path:
+        """Write a submission of run files: ``entries`` of ``run`` in submission.yaml; ``at``: team, name and task."""
+        folder = self.root / "submissions" / at.get("team", "alpha") / at.get("name", "handed-in")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        data = {"task": at.get("task", "mini"), "run": entries}
+        (folder / "submission.yaml").write_text(json.dumps(data))
+        return folder
+
     def of_the_tree(self, folder: Path, module: str, main: str, **keys: Any) -> str:
         """A software of two files, ``main.py`` and the ``module`` that it imports, in an image that exists already."""
         code = f"import sys, types\nm = sys.modules[{module!r}] = types.ModuleType({module!r})\n"
@@ -201,38 +214,54 @@ def call(
         timeout=timeout,
         check=False,
     )
-    said = Said(done.returncode, done.stdout.decode(), done.stderr.decode())
-    assert "Traceback" not in said.all, said.all
-    assert "\x1b" not in said.all, said.all
-    if expect is not None:
-        assert said.code == expect, f"exit code {said.code}, not {expect}:\n{said.all}"
-    return said
+    return _checked(Said(done.returncode, done.stdout.decode(), done.stderr.decode()), expect)
 
 
-def call_here(project: Project, arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> Said:
-    """``runner`` in this process: the same entry point, without a second of start-up."""
+def cli(project: Project, *arguments: str, expect: int | None = 0, env: dict[str, str] | None = None) -> Said:
+    """Run ``runner`` in this process, without a second of start-up; like :func:`call` in all else."""
     from runner.cli import output
     from runner.cli.main import main
 
-    old = dict(os.environ)
-    os.environ.update(project.environment())
-    argv, sys.argv = sys.argv, ["runner", *arguments]
-    manners = (output.options.debug, output.options.quiet)
-    capsys.readouterr()
+    environment, argv = dict(os.environ), sys.argv
+    flags = (output.options.debug, output.options.quiet, output.options.actor)
+    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    os.environ.update(project.environment(**(env or {})))
+    sys.argv = ["runner", *arguments]
     try:
-        main()
+        with redirect_stdout(out), redirect_stderr(err):
+            main()
         code: Any = 0
     except SystemExit as end:
         code = end.code or 0
     finally:
         sys.argv = argv
         os.environ.clear()
-        os.environ.update(old)
-        output.options.debug, output.options.quiet = manners
-    said = capsys.readouterr()
+        os.environ.update(environment)
+        output.options.debug, output.options.quiet, output.options.actor = flags
+        for number, handler in handlers:
+            signal.signal(number, handler)
     assert isinstance(code, int)
-    assert "Traceback" not in said.out + said.err
-    return Said(code, said.out, said.err)
+    for stream in (out, err):
+        stream.flush()
+    return _checked(Said(code, *(stream.buffer.getvalue().decode() for stream in (out, err))), expect)  # type: ignore[attr-defined]
+
+
+def call_here(
+    project: Project, arguments: Sequence[str], capsys: pytest.CaptureFixture[str] | None = None
+) -> Said:
+    """Run ``runner`` in this process and accept any exit code. What the test printed before is dropped."""
+    if capsys is not None:
+        capsys.readouterr()
+    return cli(project, *arguments, expect=None)
+
+
+def _checked(said: Said, expect: int | None) -> Said:
+    assert "Traceback" not in said.all, said.all
+    assert "\x1b" not in said.all, said.all
+    if expect is not None:
+        assert said.code == expect, f"exit code {said.code}, not {expect}:\n{said.all}"
+    return said
 
 
 def exported(project: Project, run: str) -> Path:

@@ -60,12 +60,8 @@ class ObjectStore:
         where = {"endpoint_url": self.origin, "region_name": "us-east-1"}
         # The retries of the client would make each refusal last.
         quick = {"retries": {"max_attempts": 1}}
-        return {
-            "key": self.key,
-            "secret": secret or self.secret,
-            "client_kwargs": where,
-            "config_kwargs": quick,
-        }
+        keys = {"key": self.key, "secret": secret or self.secret}
+        return keys | {"client_kwargs": where, "config_kwargs": quick}
 
     def store(self, secret: str = "") -> Artefacts:
         """It as a coordinator has it."""
@@ -81,12 +77,7 @@ def object_store(folder: Path, bucket: str = BUCKET) -> Iterator[ObjectStore]:
         port = one.getsockname()[1]
     key, secret = f"KEY{secrets.token_hex(6)}", secrets.token_hex(20)
     command = ["setpriv", "--pdeathsig=KILL", str(program), "serve", "s3", f"--auth-key={key},{secret}"]
-    command += [
-        f"--addr=127.0.0.1:{port}",
-        "--config=",
-        "--vfs-cache-mode=off",
-        str(folder / "data"),
-    ]
+    command += [f"--addr=127.0.0.1:{port}", "--config=", "--vfs-cache-mode=off", str(folder / "data")]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
             command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True

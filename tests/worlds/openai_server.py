@@ -1,16 +1,4 @@
-"""A scripted OpenAI-compatible server: what a model's endpoint says, and everything that can go wrong with one.
-
-Real HTTP over loopback TCP or a Unix socket, the standard library only, one file: it runs in a test's process, as a
-process of its own (``python3 openai_server.py --port 8000 --mode chatty``), and copied into any image with Python.
-
-    with OpenAIServer("exact", text="YES") as server:
-        ... server.base_url, server.requests
-    with OpenAIServer(["429-then-good"], text=lambda request: request.last) as server: ...
-
-A ``mode`` is a name of :data:`MODES`. A list of modes is used one a request, the last one for all that follow.
-``text`` is the good reply, or a function from :class:`Request` to it; a function may also return an
-:class:`Answer`, which is sent as it is.
-"""
+"""A scripted OpenAI-compatible server. One file of the standard library, which also runs as a process or in an image."""
 
 from __future__ import annotations
 
@@ -141,8 +129,8 @@ class _Tcp(_Quiet, ThreadingHTTPServer):
 class OpenAIServer:
     """The server, with everything it was asked in ``requests``. ``with`` starts and stops it.
 
-    ``host`` and ``port`` (0 picks one), or ``socket`` for a Unix socket. ``retry_after`` is the value of that
-    header in answers 429; ``delay`` the seconds of mode ``slow``; ``location`` where ``redirect`` leads.
+    A list of modes (names of :data:`MODES`) is used one per request, the last one for all that follow. ``text`` is the
+    good reply, or a function from :class:`Request` to it or to an :class:`Answer`.
     """
 
     def __init__(

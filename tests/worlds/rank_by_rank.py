@@ -47,11 +47,7 @@ class RankByRank:
         self._last_step = [(k, sum(step <= k for step in STEPS) - 1) for k in self.cutoffs]
 
     def score(self, relevant: Sequence[int], candidates: Sequence[int]) -> Values:
-        """Score one list, best first, against the query's relevant arguments (which may be listed twice).
-
-        Copies of a candidate are scored as often as they are there, and candidates that are not in the corpus
-        count as not relevant and as nobody's.
-        """
+        """Score one list, best first, against the query's relevant arguments (which may be listed twice)."""
         distinct = set(relevant)
         ideal = len(distinct) if len(relevant) < MANY else MANY
         top = candidates[: self.depth]

@@ -31,8 +31,10 @@ from schemas.details import Detail, read
 from tests.worlds.definitions import definition
 
 TASK = "toy"
+NO_IMAGE = "sha256:" + "0" * 64
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MEASURES = ("ndcg", "rr")
+DIGESTS = ("task", "inputs", "view", "sandbox")
 WRITTEN = {"ndcg": "nDCG@10", "rr": "RR"}
 
 
@@ -182,12 +184,7 @@ class World:
             software=software,
             scenarios=list(scenarios),
             tag=tag or software,
-            **{
-                "description": "a software",
-                "method": "automatic",
-                "image": {"id": "sha256:" + "0" * 64},
-                **more,
-            },
+            **{"description": "a software", "method": "automatic", "image": {"id": NO_IMAGE}, **more},
         )
         return id
 
@@ -201,42 +198,14 @@ class World:
         submission: str,
         *,
         dataset: str = "test",
-        verdict: str = "ok",
-        detail: Detail | str = "",
-        warnings: Sequence[Detail | str] = (),
-        commit: bool = True,
-        refused: Sequence[tuple[str, str]] = (),
-        log: bytes = b"hello\n",
-        wall: float = 1.5,
         scenario: str = "default",
-        output: Mapping[str, str] | None = None,
-        workflow: str = "batch",
-        memory: int = 50 * 2**20,
-        exit_code: int | None = None,
+        commit: bool = True,
+        **facts: Any,
     ) -> Attempt:
-        """Archive (and commit) an attempt."""
-        run = run_id(submission, dataset, scenario)
-        staging = self.archive.begin(self.of, run)
-        attempt = fill_attempt(
-            self.archive,
-            staging,
-            submission,
-            dataset,
-            verdict,
-            detail,
-            warnings,
-            refused,
-            log,
-            wall,
-            self.clock.at,
-            scenario,
-            output,
-            workflow,
-            memory,
-            exit_code,
-            self.who(submission),
-            self.of,
-        )
+        """Archive (and commit) an attempt; ``facts`` are those of :func:`fill_attempt`."""
+        staging = self.archive.begin(self.of, run_id(submission, dataset, scenario))
+        facts |= {"dataset": dataset, "scenario": scenario, "who": self.who(submission), "task": self.of}
+        attempt = fill_attempt(self.archive, staging, submission, at=self.clock.at, **facts)
         if commit:
             self.commit_attempt(attempt)
         return attempt
@@ -272,10 +241,7 @@ class World:
     ) -> Evaluation:
         """Archive (and commit) an evaluation; ``scores`` is measure → topic → value, ``more`` other keys of the result.
 
-        ``by_facet`` are lines of scores that have facets. The topics ``unanswered`` are said to be; without any, one is missing,
-        and which is not said.
-
-        ``by`` is the task by whose definitions it was made (default: the toy task's); without ``pinned``, it keeps none.
+        ``by`` is the task with the definitions (default: the toy task); without ``pinned``, they are not stored.
         """
         staging = self.archive.begin_evaluation(attempt)
         now = stamp(self.clock.at)
@@ -326,9 +292,7 @@ class World:
             "started": now,
             "finished": now,
             "status": status,
-            "exit": dict(
-                exit or {"code": 0 if status != "error" else 1, "oom_killed": False, "killed": None}
-            ),
+            "exit": dict(exit or {"code": int(status == "error"), "oom_killed": False, "killed": None}),
             "message": message,
         }
         if pinned and self.pinned:
@@ -386,6 +350,7 @@ def fill_attempt(
     archive: RunArchive,
     staging: Any,
     submission: str,
+    *,
     dataset: str = "test",
     verdict: str = "ok",
     detail: Detail | str = "",
@@ -417,20 +382,14 @@ def fill_attempt(
         "dataset": dataset,
         "scenario": scenario,
         "workflow": workflow,
-        "image": {"id": "sha256:" + "0" * 64, "repo_digest": None, "platform": "linux/amd64"},
+        "image": {"id": NO_IMAGE, "repo_digest": None, "platform": "linux/amd64"},
         "command": ["/run"],
         "env": {},
         "limits": {"memory": 2**31, "cpus": 1.0, "pids": 256, "wall_clock": 600.0},
         "exceptions": {},
         "seed": 0,
-        "digests": {
-            "task": "a" * 64,
-            "inputs": "b" * 64,
-            "view": "c" * 64,
-            "models": {},
-            "input_runs": {},
-            "sandbox": "d" * 64,
-        },
+        "digests": {name: letter * 64 for name, letter in zip(DIGESTS, "abcd", strict=True)}
+        | {"models": {}, "input_runs": {}},
     }
     digest = hashlib.sha256(json.dumps(lock, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     write_json(staging.path / "lock.json", lock)
@@ -446,6 +405,8 @@ def fill_attempt(
             digest_ = hashlib.sha256(content).hexdigest()
             files.append({"name": name, "size": len(content), "sha256": digest_})
     now = stamp(at)
+    code = exit_code if exit_code is not None else int(verdict != "ok")
+    resources = {"wall_seconds": wall, "cpu_seconds": wall / 2, "memory_peak": memory}
     record = {
         "schema_version": 1,
         "run_id": staging.run_id,
@@ -454,18 +415,8 @@ def fill_attempt(
         "started": now,
         "finished": now,
         "verdict": _verdict(verdict, detail, refused, warnings),
-        "exit": {
-            "code": exit_code if exit_code is not None else 0 if verdict == "ok" else 1,
-            "oom_killed": False,
-            "killed": None,
-            "start_error": None,
-        },
-        "resources": {
-            "wall_seconds": wall,
-            "cpu_seconds": wall / 2,
-            "memory_peak": memory,
-            "memory_source": "exact",
-        },
+        "exit": {"code": code, "oom_killed": False, "killed": None, "start_error": None},
+        "resources": resources | {"memory_source": "exact"},
         "log_truncated": False,
         "output": {
             "file": files[0]["name"] if files else None,

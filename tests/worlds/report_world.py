@@ -198,13 +198,7 @@ class World:
         for part in (result, result.get("judge", {})):
             for key in {"measures", "pending", "canaries"} & part.keys():
                 part[key] = {names[i]: value for i, value in part[key].items()}
-        return Said(
-            result,
-            rows("scores.jsonl"),
-            rows("findings.jsonl"),
-            rows("details.jsonl"),
-            made,
-        )
+        return Said(result, rows("scores.jsonl"), rows("findings.jsonl"), rows("details.jsonl"), made)
 
     def check(self, of: Iterable[Any], **options: Any) -> list[str]:
         """What the checker alone says; it has no truths."""

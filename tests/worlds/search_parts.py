@@ -28,16 +28,9 @@ class Asked:
     def __call__(self, path: str, body: Any = None, method: str = "POST", **headers: str) -> tuple[int, Any]:
         address, _, query = path.partition("?")
         raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        answer = self.api.answer(
-            Call(
-                method,
-                address,
-                parse_qsl(query, keep_blank_values=True),
-                raw,
-                headers.get("content_type", "application/json"),
-                headers.get("accept", ""),
-            )
-        )
+        form, accept = headers.get("content_type", "application/json"), headers.get("accept", "")
+        call = Call(method, address, parse_qsl(query, keep_blank_values=True), raw, form, accept)
+        answer = self.api.answer(call)
         json.dumps(answer.content, allow_nan=False)
         return answer.status, answer.content
 

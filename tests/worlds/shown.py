@@ -112,9 +112,8 @@ def debated(
     service = made.services.get("search")
     if service is not None:
         path = evaluation.path / "evaluation.json"
-        path.write_text(
-            json.dumps({**json.loads(path.read_text()), "services": {"search": data_digest(service)}})
-        )
+        services = {"services": {"search": data_digest(service)}}
+        path.write_text(json.dumps(json.loads(path.read_text()) | services))
     return run_detail.detail(world.store, attempt.run_id)
 
 
@@ -129,12 +128,7 @@ def taken_out(found: run_detail.RunDetail, name: str) -> Path:
 
 
 def reported(
-    world: World,
-    details: Sequence[Any],
-    *,
-    dataset: str = "dev",
-    team: str = "alpha",
-    software: str = "x",
+    world: World, details: Sequence[Any], *, dataset: str = "dev", team: str = "alpha", software: str = "x"
 ) -> run_detail.RunDetail:
     """A scored run whose evaluation has these lines of details."""
     submission = world.register(team, software)

@@ -97,9 +97,8 @@ class Slurm:
                 process.kill()
                 process.wait()
         own = f"SLURM_CONF={self.folder / 'slurm.conf'}\0".encode()
-        for left in (
-            psutil.process_iter()
-        ):  # daemons of jobs outlive those of Slurm; they write over what psutil reads
+        # Daemons of jobs outlive those of Slurm; they write over what psutil reads.
+        for left in psutil.process_iter():
             with suppress(psutil.Error, OSError):
                 if own in Path(f"/proc/{left.pid}/environ").read_bytes():
                     left.kill()
@@ -128,14 +127,9 @@ def slurm(epilog: str) -> Iterator[Slurm]:
         (folder / "epilog").write_text(epilog)
         (folder / "epilog").chmod(0o755)
         ports = free_port(), free_port()
-        facts = {
-            "host": world.host,
-            "user": getpass.getuser(),
-            "folder": folder,
-            "ports": ports,
-            "cpus": os.cpu_count() or 1,
-        }
-        (folder / "slurm.conf").write_text(CONF.format(**facts, epilog=folder / "epilog"))
+        facts = {"host": world.host, "user": getpass.getuser(), "cpus": os.cpu_count() or 1}
+        text = CONF.format(**facts, folder=folder, ports=ports, epilog=folder / "epilog")
+        (folder / "slurm.conf").write_text(text)
         munge = folder / "munge"
         world.start("munged", "--foreground", "--force", f"--key-file={munge / 'key'}", f"--socket={folder / 'munge.socket'}",
                     f"--pid-file={munge / 'pid'}", f"--log-file={munge / 'log'}", f"--seed-file={munge / 'seed'}")  # fmt: skip

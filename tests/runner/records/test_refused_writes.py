@@ -34,18 +34,21 @@ PAGE = 4096
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def project(tmp_path: Path) -> Project:
     project = Project(tmp_path / "project", tmp_path / "home", tmp_path / "truths")
     project.write_task(quota={"submissions": 1000})
+    return project
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
     world = World(project)
     yield world
     world.close()
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Iterator[tuple[World, SmallDisk]]:
-    project = Project(tmp_path / "project", tmp_path / "home", tmp_path / "truths")
-    project.write_task(quota={"submissions": 1000})
+def full(project: Project) -> Iterator[tuple[World, SmallDisk]]:
     with small_disk(project.config.home, 32) as disk:
         world = World(project)
         yield world, disk
@@ -104,9 +107,8 @@ def test_a_disk_that_fills_during_evaluate_is_named(full: tuple[World, SmallDisk
     world, disk = full
     runs = [world.hand_in("alpha", name, fill(disk)) for name in ("one", "two")]
     pool = world.work()
-    assert {undone.exit_code for undone in pool.failed.values()} == {PLATFORM} and pool.failed.keys() == {
-        *runs
-    }
+    assert {undone.exit_code for undone in pool.failed.values()} == {PLATFORM}
+    assert pool.failed.keys() == {*runs}
     for undone in pool.failed.values():
         assert undone.why.startswith("E306") and str(world.project.home) in undone.why
     disk.free()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def busy(world: World) -> None:
     old = world.register("beta", "y")
     world.commit("submission-withdrawn", submission=old, reason="mistake")
     lost = world.scored("beta", "lost", mean=0.1)
-    world.commit("submission-withdrawn", submission=lost, reason="its image was lost", uncharged=True)
+    world.commit("submission-withdrawn", submission=lost, reason="image lost", uncharged=True)
     bad = world.register("beta", "y", version=2)
     world.attempt(bad, verdict="platform-error", detail="disk full")
     world.attempt(bad, verdict="run-error", detail="exit code 3")
@@ -42,14 +42,8 @@ def busy(world: World) -> None:
     world.evaluation(attempt, status="error", message="exit code 9")
     world.evaluation(attempt, status="invalid", codes={"F012": ("error", 2), "F020": ("warning", 1)})
     cancelled = world.register("delta", "w")
-    world.commit(
-        "run-cancelled",
-        task=TASK,
-        run=f"{cancelled}.test",
-        submission=cancelled,
-        dataset="test",
-        scenario="default",
-    )
+    place = {"task": TASK, "dataset": "test", "scenario": "default"}
+    world.commit("run-cancelled", run=f"{cancelled}.test", submission=cancelled, **place)
     world.commit("submission-chosen", submission=cancelled)
     world.commit("quota-extended", task=TASK, team="beta", submissions=2)
     world.commit("dataset-published", task=TASK, dataset="test")
@@ -58,13 +52,11 @@ def busy(world: World) -> None:
     world.commit("key-drawn", task=TASK, key="5e" * 32)
     world.commit("names-opened", task=TASK, until="2026-02-01 23:59 AoE")
     world.commit("deadline-extended", task=TASK, team="beta", until="2026-02-01 23:59 AoE")
-    world.commit(
-        "limits-extended", task=TASK, team="beta", wall_clock=7200.0, memory=8 * 1024**3, reason="ill"
-    )
+    limits = {"wall_clock": 7200.0, "memory": 8 * 1024**3}
+    world.commit("limits-extended", task=TASK, team="beta", **limits, reason="ill")
     world.commit("dataset-paused", task=TASK, dataset="dev", reason="a topic is wrong")
-    world.commit(
-        "labels-imported", task=TASK, dataset="test", file="labels/labels.jsonl", sha256="0" * 64, count=7
-    )
+    labels = {"file": "labels/labels.jsonl", "sha256": "0" * 64, "count": 7}
+    world.commit("labels-imported", task=TASK, dataset="test", **labels)
     freeze(world.config, world.store, in_rounds(), "final", clock=FixedClock(world.clock.at), anyway=True)
 
 
@@ -76,10 +68,9 @@ def in_rounds() -> Task:
 
 def dump(world: World) -> list[str]:
     """Every row of the store."""
+    every = tables.metadata.sorted_tables
     with world.store.read() as connection:
-        rows = [
-            (t.name, *row) for t in tables.metadata.sorted_tables for row in connection.execute(sa.select(t))
-        ]
+        rows = [(table.name, *row) for table in every for row in connection.execute(sa.select(table))]
     return sorted(map(repr, rows))
 
 
@@ -124,11 +115,8 @@ def test_a_store_behind_the_log_catches_up_when_it_is_opened(tmp_path: Path) -> 
     world.scored("alpha", "x")
     world.store.close()
     # As after a crash between the two: the event is in the log, the store never heard of it.
-    world.store.log.append(
-        "submission-registered",
-        {"submission": "beta.y.00000000", "task": TASK, "team": "beta", "software": "y"},
-        actor="organiser",
-    )
+    data = {"submission": "beta.y.00000000", "task": TASK, "team": "beta", "software": "y"}
+    world.store.log.append("submission-registered", data, actor="organiser")
     with connect.open_store(world.config) as store:
         assert [s.team for s in queries.submissions(store)] == ["alpha", "beta"]
 
@@ -151,11 +139,8 @@ def test_two_processes_worth_of_stores_commit_side_by_side(tmp_path: Path) -> No
             data = {"submission": f"{name}.s{n}.0", "task": TASK, "team": name, "software": f"s{n}"}
             store.commit("submission-registered", data, actor="organiser")
 
-    threads = [threading.Thread(target=work, args=(s, f"team{i}")) for i, s in enumerate(others)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(work, others, ("team0", "team1"))] == [None, None]
     assert len(queries.submissions(world.store)) == 20
     assert world.store.catch_up().seq == 20
 
@@ -264,26 +249,13 @@ def test_a_result_that_cannot_be_read_is_an_error_and_never_stops_the_store(
     world = World.make(tmp_path)
     attempt = world.attempt(world.register("alpha", "x"))
     staging = world.archive.begin_evaluation(attempt)
-    (staging.path / "result.json").write_text(
-        json.dumps(
-            {
-                "status": "valid",
-                "evaluator": {},
-                "measures": {"ndcg": {"value": 1, "topics": 1, "covered": 1}},
-                "findings": {"error": 0, "defect": 0, "warning": 0, "codes": {}},
-            }
-        )
-    )
+    result: dict[str, Any] = {"status": "valid", "evaluator": {}}
+    result["measures"] = {"ndcg": {"value": 1, "topics": 1, "covered": 1}}
+    result["findings"] = {"error": 0, "defect": 0, "warning": 0, "codes": {}}
+    (staging.path / "result.json").write_text(json.dumps(result))
     (staging.path / file).write_bytes(content)
-    record = {
-        "run_id": attempt.run_id,
-        "attempt": 1,
-        "evaluation": 1,
-        "status": "valid",
-        "started": "",
-        "finished": "",
-        "exit": {"code": 0},
-    }
+    record = {"run_id": attempt.run_id, "attempt": 1, "evaluation": 1, "status": "valid"}
+    record |= {"started": "", "finished": "", "exit": {"code": 0}}
     world.commit_evaluation(world.archive.add_evaluation(attempt, staging, record))
     run = queries.find_run(world.store, attempt.run_id)
     assert run.outcome.name == "held"
@@ -315,10 +287,7 @@ def test_a_store_that_is_made_anew_still_knows_how_far_the_log_was(tmp_path: Pat
     world = World.make(tmp_path)
     world.scored("alpha", "x")
     world.store.close()
-    records.sql(
-        world.config,
-        "UPDATE meta SET value = '3' WHERE key = 'rules'",
-    )
+    records.sql(world.config, "UPDATE meta SET value = '3' WHERE key = 'rules'")
     lines = world.config.events.read_bytes().splitlines(keepends=True)
     world.config.events.write_bytes(b"".join(lines[:-1]))
     for _ in range(2):
@@ -330,10 +299,7 @@ def test_a_store_that_is_made_anew_still_knows_how_far_the_log_was(tmp_path: Pat
 def test_a_store_of_a_newer_program_is_refused_with_a_way_out(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     world.store.close()
-    records.sql(
-        world.config,
-        "UPDATE meta SET value = '9999' WHERE key = 'rules'",
-    )
+    records.sql(world.config, "UPDATE meta SET value = '9999' WHERE key = 'rules'")
     with pytest.raises(RunnerError) as caught:
         connect.open_store(world.config)
     assert caught.value.code == "E306"

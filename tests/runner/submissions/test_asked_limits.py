@@ -93,7 +93,7 @@ def test_run_files_ask_for_nothing(project: Project) -> None:
     project.software("one", image=None, command=None, run=runs, limits={"memory": "65MiB"})
     with pytest.raises(RunnerError) as caught:
         load_submission(project.config, "alpha", "one")
-    assert caught.value.code == "E201" and "limits" in "\n".join(map(str, caught.value.problems))
+    assert caught.value.code == "E207" and "limits" in "\n".join(map(str, caught.value.problems))
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ TAMPER: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no manifest": (lambda b: (b / "manifest.json").unlink(), "manifest.json"),
     "a manifest that is none": (lambda b: (b / "manifest.json").write_text("[]"), "manifest.json"),
     "no JSON": (lambda b: (b / "bundle.json").write_bytes(b"\xff{"), "bundle.json"),
-    "no folder": (shutil.rmtree, "bundle.json"),
+    "no folder": (shutil.rmtree, "--to"),
     "much JSON": (lambda b: (b / "bundle.json").write_text(" " * 2**21), "bundle.json"),
 }
 

@@ -128,7 +128,7 @@ def test_every_problem_is_said_with_its_line_before_anything_is_taken(
         3: "Not A Name",
         4: "gone.txt",
         5: "../outside.txt",
-        6: "outside.txt",
+        6: "/",
         7: "link.txt",
         8: "pipe.txt",
         9: "sub",

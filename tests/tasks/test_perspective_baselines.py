@@ -178,9 +178,7 @@ def test_it_writes_the_same_bytes_every_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_evaluator_finds_nothing_wrong(
-    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_run_has_no_findings(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(DEV / "inputs", tmp_path / "run", "--scenario", scenario)
     predictions = str(tmp_path / "run/predictions.jsonl")
     command = ["perspective", "--data", str(DEV / "truths"), "--predictions", predictions, "--json"]
@@ -214,9 +212,7 @@ PIECES = {
 
 
 @pytest.mark.parametrize("text", PIECES)
-def test_word_pieces_are_those_of_the_models_own_tokenizer(
-    text: str, programs: Callable[[str], ModuleType]
-) -> None:
+def test_word_pieces_match_the_original_tokenizer(text: str, programs: Callable[[str], ModuleType]) -> None:
     tokenizer = programs("wordpiece").WordPiece(SBERT / "vocab.txt")
     assert tokenizer.encode(text, 1000) == PIECES[text]
     assert tokenizer.encode(text, 4) == ([*PIECES[text][:3], 102] if len(PIECES[text]) > 4 else PIECES[text])

@@ -119,9 +119,7 @@ def test_two_languages_give_the_same_answers(index: str, start: Callable[..., As
 
 
 @pytest.mark.parametrize("command", [PYTHON, PERL, DENSE], ids=["python", "perl", "dense"])
-def test_what_may_happen_to_a_server(
-    index: str, start: Callable[..., Asked], command: tuple[str, ...]
-) -> None:
+def test_servers_stay_available(index: str, start: Callable[..., Asked], command: tuple[str, ...]) -> None:
     ask = start(index, *command)
     with ThreadPoolExecutor(8) as many:  # of several debates at the same time, nothing mixed up
         alone = [ask(user(text))[1]["content"] for text in SAID]
@@ -136,9 +134,7 @@ def test_what_may_happen_to_a_server(
 
 
 @pytest.mark.parametrize("command", [PYTHON, PERL], ids=["python", "perl"])
-def test_without_a_hit_the_point_is_the_users(
-    index: str, start: Callable[..., Asked], command: tuple[str, ...]
-) -> None:
+def test_an_answer_without_a_hit(index: str, start: Callable[..., Asked], command: tuple[str, ...]) -> None:
     status, answer = start(index, *command)(user("Xyzzy qwrtp zzyzx."))
     assert (status, answer["arguments"]) == (200, [])
     assert answer["content"]

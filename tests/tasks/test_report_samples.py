@@ -55,9 +55,7 @@ def test_the_scores_are_those_worked_out_by_hand() -> None:
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_the_judgments_are_complete_and_about_this_report_and_these_documents(
-    run: str, tmp_path: Path
-) -> None:
+def test_judgments_match_report_and_documents(run: str, tmp_path: Path) -> None:
     bank = load_nuggets(NUGGETS)["388"]
     assert len(bank.nuggets) == 10
     assert len(bank.unanswerable) == 1

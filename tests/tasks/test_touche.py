@@ -157,9 +157,7 @@ ARGUMENTS = [
 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("piece", [1, 7, 64, 1 << 20])
-def test_a_file_is_read_in_pieces_of_any_size(
-    argsme: ModuleType, tmp_path: Path, piece: int, indent: int | None
-) -> None:
+def test_pieces_of_any_size(argsme: ModuleType, tmp_path: Path, piece: int, indent: int | None) -> None:
     (tmp_path / "x.json").write_text(json.dumps({"arguments": ARGUMENTS}, indent=indent, ensure_ascii=False))
     assert list(argsme.read_file(tmp_path / "x.json", piece)) == ARGUMENTS
 
@@ -180,9 +178,7 @@ def test_a_broken_file_is_an_error_and_no_short_corpus(argsme: ModuleType, tmp_p
     assert "x.json" in str(caught.value)
 
 
-def test_five_files_or_all_in_one_are_the_same_corpus(
-    argsme: ModuleType, generated: Path, tmp_path: Path
-) -> None:
+def test_five_files_equal_one_file(argsme: ModuleType, generated: Path, tmp_path: Path) -> None:
     parts = list(argsme.corpus(generated))
     every = [a for name in argsme.PARTS for a in json.loads((generated / name).read_text())["arguments"]]
     (tmp_path / "args-me.json").write_text(json.dumps({"arguments": [*every, every[0]]}))

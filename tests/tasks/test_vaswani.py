@@ -113,9 +113,7 @@ def test_converting_again_gives_the_committed_files(tmp_path: Path) -> None:
             assert opened(made.read_bytes()) == opened(committed.read_bytes()), made.name
 
 
-def test_a_source_that_is_not_the_collection_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_changed_collection_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source_again(tmp_path)
     with (tmp_path / "qrels").open("a") as judgments:
         judgments.write("1 0 1 1\n")

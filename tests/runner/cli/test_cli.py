@@ -135,9 +135,7 @@ def test_a_folder_that_cannot_be_written(project: Project, capsys: pytest.Captur
     assert said.code == 3 and "E306" in said.err
 
 
-def test_an_organisers_mistake_has_its_line_and_exit_code(
-    project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_task_errors_have_a_line_and_exit_4(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     task = project.root / "tasks" / "mini" / "task.yaml"
     task.write_text("schema_version: 1\nid: mini\nid: other\nkind: [adhoc\n")
     said = call_here(project, ["task", "check", "mini"], capsys)
@@ -159,7 +157,19 @@ def test_every_code_has_an_exit_code_that_people_know() -> None:
 
 # ---- hostile files
 
-_KEYS = ["task", "image", "command", "tag", "run", "build", "inputs", "scenarios", "description", "x", "é\u202e"]
+_KEYS = [
+    "task",
+    "image",
+    "command",
+    "tag",
+    "run",
+    "build",
+    "inputs",
+    "scenarios",
+    "description",
+    "x",
+    "é\u202e",
+]
 _VALUE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=12) | st.sampled_from(["mini", "../x", "/etc", "\x1b[2J"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
@@ -174,9 +184,7 @@ _FUZZ = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCh
     | st.text(alphabet="ab:-[]{}&*!#'\"\n\t |>%@", max_size=60).map(str.encode)
     | st.binary(max_size=60)
 )
-def test_any_submission_yaml_gets_an_answer(
-    data: bytes, project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_any_submission_yaml(data: bytes, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     folder = project.root / "submissions" / "alpha" / "fuzz"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "submission.yaml").write_bytes(data)

@@ -131,7 +131,7 @@ def test_the_doctor_reports_a_wider_one(fresh: Project, capsys: pytest.CaptureFi
         assert (check["status"], check["fix"]) == (status, fix) and FIX not in result.err
 
 
-def test_another_user_cannot_read_it(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_user_reads_nothing_of_it(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     with tempfile.TemporaryDirectory() as base, umask(0o22):
         Path(base).chmod(0o755)
         project.home = Path(base) / "home"

@@ -71,9 +71,7 @@ def test_an_executed_run_cannot_be_cancelled(
     assert said[steps].code == 2
 
 
-def test_plans_and_progress_are_printed_in_a_few_lines(
-    many: Plan, golden: Callable[[str, str], None]
-) -> None:
+def test_plans_and_progress_are_short(many: Plan, golden: Callable[[str, str], None]) -> None:
     held = a_run(2, "held")
     why = f"held; runner evaluate --run {held.id} --force starts it again"
     software = Planned(a_run(1, "pending", workflow="batch"), "execute", "not executed yet")
@@ -141,9 +139,7 @@ def test_without_a_terminal_only_failures_have_lines(many: Plan, capsys: pytest.
     assert len(lines) == 148 and lines[1] == f"{a_run(1).id}: scored"
 
 
-def test_without_a_terminal_a_long_run_gives_signs_of_life(
-    many: Plan, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_without_a_terminal_is_repeated(many: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     with Terminal(every=0.02).progress(147) as take:
         take(next(_events(many)))
         end = time.monotonic() + 100
@@ -201,9 +197,7 @@ def test_on_a_terminal_one_line_of_eighty_columns_moves() -> None:
     assert lines[-1].startswith("20/20 ") and "19 scored, 1 failed" in lines[-1]
 
 
-def test_the_list_is_a_result_and_progress_is_not(
-    project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dry_runs_print_the_list_to_stdout(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     world = World(project)
     runs = [world.hand_in("alpha"), world.hand_in("beta")]
     world.close()

@@ -90,9 +90,7 @@ def test_runs_fit_and_have_signs_beside_their_colours(screen: Screen) -> None:
 
 
 @pytest.mark.parametrize("more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_a_terminal_without_colours_has_tables_that_fit_and_no_codes(
-    screen: Screen, more: dict[str, str]
-) -> None:
+def test_tables_without_colours_fit_and_have_no_codes(screen: Screen, more: dict[str, str]) -> None:
     told = screen("runs", **more)
     assert told.isascii() and "\x1b" not in told
     assert max(map(len, told.splitlines())) <= 80 and "scored" in told

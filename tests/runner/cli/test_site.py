@@ -123,9 +123,7 @@ def test_nothing_of_a_run_is_there_but_what_everybody_may_see(site: Path) -> Non
     assert not [name for name in names(site) if b"exit code 77" in (site / name).read_bytes()]
 
 
-def test_public_data_are_on_the_site_and_others_are_only_named(
-    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_public_data_on_a_site(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dev = {**TASK["datasets"][0], "downloads": {"inputs": "everybody", "truths": "teams"}}
     folder = project.write_task(
         datasets=[dev, TASK["datasets"][1]], registration={"terms": {"file": "terms.txt", "version": "1"}}
@@ -154,7 +152,7 @@ def test_a_folder_with_something_else_is_not_replaced(
     assert (other / "thesis.txt").read_text() == "mine"
 
 
-def test_the_feed_is_named_by_the_address_of_the_site(
+def test_the_feed_has_the_address(
     project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = set()
@@ -168,9 +166,7 @@ def test_the_feed_is_named_by_the_address_of_the_site(
     assert "E101" in call_here(project, ["site", "build", str(tmp_path / "x"), "--url", "x"], capsys).err
 
 
-def test_check_lists_broken_links_with_their_lines(
-    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_of_broken_links(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "public"
     for more in ([], ["--check"]):
         assert call_here(project, ["site", "build", str(target), *more], capsys).code == 0

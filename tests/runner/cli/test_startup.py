@@ -41,9 +41,7 @@ def test_a_command_imports_what_it_needs(command: str, needed: set[str], project
 
 
 @pytest.mark.engine
-def test_evaluating_on_this_machine_imports_nothing_for_hosts(
-    live: Project, runner_cli: Callable[..., Said]
-) -> None:
+def test_local_evaluation_imports_no_host_code(live: Project, runner_cli: Callable[..., Said]) -> None:
     live.software("good")
     submitted = runner_cli("submit", "-t", "alpha", "--no-check", "--json").json
     found = imported(live, ["evaluate", "--run", f"{submitted[0]['submission']}.test"])
@@ -55,9 +53,7 @@ def test_evaluating_on_this_machine_imports_nothing_for_hosts(
     assert commands == ["runner.cli.commands.evaluate"]
 
 
-def test_doctor_reads_a_store_that_is_current_without_what_opens_one(
-    project: Project, runner_cli: Callable[..., Said]
-) -> None:
+def test_doctor_does_not_import_sqlalchemy(project: Project, runner_cli: Callable[..., Said]) -> None:
     runner_cli("task", "pause", "mini", "--reason", "wrong topic")
     assert "sqlalchemy" not in imported(project, ["doctor"])
 

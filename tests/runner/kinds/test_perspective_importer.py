@@ -177,9 +177,7 @@ C, B, P = "corpus.jsonl", "baseline-queries/queries_dev.jsonl", "perspective-que
         ({**OFFICIAL, "again/corpus.jsonl": CORPUS}, "r", "corpus.jsonl"),
     ],
 )  # fmt: skip
-def test_problems_have_their_place_and_nothing_is_written(
-    files: dict[str, str | bytes], where: str, what: str, tmp_path: Path
-) -> None:
+def test_problems_have_a_place(files: dict[str, str | bytes], where: str, what: str, tmp_path: Path) -> None:
     problems = import_release(folder(tmp_path / "r", files), tmp_path / "dataset", "dev")
     assert any(p.where == where and what in p.what for p in problems), problems
     assert not (tmp_path / "dataset").exists() or tree(tmp_path / "dataset") == set()

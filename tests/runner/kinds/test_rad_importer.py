@@ -303,9 +303,7 @@ def test_files_that_are_not_releases(tmp_path: Path) -> None:
         ("rad-2025-judging", {"debates.jsonl": lines(TRAINING)}, "debates.jsonl"),
     ],
 )
-def test_an_import_finds_the_importer_of_the_tasks_kind(
-    tmp_path: Path, task_id: str, files: dict[str, bytes], made: str
-) -> None:
+def test_the_kind_has_its_importer(tmp_path: Path, task_id: str, files: dict[str, bytes], made: str) -> None:
     task = load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), task_id)
     dataset = replace(
         next(iter(task.datasets.values())), inputs=tmp_path / "to/inputs", truths=tmp_path / "to/truths"

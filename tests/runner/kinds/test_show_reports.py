@@ -78,9 +78,7 @@ def test_details_of_another_form_are_survived(tmp_path: Path) -> None:
     assert len(data["notes"]) == 1 and data["notes"][0].startswith("3 ") and "big" in text
 
 
-def test_long_details_are_read_as_far_as_a_page_shows_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_details_are_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dev = records.task().datasets["dev"]
     lines = [{"topic": f"t{n}", "sentences": [], "more": "x" * 50} for n in range(9)]
     found = reported(World.make(tmp_path), lines)

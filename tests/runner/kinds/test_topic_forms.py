@@ -193,9 +193,7 @@ NOT_IN_XML = {
 
 @pytest.mark.parametrize("field", ["title", "desc", "narr"])
 @pytest.mark.parametrize("form", ["open", "closed", "xml"])
-def test_markup_in_a_text_is_removed_and_its_text_kept(
-    config: Config, tmp_path: Path, form: str, field: str
-) -> None:
+def test_markup_is_removed_from_texts(config: Config, tmp_path: Path, form: str, field: str) -> None:
     cases = [*(MARKUP if form == "xml" else MARKUP | NOT_IN_XML).values()]
     topics = ""
     for number, (text, _) in enumerate(cases):
@@ -236,9 +234,7 @@ def test_what_is_left_out_of_topics_is_shown(config: Config, tmp_path: Path) -> 
         ("<topics>\n<topic number='1'><b>Some</b> stray line<title>d</title></topic></topics>", "topics.txt:2"),
     ],
 )  # fmt: skip
-def test_text_outside_of_the_fields_of_a_topic_is_an_error(
-    config: Config, tmp_path: Path, topic: str, place: str
-) -> None:
+def test_text_outside_of_fields_is_an_error(config: Config, tmp_path: Path, topic: str, place: str) -> None:
     source = collection(tmp_path / "c", topic, qrels="1 0 D-1 1\n")
     problems = refused(config, source).problems
     assert [(p.where, p.code) for p in problems] == [(place, "E402")]
@@ -396,9 +392,7 @@ def test_repeated_judgments_are_shown_with_their_lines(config: Config, tmp_path:
         (b"nummer,anfrage\n1,ferry\n2,bread\n", "CSV"),
     ],
 )
-def test_files_of_another_sort_are_named_in_one_line(
-    config: Config, tmp_path: Path, name: str, content: bytes, word: str
-) -> None:
+def test_files_of_other_sorts(config: Config, tmp_path: Path, name: str, content: bytes, word: str) -> None:
     source = collection(tmp_path / "c", tops("x"))
     (source / name).write_bytes(content)
     error = refused(config, source)

@@ -109,9 +109,7 @@ def test_a_word_of_the_environment_that_there_is_not(root: Path) -> None:
         assert name in caught.value.what and "'x'" in caught.value.what
 
 
-def test_doctor_says_where_each_value_comes_from_and_no_secret(
-    project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_shows_origins_without_secrets(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     (project.root / "proctor.yaml").write_text(WHOLE)
     project.env["RUNNER_BASE"] = "auto"
     said = call_here(project, ["doctor", "--json"], capsys)
@@ -142,9 +140,7 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
         ("RUNNER_CLUSTER", "tls://10.0.0.1:8786", "tls://10.0.0.1:8786"),
     ],
 )
-def test_whatever_a_password_holds_is_in_no_setting_that_is_said(
-    root: Path, variable: str, value: str, shown: str
-) -> None:
+def test_no_setting_shows_a_password(root: Path, variable: str, value: str, shown: str) -> None:
     found = load({variable: value}, root)
     said = {one.name: one.detail for one in settings_checks(found)}
     name = variable.removeprefix("RUNNER_").lower()

@@ -135,9 +135,8 @@ def test_nothing_is_appended_behind_a_damaged_end(tmp_path: Path) -> None:
     log = log_with(tmp_path / "events.jsonl", 2)
     damaged = log.path.read_bytes()[:-9] + b"\n"
     log.path.write_bytes(damaged)
-    with pytest.raises(PlatformError) as caught:
+    with pytest.raises(PlatformError, check=lambda error: error.code == "E307"):
         log.append("quota-extended", {}, actor="organiser")
-    assert caught.value.code == "E307"
     assert log.path.read_bytes() == damaged
 
 
@@ -172,9 +171,8 @@ def test_many_processes_append_one_chain(tmp_path: Path) -> None:
 def test_a_log_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "else").write_text("")
     (tmp_path / "events.jsonl").symlink_to(tmp_path / "else")
-    with pytest.raises(PlatformError) as caught:
+    with pytest.raises(PlatformError, check=lambda error: error.code == "E306"):
         log_with(tmp_path / "events.jsonl", 1)
-    assert caught.value.code == "E306"
     assert (tmp_path / "else").read_text() == ""
 
 

@@ -100,9 +100,7 @@ def test_a_damaged_bundle_is_found_and_no_backup_is_made_of_it(
     assert target.read_bytes() != before
 
 
-def test_bundles_without_a_noted_manifest_are_compared_with_their_digest(
-    world: World, bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_digests_replace_noted_manifests(world: World, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registered_bundles, "noted_manifest", lambda event: None)
     assert verify(world.project.config).problems == ()
     change_command_with_hashes_that_fit(bundle)

@@ -17,9 +17,7 @@ SUBMISSION = "alpha.x.00000000"
 RUN = f"{SUBMISSION}.test"
 
 
-def test_all_is_on_the_disk_before_it_has_its_place_and_the_place_before_it_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_contents_are_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, done = RunArchive(tmp_path), list[str]()
     fsync, rename = os.fsync, os.rename
     link = "/proc/self/fd/{}".format
@@ -39,9 +37,7 @@ def test_all_is_on_the_disk_before_it_has_its_place_and_the_place_before_it_is_t
         assert {str(p) for p in what.path.parents[:above]} <= set(done[moved:])
 
 
-def test_what_was_hashed_when_it_arrived_is_sealed_as_what_is_hashed_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_known_hashes_give_the_same_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"output/run.txt": b"1 2\n", "logs/stdout.txt": b"", "logs/stderr.txt": b"x" * 5000}
     files["lock.json"] = b"{}\n"
     known = {name: Content(hashlib.sha256(data).hexdigest(), len(data)) for name, data in files.items()}

@@ -55,9 +55,13 @@ def other(task: Task) -> list[tuple[str, Task, set[str]]]:
     ]
 
 
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World.make(tmp_path)
+
+
 @pytest.mark.parametrize("n", range(8))
-def test_every_changed_definition_makes_old_scores_stale(tmp_path: Path, n: int) -> None:
-    world = World.make(tmp_path)
+def test_every_changed_definition_makes_old_scores_stale(world: World, n: int) -> None:
     world.scored("alpha", "x")
     task = records.task(baseline=None)
     _, changed, nameless = other(task)[n]
@@ -73,8 +77,7 @@ def test_every_changed_definition_makes_old_scores_stale(tmp_path: Path, n: int)
     assert view is not None and view["stale"] == list(run.stale)
 
 
-def test_what_does_not_change_a_value_makes_nothing_stale(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_what_does_not_change_a_value_makes_nothing_stale(world: World) -> None:
     world.scored("alpha", "x")
     task = records.task(baseline=None)
     turned = with_measure(task, "rr", direction="lower")
@@ -83,8 +86,7 @@ def test_what_does_not_change_a_value_makes_nothing_stale(tmp_path: Path) -> Non
         assert queries.runs(world.store, [same])[0].stale == ()
 
 
-def test_an_old_value_is_never_shown_under_a_new_name(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_an_old_value_is_never_shown_under_a_new_name(world: World) -> None:
     world.scored("alpha", "x", scores=per_topic("a", 30, 0.4321))
     world.scored("beta", "y")
     task = with_measure(records.task(baseline=None), "ndcg", measure="AP")
@@ -116,8 +118,7 @@ def marks(table: LeaderboardTable, row: str) -> None:
     assert from_dict(as_dict(table), str(ORGANISER)).rows == table.rows
 
 
-def test_changed_options_and_severities_mark_the_rows(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_changed_options_and_severities_mark_the_rows(world: World) -> None:
     world.scored("alpha", "x")
     task = replace(records.task(baseline=None), severities={"F013": "ignore"}, options={"depth": 3})
     table = board(world, task)
@@ -126,8 +127,7 @@ def test_changed_options_and_severities_mark_the_rows(tmp_path: Path) -> None:
     assert "stale" not in export(board(world, records.task(baseline=None)), "csv")
 
 
-def test_a_failed_evaluation_after_a_good_one(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_failed_evaluation_after_a_good_one(world: World) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}})
     world.evaluation(attempt, status="error", message="qrels.txt:3: secret grade", fault="organiser")
@@ -152,8 +152,7 @@ def test_a_failed_evaluation_after_a_good_one(tmp_path: Path) -> None:
     assert board(world, task).rows[0].stale == ()
 
 
-def test_an_invalid_run_whose_evaluation_failed_later(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_an_invalid_run_whose_evaluation_failed_later(world: World) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, status="invalid", codes={"F012": ("error", 2)})
     world.evaluation(attempt, status="error", message="killed", exit={"code": 137})
@@ -163,8 +162,7 @@ def test_an_invalid_run_whose_evaluation_failed_later(tmp_path: Path) -> None:
     assert run.outcome.old and len(board(world, task).unranked) == 1
 
 
-def test_the_evaluators_log_is_the_newest(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_the_evaluators_log_is_the_newest(world: World) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}})
     staging = world.archive.begin_evaluation(attempt)
@@ -188,18 +186,14 @@ def test_the_evaluators_log_is_the_newest(tmp_path: Path) -> None:
         (1, "organiser", "organiser"),
     ],
 )
-def test_whose_fault_a_failed_evaluation_is(
-    tmp_path: Path, exit_code: int, fault: str | None, expected: str
-) -> None:
-    world = World.make(tmp_path)
+def test_fault_of_an_evaluation(world: World, exit_code: int, fault: str | None, expected: str) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}})
     world.evaluation(attempt, status="error", exit={"code": exit_code}, fault=fault)
     assert queries.runs(world.store, [records.task()])[0].outcome.fault == expected
 
 
-def test_archives_of_before_are_read_and_said_not_to_be_pinned(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_archives_of_before_are_read_and_said_not_to_be_pinned(world: World) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}}, pinned=False)
     task = with_measure(records.task(baseline=None), "ndcg", measure="AP")
@@ -208,8 +202,7 @@ def test_archives_of_before_are_read_and_said_not_to_be_pinned(tmp_path: Path) -
     assert any(note.startswith("1 of 1 ") for note in table.notes)
 
 
-def test_a_request_beside_an_old_evaluation_is_its_pin(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_request_beside_an_old_evaluation_is_its_pin(world: World) -> None:
     task = records.task(baseline=None)
     attempt = world.attempt(world.register("alpha", "x"))
     staging = world.archive.begin_evaluation(attempt)
@@ -221,8 +214,7 @@ def test_a_request_beside_an_old_evaluation_is_its_pin(tmp_path: Path) -> None:
     assert of_request({"schema_version": 1}) is None
 
 
-def test_pins_survive_the_store_and_a_rebuild(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_pins_survive_the_store_and_a_rebuild(world: World) -> None:
     world.scored("alpha", "x")
     task = records.task()
     (run,) = queries.runs(world.store, [task])
@@ -233,8 +225,7 @@ def test_pins_survive_the_store_and_a_rebuild(tmp_path: Path) -> None:
     assert queries.runs(world.store, [changed])[0].stale == says
 
 
-def test_exports_of_a_run_name_what_was_computed(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_exports_of_a_run_name_what_was_computed(world: World) -> None:
     submission = world.scored("alpha", "x")
     task = with_measure(records.task(), "ndcg", measure="AP")
     detail = run_detail.detail(world.store, f"{submission}.test", [task])
@@ -244,8 +235,7 @@ def test_exports_of_a_run_name_what_was_computed(tmp_path: Path) -> None:
     assert view["scores"]["ndcg"]["measure"] == "nDCG@10"
 
 
-def test_what_evaluating_again_changed(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_what_evaluating_again_changed(world: World) -> None:
     task = records.task(baseline=None)
     x = world.attempt(world.register("alpha", "x"))
     y = world.attempt(world.register("beta", "y"))
@@ -274,8 +264,7 @@ def plan_of(runs: Sequence[Run]) -> Plan:
     return Plan((Planned(one, "execute", "w", changed="limits.memory"), Planned(two, "execute", "new")), ())
 
 
-def test_a_plan_can_keep_what_is_settled(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_plan_can_keep_what_is_settled(world: World) -> None:
     world.scored("alpha", "x")
     world.register("beta", "y")
     todo = plan_of(queries.runs(world.store, [records.task()]))

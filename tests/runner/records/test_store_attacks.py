@@ -106,9 +106,8 @@ def every_reader(place: Place, tmp_path: Path) -> list[tuple[str, ...]]:
 
 def all_refuse(place: Place, tmp_path: Path, *, all_of_them: bool = False) -> None:
     """No command prints anything; without ``all_of_them``, one is called and the door that all go through is tried."""
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E307"):
         connect.open_store(place.world.config)
-    assert caught.value.code == "E307"
     for command in every_reader(place, tmp_path)[: None if all_of_them else 1]:
         said = place.call(*command, expect=3)
         assert "E307" in said.err and said.out == "", command
@@ -145,9 +144,8 @@ def test_cut_lines(place: Place, tmp_path: Path, count: int) -> None:
     place.keep(lines[:-count])
     assert any(f"event {len(lines)} " in p for p in place.problems())
     all_refuse(place, tmp_path)
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E307"):
         connect.rebuild(place.world.config)
-    assert caught.value.code == "E307"
     # A rebuild that was refused left everything as it was.
     place.keep(lines)
     assert place.problems() == []
@@ -342,9 +340,7 @@ def test_a_changed_schema_is_found_and_no_backup_is_made(
 
 @pytest.mark.parametrize("either", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("name", PLANTED_IN_POSTGRESQL)
-def test_a_changed_schema_of_postgresql_is_found(
-    either: str, place: Place, name: str, tmp_path: Path
-) -> None:
+def test_changed_schemas_of_postgresql(either: str, place: Place, name: str, tmp_path: Path) -> None:
     command, expected = PLANTED_IN_POSTGRESQL[name]
     change_schema(place, command)
     assert any(p.startswith(expected) for p in place.problems()), place.problems()
@@ -477,9 +473,8 @@ def test_an_older_store_is_filled_anew_only_from_a_log_that_holds_what_it_knew(p
     forged = rechained(lines, lambda event: event.update(actor="mallory"), len(lines) - 2)
     for log in (lines[:-1], forged):
         place.keep(log)
-        with pytest.raises(RunnerError) as caught:
+        with pytest.raises(RunnerError, check=lambda error: error.code == "E307"):
             connect.open_store(place.world.config)
-        assert caught.value.code == "E307"
     place.keep(lines)
     connect.open_store(place.world.config).close()
     assert place.problems() == []
@@ -496,9 +491,7 @@ def test_a_round_says_where_the_log_stood(place: Place) -> None:
 
 @both
 @pytest.mark.parametrize("database", ["as it was", "none"])
-def test_events_that_nobody_can_apply_are_found_at_the_end_of_the_log_too(
-    tmp_path: Path, database: str
-) -> None:
+def test_inapplicable_events_at_the_end_are_found(tmp_path: Path, database: str) -> None:
     """The chain is whole and the database has not taken them yet: the next command would stumble over them."""
     world = World.make(tmp_path)
     world.store.log.append("attempt-committed", {"run": 5}, actor="x")
@@ -520,9 +513,7 @@ def test_events_that_nobody_can_apply_are_found_at_the_end_of_the_log_too(
         ("moon-landed", {}, "moon-landed"),
     ],
 )
-def test_an_event_that_cannot_be_applied_is_named_with_its_line(
-    place: Place, type: str, data: dict[str, Any], what: str
-) -> None:
+def test_inapplicable_events_are_named(place: Place, type: str, data: dict[str, Any], what: str) -> None:
     """It is well formed and has the right hash: another version wrote it, or a defect of ours."""
     lines = place.lines()
     before = json.loads(lines[-1])

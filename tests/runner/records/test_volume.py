@@ -77,9 +77,7 @@ def test_the_whole_data_directory_is_at_most_a_tenth_larger_than_what_was_handed
         assert size <= bar * found["given"], found
 
 
-def test_bytes_are_there_once_from_registration_to_export_and_restore(
-    config: Config, engine: FakeEngine, tmp_path: Path
-) -> None:
+def test_bytes_are_stored_once(config: Config, engine: FakeEngine, tmp_path: Path) -> None:
     volume.hand_in(config, engine)
     with open_store(config) as store:
         registered = set(store.archive.contents.contents())
@@ -116,9 +114,7 @@ def test_a_backup_takes_nothing_that_is_only_being_written(config: Config, tmp_p
     assert not (fresh / "archive" / ".tmp").exists() and not list((fresh / "submissions").iterdir())
 
 
-def test_a_bundle_that_was_registered_before_is_read_where_it_lies(
-    config: Config, engine: FakeEngine, tmp_path: Path
-) -> None:
+def test_older_bundles_are_read_in_place(config: Config, engine: FakeEngine, tmp_path: Path) -> None:
     """Its run files lie in it; they are evaluated, and nothing is wrong."""
     with open_store(config) as store:
         for path in config.submissions.glob("*/*"):
@@ -134,9 +130,7 @@ def test_a_bundle_that_was_registered_before_is_read_where_it_lies(
     assert exported(config, tmp_path / "out") == given(config)
 
 
-def test_no_bundle_gets_the_run_of_another_team_by_its_digest(
-    config: Config, engine: FakeEngine, tmp_path: Path
-) -> None:
+def test_digests_give_no_access_to_runs(config: Config, engine: FakeEngine, tmp_path: Path) -> None:
     """A manifest that says "stored" of a file which is not there says nothing to those who take bundles in."""
     volume.hand_in(config, engine)
     first, second = (load_submission(config, f"team{n}", f"run{n}") for n in (0, 1))

@@ -65,9 +65,7 @@ def _refused(project: Project, **keys: Any) -> str:
         ({"cpu_time": "10s"}, ("cpu_time",)),
     ],
 )
-def test_limits_outside_of_the_frame_are_refused_with_the_frame(
-    project: Project, limits: dict[str, Any], values: tuple[str, ...]
-) -> None:
+def test_limits_outside_the_frame(project: Project, limits: dict[str, Any], values: tuple[str, ...]) -> None:
     project.write_task(limits=LIMITS)
     text = _refused(project, limits=limits)
     assert all(value in text for value in values) and "submission.yaml:1" in text

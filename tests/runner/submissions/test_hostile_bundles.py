@@ -66,7 +66,7 @@ def test_beyond_what_a_submission_may_say(change: dict[str, Any]) -> None:
     ("both", [], True), ("both", [UPLOAD], True),
     ("both", [UPLOAD | {"dataset": "other"}], False), ("both", [UPLOAD | {"scenario": "other"}], False),
 ])  # fmt: skip
-def test_a_run_file_is_no_way_around_the_sandbox(
+def test_run_files_need_uploads(
     tmp_path: Path, workflow: str, runs: list[dict[str, str]], fits: bool
 ) -> None:
     """Whoever has seen hidden data could hand in a run made elsewhere where the task asks for software."""
@@ -79,9 +79,8 @@ def test_a_run_file_is_no_way_around_the_sandbox(
     if fits:
         assert task_of(bundle, {"mini": task}) is task
         return
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E207"):
         task_of(bundle, {"mini": task})
-    assert caught.value.code == "E207"
 
 
 @pytest.mark.parametrize("registry", ["", "docker.io/"])
@@ -89,9 +88,8 @@ def test_the_image_of_another_submission_cannot_be_handed_in(tmp_path: Path, reg
     name = f"{registry}proctor-submissions/mini:other.dense.0a1b2c3d"
     mine = SubmissionFile("mine", "copy", "mini", Path("mine"), image=name)
     engine = cast(Engine, SimpleNamespace(resolve=lambda _: pytest.fail("it was looked for")))
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E212"):
         image_of(project(tmp_path), engine, mine)
-    assert caught.value.code == "E212"
 
 
 @pytest.mark.parametrize(
@@ -114,9 +112,8 @@ def test_whose_a_kept_image_is(kept: str, owners: set[str] | None, fine: bool) -
     if fine:
         assert allowed.image("mine/x:1") is image
         return
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E212"):
         allowed.image("mine/x:1")
-    assert caught.value.code == "E212"
 
 
 def test_images_have_names_that_every_registry_takes() -> None:

@@ -31,9 +31,7 @@ def checked(config: Config, capsys: pytest.CaptureFixture[str], *options: str) -
     return call_here(project, ["task", "check", "toy", *options], capsys)
 
 
-def test_statistics_and_warnings_stand_on_one_screen(
-    config: Config, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_statistics_and_warnings_are_printed(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_task(config)
     (folder / "datasets/dev/truths/qrels.txt").write_text("dev-1 0 d1 1\ndev-1 0 d2 -2\n")
     done = checked(config, capsys)
@@ -54,9 +52,7 @@ def test_statistics_and_warnings_stand_on_one_screen(
     assert [one["statistics"]["topics"] for one in contents] == [1, 1] and len(contents[0]["warnings"]) == 1
 
 
-def test_all_problems_are_reported_at_once_with_their_lines(
-    config: Config, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_problems_have_their_lines(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
     datasets = [
         {"id": name, "visibility": visibility, "topics": "queries.jsonl", "corpus": "documents.jsonl"}
         for name, visibility in (("dev", "public"), ("test", "blinded"))
@@ -116,9 +112,7 @@ def test_truths_of_a_blinded_dataset_are_found_in_a_public_one(config: Config) -
 
 @pytest.mark.parametrize("side", ["inputs", "truths"])
 @pytest.mark.parametrize("target", ["outside", "itself"])
-def test_a_folder_that_is_a_link_is_a_problem_of_the_task(
-    config: Config, tmp_path: Path, side: str, target: str
-) -> None:
+def test_linked_folders_are_a_problem(config: Config, tmp_path: Path, side: str, target: str) -> None:
     place = write_task(config) / "datasets/dev" / side
     shutil.move(place, tmp_path / "outside")
     place.symlink_to(tmp_path / "outside" if target == "outside" else place)
@@ -136,9 +130,7 @@ def test_a_folder_that_is_a_link_is_a_problem_of_the_task(
         ({"memory": "64MiB", "output": "1GiB"}, "output"),
     ],
 )
-def test_absurd_limits_are_named_with_their_line(
-    config: Config, limits: dict[str, object], word: str
-) -> None:
+def test_absurd_limits_have_their_line(config: Config, limits: dict[str, object], word: str) -> None:
     folder = write_task(config, limits=limits)
     found = task_problems(load_task(config, "toy"), config)
     text = (folder / "task.yaml").read_text().splitlines()

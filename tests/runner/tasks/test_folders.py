@@ -115,9 +115,8 @@ def test_hiding_is_advised_with_a_private_root_that_it_accepts(config: Config) -
     unset = replace(config, private=None, truths=None, home=config.root / ".runner")
     for problem in task_problems(load_task(unset, "toy"), unset):
         assert problem.fix.index("RUNNER_PRIVATE") < problem.fix.index(HIDE)
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E411"):
         hide(unset, "toy")
-    assert caught.value.code == "E411"
 
 
 def test_the_tree_is_the_repository_around_the_project(config: Config, tmp_path: Path) -> None:

@@ -67,9 +67,7 @@ def test_a_changed_schema_makes_scores_stale_and_a_changed_example_does_not(conf
         ("answer.schema.json", None, "answer.schema.json"),
     ],
 )
-def test_wrong_files_are_told_with_their_place(
-    config: Config, name: str, content: str | None, said: str
-) -> None:
+def test_wrong_files_have_their_place(config: Config, name: str, content: str | None, said: str) -> None:
     (config.tasks / "penguins" / name).unlink()
     if content is not None:
         write(config, name, content)
@@ -119,9 +117,7 @@ def test_task_check_tells_everything_wrong_with_schemas_and_examples_once(config
     ],
     ids=["schema", "key twice"],
 )
-def test_problems_of_truths_do_not_show_the_truths(
-    config: Config, change: Callable[[str], str], secret: str
-) -> None:
+def test_problems_do_not_show_truths(config: Config, change: Callable[[str], str], secret: str) -> None:
     path = config.tasks / "penguins/datasets/test/truths/penguins.jsonl"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([change(lines[0]), *lines[1:]]) + "\n")

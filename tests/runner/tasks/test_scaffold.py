@@ -90,9 +90,7 @@ def test_an_existing_folder_is_left_alone(config: Config) -> None:
         ("mine", "adhoc", "classification", "E101"),
     ],
 )
-def test_bad_names_kinds_and_skeletons(
-    config: Config, name: str, kind: str, like: str | None, code: str
-) -> None:
+def test_bad_names_and_kinds(config: Config, name: str, kind: str, like: str | None, code: str) -> None:
     with pytest.raises(RunnerError) as caught:
         scaffold.new_task(config, name, kind, like)
     assert caught.value.code == code and caught.value.what.isprintable()

@@ -241,9 +241,7 @@ def test_services_without_a_use_are_refused(config: Config, changes: dict[str, A
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_wrong_gateway_is_refused_and_no_secret_repeated(
-    config: Config, changes: dict[str, Any], expected: str
-) -> None:
+def test_wrong_gateways_without_secrets(config: Config, changes: dict[str, Any], expected: str) -> None:
     text = refused(config, with_gateway(**changes))
     assert expected in text
     assert "hunter2" not in text
@@ -320,9 +318,7 @@ def test_the_gateways_identity_is_its_models_alone(config: Config) -> None:
     assert service_digest(replace(gateway, options={**other, "models": ["x"]})) != service_digest(gateway)
 
 
-def test_the_key_is_read_from_the_environment_and_only_there(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_is_read_from_the_environment(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     write(config, with_gateway())
     gateway = load_task(config, "toy").services["gateway"]
     monkeypatch.delenv("EXAMPLE_KEY", raising=False)
@@ -386,9 +382,8 @@ def test_a_choice_that_is_none_is_refused(config: Config, text: str, says: str) 
 
 def test_a_bundle_whose_workflow_is_not_offered_any_more(config: Config) -> None:
     write(config, {})
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E207"):
         job(load_task(config, "toy"), workflow="interactive")
-    assert caught.value.code == "E207"
 
 
 def test_the_lock_of_a_server_pins_what_it_talks_to(config: Config) -> None:

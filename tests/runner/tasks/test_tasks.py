@@ -161,9 +161,7 @@ DEV = {"id": "dev", "visibility": "public"}
         ({"schema_version": 2}, '"schema_version"'),
     ],
 )  # fmt: skip
-def test_a_wrong_definition_is_refused_in_words(
-    config: Config, changes: dict[str, Any], expected: str
-) -> None:
+def test_wrong_definitions_are_refused(config: Config, changes: dict[str, Any], expected: str) -> None:
     write_task(config, text=schemas.canonical(definition(**changes)).decode())
     found = refused(config, "E401")
     assert expected in found
@@ -214,9 +212,7 @@ ODD = st.sampled_from(
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_a_definition_with_odd_values_is_refused_in_words(
-    tmp_path_factory: pytest.TempPathFactory, draw: st.DataObject
-) -> None:
+def test_odd_values_are_refused(tmp_path_factory: pytest.TempPathFactory, draw: st.DataObject) -> None:
     """Rules beyond the schema read what the schema has refused as if it were not there."""
     data = deepcopy(draw.draw(st.sampled_from(REAL)))
     for place in draw.draw(st.lists(st.sampled_from(list(places(data))[1:]), min_size=1, max_size=3)):
@@ -282,7 +278,7 @@ def test_truths_of_a_blinded_dataset_lie_outside(tmp_path: Path) -> None:
         (True, "alias"),
     ],
 )
-def test_truths_of_a_blinded_dataset_within_reach_are_refused(
+def test_truths_of_a_blinded_dataset_in_the_tree_are_refused(
     config: Config, demo: bool | None, truths: str
 ) -> None:
     folder = write_task(config, **{**hidden(truths=truths), "demo": demo})
@@ -308,9 +304,8 @@ def test_truths_within_the_project_are_refused(tmp_path: Path) -> None:
     truths = task.datasets["test"].truths
     truths.mkdir(parents=True)
     (truths / "qrels.txt").write_text("x\n")
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E403"):
         check_task(task, unset)
-    assert caught.value.code == "E403"
 
 
 def test_deep_problems_are_listed_at_once(config: Config) -> None:
@@ -336,9 +331,8 @@ def test_deep_problems_are_listed_at_once(config: Config) -> None:
         '"baselines/none"',
     ):
         assert expected in text, (expected, text)
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E402"):
         check_task(task, config)
-    assert caught.value.code == "E402"
 
 
 def test_views_hold_what_the_patterns_say(config: Config) -> None:
@@ -382,9 +376,8 @@ def test_digests_follow_names_and_contents_only(config: Config) -> None:
 def test_missing_data_are_an_error_only_where_they_are_needed(config: Config) -> None:
     write_task(config, data=False)
     task = tasks.load_task(config, "toy")
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E402"):
         inputs_digest(task.datasets["dev"])
-    assert caught.value.code == "E402"
 
 
 def test_titles_and_tables_do_not_change_the_work(config: Config) -> None:

@@ -153,9 +153,7 @@ def test_compressed_files_stay_compressed_and_give_the_same_bytes(tmp_path: Path
         (b'{"id": ' + b"9" * 5000 + b"}\n", 1, "number"),
     ],
 )
-def test_a_line_that_cannot_be_cut_is_refused_with_its_place(
-    tmp_path: Path, content: bytes, line: int, why: str
-) -> None:
+def test_bad_lines_are_refused_with_place(tmp_path: Path, content: bytes, line: int, why: str) -> None:
     (tmp_path / "d.jsonl").write_bytes(content)
     with pytest.raises(RunnerError) as caught:
         views.materialise([Shown(PurePosixPath("d.jsonl"), tmp_path / "d.jsonl", ("id",))], tmp_path / "home")
@@ -373,9 +371,7 @@ CHOSEN = sorted(
         ("topics.tsv", "".join(f"{n}\twords {n}\n" for n in range(6)), ""),
     ],
 )
-def test_topics_in_other_forms_have_parts_that_can_be_read(
-    config: Config, name: str, text: str, head: str
-) -> None:
+def test_parts_of_topics_in_other_forms(config: Config, name: str, text: str, head: str) -> None:
     _, ((few,), scenarios) = part_of(config, name, text.encode(), 2)
     data = shown(few, scenarios["all"], name).decode()
     assert data.startswith(head) and data != text

@@ -100,9 +100,7 @@ def registered(project: Project) -> str:
     return str(said.json[0]["submission"])
 
 
-def test_a_team_looks_withdraws_and_chooses_from_its_own_home(
-    served: Served, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_team_manages_its_submissions(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     alpha, beta = served.home("alpha", capsys, log_in=False), served.home("beta", capsys)
     refused = alpha.run("login", served.url, token="proctor_000000000000_" + "x" * 43, expect=2)
     assert "E105" in refused.err and not alpha.config.exists()
@@ -183,9 +181,7 @@ def test_a_server_that_is_not_one_is_told_apart(served: Served, capsys: pytest.C
     assert "E105" in home.run("login", served.url, token=token, expect=2).err
 
 
-def test_a_team_switches_its_notices_and_the_organiser_stays_the_bound(
-    served: Served, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_teams_choose_among_allowed_notices(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     settings = {"url": served.url, "mail": {"host": "127.0.0.1", "from": "task@example.org", "teams": True}}
     settings["mail"]["about"] = ["done", "held"]  # type: ignore[index]
     (served.project.root / "notices.yaml").write_text(json.dumps(settings))

@@ -53,9 +53,7 @@ def test_hints_of_a_refusal_ask_the_same_server(
     assert all(one.count("--to") == one.count("--to local") == 1 for one in hints), said.err
 
 
-def test_the_command_that_shows_a_decision_later_works_as_printed(
-    home: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_printed_status_command_works(home: Project, capsys: pytest.CaptureFixture[str]) -> None:
     with hostile(refusing("")) as (url, _):
         known(home, url)
         said = call_here(home, ["withdraw", RUN, "--to", "local"], capsys)
@@ -64,9 +62,7 @@ def test_the_command_that_shows_a_decision_later_works_as_printed(
     assert shown.code == 1 and "E102" in shown.out
 
 
-def test_a_receipt_is_fetched_by_a_command(
-    home: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_receipt_is_fetched(home: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     statement = {"server": "https://x.example", "request": ID, "kind": "run-file", "team": "alpha"}
     statement |= {"sha256": SHA, "size": 5, "task": "mini", "began": TIME, "arrived": TIME}
     arrival = Signer.load(tmp_path / "key").sign("arrival", statement)

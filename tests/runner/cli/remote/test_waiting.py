@@ -58,9 +58,7 @@ def test_a_waiting_client_is_told_that_work_has_stopped_and_gets_the_later_answe
     assert work.returncode == 0 and "Traceback" not in err, out + err
 
 
-def test_a_command_does_not_wait_for_ever_for_somebody_who_registers(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_a_registration_ends(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit, "REGISTERING", 0.2)
     project.config.locks.mkdir(parents=True)
     held = FileLock(project.config.locks / "register.lock", thread_local=False)

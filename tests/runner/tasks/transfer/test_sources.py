@@ -278,9 +278,7 @@ def test_redirects_lead_on_but_not_in_circles(config: Config, server: Server) ->
 @pytest.mark.parametrize(
     ("location", "requests"), [("/data.bin", download.REDIRECTS + 1), ("file:///etc/passwd", 1)]
 )
-def test_redirects_in_circles_or_to_a_local_file(
-    config: Config, server: Server, location: str, requests: int
-) -> None:
+def test_bad_redirects_are_refused(config: Config, server: Server, location: str, requests: int) -> None:
     task = a_task(config, server.url)
     headers = {"Location": location, "Content-Length": "0"}
     server.answer = lambda handler, _: send(handler, 302, headers, b"")
@@ -335,9 +333,8 @@ def test_bringing_what_is_not_named_or_is_there(config: Config, tmp_path: Path) 
         ("inputs/big/data.bim", tmp_path / "f", "E102"),
         ("inputs/big/data.bin", tmp_path / "none", "E102"),
     ):
-        with pytest.raises(RunnerError) as caught:
+        with pytest.raises(RunnerError, check=lambda error: error.code == code):
             sources.add_local_file(dataset, name, file)
-        assert caught.value.code == code
     assert not sources.add_local_file(dataset, "inputs/big/data.bin", tmp_path / "f").verified
     (tmp_path / "f").write_text("y")
     with pytest.raises(RunnerError) as caught:
@@ -373,9 +370,8 @@ def test_a_task_without_its_remote_files(config: Config) -> None:
     assert task_problems(task, config) == []
     [problem] = task_problems(task, config, ["test"])
     assert problem.code == "E402" and problem.fix == "runner data pull toy --dataset test"
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E402"):
         inputs_digest(dataset)
-    assert caught.value.code == "E402"
     with pytest.raises(RunnerError):
         view_files(dataset, task.scenarios["default"])
     assert truths_digest(dataset), "the truths are there"

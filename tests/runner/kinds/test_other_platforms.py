@@ -35,9 +35,12 @@ from runner.tasks.check_contents import read_contents
 from runner.tasks.check_data import task_problems
 from runner.tasks.load import load_task
 from runner.tasks.scaffold import new_task_from
-from tests.worlds.definitions import project as a_project
+from tests.runner.kinds.test_collections import collection as folder
+from tests.runner.kinds.test_collections import config, rows
 from tests.worlds.definitions import told
 from tests.worlds.mini import Project, call_here
+
+__all__ = ["config"]
 
 TEXTS = {f"t{n}": ("a kind word", "a rude word")[n % 2] for n in range(1, 31)}
 LABELS = {name: ("kind", "rude")[n % 2] for n, name in enumerate(TEXTS, 1)}
@@ -231,18 +234,6 @@ FIRST_FILES = {
 }
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    return a_project(tmp_path / "root", private=tmp_path / "private")
-
-
-def folder(place: Path, files: Mapping[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return place
-
-
 def bundle(place: Path, files: Mapping[str, str | bytes]) -> Path:
     place.write_bytes(packed(files))
     return place
@@ -285,10 +276,6 @@ def refused(config: Config, source: str) -> str:
 def definition(config: Config) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((config.tasks / "mine/task.yaml").read_text())
     return found
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def score(config: Config, tmp_path: Path, dataset: str, name: str, text: str) -> dict[str, float]:

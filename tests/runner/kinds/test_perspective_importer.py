@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +60,14 @@ README = {
 }  # fmt: skip
 
 
-def folder(path: Path, files: dict[str, str | bytes]) -> Path:
+def folder(path: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, text in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 
-def archive(path: Path, files: dict[str, str | bytes], prefix: str = "") -> Path:
+def archive(path: Path, files: Mapping[str, str | bytes], prefix: str = "") -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         for name, text in files.items():
             made.writestr(prefix + name, text)

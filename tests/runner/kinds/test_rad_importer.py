@@ -9,7 +9,6 @@ import random
 import re
 import subprocess
 import sys
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from runner.model.kinds import KindSpec, kind_spec, kinds_with
 from runner.tasks.load import load_task
 from schemas.debates import CRITERIA, parse, transcript_digest
 from schemas.debates import digest_of_lines as of_lines
+from tests.runner.kinds.test_perspective_importer import archive, folder, rows
 
 ROOT = Path(__file__).parents[3]
 REAL = ROOT / "tests/evaluator/kinds/debate/genirsim/simulations.jsonl"
@@ -65,24 +65,6 @@ def lines(rows: list[Any]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def folder(path: Path, files: dict[str, bytes]) -> Path:
-    for name, data in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(data)
-    return path
-
-
-def archive(path: Path, files: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
-        for name, data in files.items():
-            made.writestr(f"release/{name}", data)
-    return path
-
-
-def rows(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def test_the_kinds_have_importers() -> None:
     assert kinds_with("importer") == ["debate", "diversity", "meta"]
     assert kind_spec("debate").importer is import_release
@@ -95,7 +77,7 @@ def test_official_claims(tmp_path: Path, form: str) -> None:
     files = {"claims-test.jsonl": lines(CLAIMS), "README.md": b"# x", "__MACOSX/claims-test.jsonl": b"x"}
     source = {
         "folder": lambda: folder(tmp_path / "release", files),
-        "zip": lambda: archive(tmp_path / "release.zip", files),
+        "zip": lambda: archive(tmp_path / "release.zip", files, "release/"),
         "file": lambda: folder(tmp_path, {"claims.jsonl": lines(CLAIMS)}) / "claims.jsonl",
         "packed": lambda: (
             folder(tmp_path, {"claims.jsonl.gz": gzip.compress(lines(CLAIMS))}) / "claims.jsonl.gz"

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.model.config import Config
-from runner.model.errors import RunnerError
 from runner.tasks.check_contents import read_contents
 from runner.tasks.check_data import task_problems
 from runner.tasks.load import load_task
 from runner.tasks.scaffold import new_task_from
+from tests.runner.kinds.test_collections import collection as write
+from tests.runner.kinds.test_collections import config, make, refused, rows
 from tests.worlds.definitions import project, told
+
+__all__ = ["config"]
 
 QUERIES = {"1": "harbour ferry, now", "2": "bread flour", "3": "trams depot"}
 DOCUMENTS = "".join(f"<DOC><DOCNO>D-{n}</DOCNO><TEXT>text {n}</TEXT></DOC>\n" for n in (1, 2, 3))
@@ -44,45 +46,22 @@ def elements(form: str) -> str:
     return "".join(form.format(id=n, text=text) for n, text in QUERIES.items())
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    return project(tmp_path / "root", private=tmp_path / "private")
-
-
 def collection(folder: Path, topics: str | bytes, name: str = "topics.txt", qrels: str = QRELS) -> Path:
     return write(folder, {"docs.trec": DOCUMENTS, name: topics, "qrels.txt": qrels})
-
-
-def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return folder
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def topics_of(
     config: Config, source: Path, *, said: list[str] | None = None, **options: Any
 ) -> list[dict[str, Any]]:
     """Return the topics of the blinded dataset that ``task new`` makes."""
-    messages: list[str] = [] if said is None else said
-    _, hidden = new_task_from(config, "mine", str(source), say=messages.append, **options)
-    assert hidden is not None
+    hidden, messages = make(config, source, **options)
+    if said is not None:
+        said += messages
     return rows(hidden / "test/inputs/queries.jsonl")
 
 
 def queries(config: Config, source: Path, **options: Any) -> dict[str, str]:
     return {row["qid"]: row["query"] for row in topics_of(config, source, **options)}
-
-
-def refused(config: Config, source: Path, **options: Any) -> RunnerError:
-    with pytest.raises(RunnerError) as caught:
-        new_task_from(config, "mine", str(source), say=lambda _: None, **options)
-    assert list(config.tasks.iterdir()) == []
-    return caught.value
 
 
 FORMS = {

@@ -179,7 +179,7 @@ def test_half_a_line_that_a_crash_left_is_cut_off(tmp_path: Path) -> None:
         log.path.write_bytes(whole + whole[:size])
         assert [event.seq for event in log] == [1]
         log.append("quota-extended", QUOTA, actor="organiser")
-        assert [event.seq for event in log] == [1, 2]
+        assert [event.seq for event in log] == [1, 2] and log.verify() == []
 
 
 @pytest.mark.parametrize("refused", ["statement", "commit"])

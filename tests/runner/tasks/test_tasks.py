@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path, PurePosixPath
@@ -389,27 +389,24 @@ def test_titles_and_tables_do_not_change_the_work(config: Config) -> None:
     assert work_digest(before) == work_digest(after)
 
 
+DURATIONS = {"90s": 90, "10min": 600, "1.5h": 5400, "2 d": 172800, 3: 3, 0.5: 0.5}
+
+
 @pytest.mark.parametrize(
-    ("text", "size"),
+    ("parse", "text", "amount"),
     [
-        ("64MiB", 64 * MIB),
-        ("2GB", 2 * 10**9),
-        ("1.5 GiB", 3 * GIB // 2),
-        ("10kB", 10000),
-        ("7B", 7),
-        ("0.1B", 1),
-        (9, 9),
+        (parse_size, "64MiB", 64 * MIB),
+        (parse_size, "2GB", 2 * 10**9),
+        (parse_size, "1.5 GiB", 3 * GIB // 2),
+        (parse_size, "10kB", 10000),
+        (parse_size, "7B", 7),
+        (parse_size, "0.1B", 1),
+        (parse_size, 9, 9),
+        *((parse_duration, text, seconds) for text, seconds in DURATIONS.items()),
     ],
 )
-def test_sizes(text: int | str, size: int) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("10min", 600), ("1.5h", 5400), ("2 d", 172800), (3, 3), (0.5, 0.5)]
-)
-def test_durations(text: float | str, seconds: float) -> None:
-    assert parse_duration(text) == seconds
+def test_sizes_and_durations(parse: Callable[[Any], float], text: float | str, amount: float) -> None:
+    assert parse(text) == amount
 
 
 @given(st.text(max_size=12))

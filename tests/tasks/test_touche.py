@@ -255,12 +255,13 @@ def test_dirichlet_on_five_files(
     query = [w for w in query if everything[w]]
     written = {f[2]: float(f[4]) for f in map(str.split, run.read_text().splitlines()) if f[0] == "53"}
     assert written and query
+    total = everything.total()
+    shares = {w: everything[w] / total for w in query}
     for name, bag in bags.items():
         matched = any(bag[w] for w in query)
         assert (name in written) == matched
         if matched:
             n = sum(bag.values())
-            shares = {w: everything[w] / everything.total() for w in everything}
             likelihood = sum(math.log((bag[w] + 2000 * shares[w]) / (n + 2000)) for w in query)
             constant = sum(math.log(shares[w]) for w in query)
             assert written[name] == pytest.approx(likelihood - constant, abs=1e-4)

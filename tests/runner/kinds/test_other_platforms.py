@@ -513,7 +513,7 @@ def test_solutions_without_a_header_and_registration_without_approval(config: Co
         (second(**{"final_reference.zip": b"PK\x03\x04broken"}), "final_reference.zip"),
         (second(**{"final_reference.zip": packed({"../../evil.csv": TABLE})}), "evil.csv"),
         (second(**{"final_reference.zip": packed({"/etc/evil.csv": TABLE})}), "evil.csv"),
-        (second(**{"dev/reference_data/truth.csv": "id,label\na,x\na,y\n"}), "truth.csv:3"),
+        (second(**{"dev/reference_data/truth.csv": "id,label\na,x\na,y\n"}), "record 2"),
         (second(**{"dev/reference_data/truth.csv": b"\xff\xfe"}), "UTF-16"),
         (second(**{"dev/reference_data/truth.csv": b"id,label\na,\xff\n"}), "UTF-8"),
         (second(**{"dev/reference_data/truth.csv": "version https://git-lfs.github.com/spec/v1\n"}), "Git LFS"),

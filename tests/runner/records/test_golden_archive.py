@@ -39,7 +39,7 @@ def said(home: Path, audience: Audience) -> dict[str, Any]:
                 view["inside"]["folder"] = view["inside"]["folder"].replace(str(home.parent), "")
             found[run.id] = view
         table = build(store, task, None, ORGANISER if audience is ORGANISER else PUBLIC)
-        forms = sorted(FORMATS - {"tsv"})  # tsv is younger than the archive
+        forms = sorted(FORMATS.keys() - {"tsv"})  # tsv is younger than the archive
         found |= {f"board {name}": export(table, name) for name in forms}
     # The looks of a page do not come from the archive.
     looks = r'<(style|script|svg)\b.*?</\1>|<meta http-equiv[^>]*>| stacked(?=")| data-head="[^"]*"'

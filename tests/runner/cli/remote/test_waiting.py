@@ -49,6 +49,7 @@ def test_a_waiting_client_is_told_that_work_has_stopped_and_gets_the_later_answe
             assert said.count("nobody") == 1
             assert "nobody" in client.send("GET", "healthz").text and "2 min" in client.send("GET").text
             work.send_signal(signal.SIGCONT)
+            until(lambda: time.time() - alive.stat().st_mtime < 60)  # work has gone on
             answer = client.decision(sent)
             assert answer is not None and answer["code"] == "E102", "no such submission: it was decided"
     finally:

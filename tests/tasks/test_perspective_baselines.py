@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy
 import pytest
 import yaml
 
@@ -52,26 +54,16 @@ def release(into: Path, scenario: str) -> Path:
     queries.mkdir(parents=True)
     corpus = []
     for number, (text, gender) in enumerate(zip(TEXTS, GENDERS, strict=True)):
-        argument: dict[str, Any] = {
-            "argument_id": 201900 + number,
-            "argument": text,
-            "topic": "t",
-            "stance": "FAVOR",
-        }
+        argument: dict[str, Any] = {"argument_id": 201900 + number, "argument": text, "topic": "t"}
+        argument["stance"] = "FAVOR"
         if scenario == "explicit":
             issues = ["Law & Order"] if number == 4 else ["Ausgebauter Sozialstaat"]
-            age = "65+" if number == 0 else "18-34"
-            argument["demographic_profile"] = {
-                "gender": gender,
-                "age": age,
-                "important_political_issues": issues,
-            }
+            profile = {"gender": gender, "age": "65+" if number == 0 else "18-34"}
+            argument["demographic_profile"] = profile | {"important_political_issues": issues}
         corpus.append(argument)
     asked = [dict(query) for query in ASKED]
     if scenario != "baseline":
-        asked = [
-            query | {"demographic_property": wanted} for query, wanted in zip(ASKED, WANTED, strict=True)
-        ]
+        asked = [one | {"demographic_property": wanted} for one, wanted in zip(ASKED, WANTED, strict=True)]
     dump(into / "corpus.jsonl", corpus)
     dump(queries / "queries_dev.jsonl", asked)
     dump(queries / "queries_train.jsonl", [ASKED[0] | {"relevant_candidates": [201900]}])
@@ -85,15 +77,10 @@ def dump(path: Path, objects: list[dict[str, Any]]) -> None:
 def run(data: Path, into: Path, *arguments: str, seed: str = "0") -> dict[int, list[int]]:
     """The predictions of BM25, started as its container starts it."""
     into.mkdir(parents=True)
-    env = {
-        "inputDataset": str(data),
-        "outputDir": str(into),
-        "PYTHONHASHSEED": seed,
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    subprocess.run(
-        [sys.executable, BM25 / "perspective_bm25.py", *arguments], env=env, check=True, timeout=120
-    )
+    env = {"inputDataset": str(data), "outputDir": str(into)}
+    env |= {"PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, BM25 / "perspective_bm25.py", *arguments]
+    subprocess.run(command, env=env, check=True, timeout=120)
     made = [json.loads(line) for line in (into / "predictions.jsonl").read_text().splitlines()]
     assert all(set(line) == {"query_id", "relevant_candidates"} for line in made)
     return {line["query_id"]: line["relevant_candidates"] for line in made}
@@ -102,8 +89,6 @@ def run(data: Path, into: Path, *arguments: str, seed: str = "0") -> dict[int, l
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
     """Imports one of the baselines' modules, which are no part of a package; forgotten afterwards."""
-    import importlib
-
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for folder in (BM25, SBERT):
         monkeypatch.syspath_prepend(str(folder))
@@ -132,9 +117,7 @@ def test_all_queries_are_answered_and_the_best_come_first(tmp_path: Path) -> Non
     assert made[7] == made[5], "the same text, the same ranking"
     assert made[7][:2] == [201902, 201901], "three words, then two"
     assert set(made[3][:2]) == {201903, 201904}
-    assert all(sorted(ranked) == [201900, 201901, 201902, 201903, 201904] for ranked in made.values()), (
-        "filled up"
-    )
+    assert all(sorted(ranked) == [*range(201900, 201905)] for ranked in made.values()), "filled up"
 
 
 def test_explicit_puts_authors_with_the_property_first(tmp_path: Path) -> None:
@@ -163,16 +146,16 @@ def test_the_queries_without_relevance_are_answered(
     splits: dict[str, bool], answered: str, tmp_path: Path, programs: Callable[[str], ModuleType]
 ) -> None:
     for split, relevance in splits.items():
-        line: dict[str, Any] = {"query_id": 1, "text": "x"} | (
-            {"relevant_candidates": []} if relevance else {}
-        )
+        line: dict[str, Any] = {"query_id": 1, "text": "x"}
+        line |= {"relevant_candidates": []} if relevance else {}
         dump(tmp_path / f"queries_{split}.jsonl", [line])
     assert programs("perspective").queries_to_answer(tmp_path).name == f"queries_{answered}.jsonl"
 
 
 def test_a_folder_without_queries_is_said(tmp_path: Path, programs: Callable[[str], ModuleType]) -> None:
-    with pytest.raises(FileNotFoundError, match="queries"):
+    with pytest.raises(FileNotFoundError) as caught:
         programs("perspective").queries_to_answer(tmp_path)
+    assert "queries" in str(caught.value)
 
 
 def test_bm25_by_hand(programs: Callable[[str], ModuleType]) -> None:
@@ -195,21 +178,12 @@ def test_it_writes_the_same_bytes_every_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_evaluator_finds_nothing_wrong(
-    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_run_has_no_findings(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(DEV / "inputs", tmp_path / "run", "--scenario", scenario)
-    command = [
-        "perspective",
-        "--data",
-        str(DEV / "truths"),
-        "--predictions",
-        str(tmp_path / "run/predictions.jsonl"),
-    ]
-    assert (
-        evaluator([*command, "--scenario", scenario, "--split", "dev", "--output", str(tmp_path), "--json"])
-        == 0
-    )
+    predictions = str(tmp_path / "run/predictions.jsonl")
+    command = ["perspective", "--data", str(DEV / "truths"), "--predictions", predictions, "--json"]
+    command += ["--scenario", scenario, "--split", "dev", "--output", str(tmp_path)]
+    assert evaluator(command) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["status"] == "valid"
     assert result["findings"]["codes"] == {}
@@ -225,80 +199,20 @@ def test_both_enter_all_scenarios() -> None:
 
 # Text, and the ids that the library `tokenizers` 0.23.3 gives with the model's own tokenizer.json.
 PIECES = {
-    "Are you in favor of a tax on sugar?": [
-        101,
-        2024,
-        2017,
-        1999,
-        5684,
-        1997,
-        1037,
-        4171,
-        2006,
-        5699,
-        1029,
-        102,
-    ],
-    "Sind Sie f\xfcr die Einf\xfchrung einer Zuckersteuer?": [
-        101,
-        8254,
-        2094,
-        9033,
-        2063,
-        6519,
-        3280,
-        16417,
-        11263,
-        8093,
-        5575,
-        27665,
-        2099,
-        16950,
-        9102,
-        13473,
-        13094,
-        1029,
-        102,
-    ],
-    "\xcates-vous favorable \xe0 l'imp\xf4t ?": [
-        101,
-        3802,
-        2229,
-        1011,
-        29536,
-        2271,
-        11119,
-        1037,
-        1048,
-        1005,
-        17727,
-        4140,
-        1029,
-        102,
-    ],
+    "Are you in favor of a tax on sugar?": [101, 2024, 2017, 1999, 5684, 1997, 1037, 4171, 2006, 5699, 1029, 102],
+    "Sind Sie f\xfcr die Einf\xfchrung einer Zuckersteuer?": [101, 8254, 2094, 9033, 2063, 6519, 3280, 16417, 11263, 8093, 5575, 27665, 2099, 16950, 9102, 13473, 13094, 1029, 102],
+    "\xcates-vous favorable \xe0 l'imp\xf4t ?": [101, 3802, 2229, 1011, 29536, 2271, 11119, 1037, 1048, 1005, 17727, 4140, 1029, 102],
     "\xc8 cos\xec: 18-34!": [101, 1041, 2522, 5332, 1024, 2324, 1011, 4090, 999, 102],
     "\u6771\u4eac 2019\u5e74 \xdf \u0130": [101, 1879, 1755, 10476, 1840, 1096, 1045, 102],
-    "\u03a3\u0391\u03a3 a\tb\r\nc\x00d\u200b\xa0\U0001f642": [
-        101,
-        1173,
-        14608,
-        29733,
-        1037,
-        1038,
-        3729,
-        100,
-        102,
-    ],
+    "\u03a3\u0391\u03a3 a\tb\r\nc\x00d\u200b\xa0\U0001f642": [101, 1173, 14608, 29733, 1037, 1038, 3729, 100, 102],
     "x" * 101: [101, 100, 102],
     "": [101, 102],
     "$5 ^_^ don't": [101, 1002, 1019, 1034, 1035, 1034, 2123, 1005, 1056, 102],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", PIECES)
-def test_word_pieces_are_those_of_the_models_own_tokenizer(
-    text: str, programs: Callable[[str], ModuleType]
-) -> None:
+def test_word_pieces_match_the_original_tokenizer(text: str, programs: Callable[[str], ModuleType]) -> None:
     tokenizer = programs("wordpiece").WordPiece(SBERT / "vocab.txt")
     assert tokenizer.encode(text, 1000) == PIECES[text]
     assert tokenizer.encode(text, 4) == ([*PIECES[text][:3], 102] if len(PIECES[text]) > 4 else PIECES[text])
@@ -310,17 +224,14 @@ def test_a_text_cannot_name_the_models_own_marks(programs: Callable[[str], Modul
 
 
 def test_embeddings_are_means_without_padding(programs: Callable[[str], ModuleType]) -> None:
-    import numpy
-
     module = programs("perspective_sbert")
     shapes = []
 
     def model(ids: Any, mask: Any) -> Any:
         """A piece's vector is (id, 1); padding has a vector too, which must not count."""
         shapes.append(ids.shape)
-        return numpy.stack([numpy.where(mask == 1, ids, 1000), numpy.ones_like(ids)], axis=2).astype(
-            numpy.float32
-        )
+        pieces = [numpy.where(mask == 1, ids, 1000), numpy.ones_like(ids)]
+        return numpy.stack(pieces, axis=2).astype(numpy.float32)
 
     encoded = [[3, 3, 3], [4], [1, 2], [0] * module.PIECES]
     made = module.embed(encoded, model)
@@ -330,8 +241,6 @@ def test_embeddings_are_means_without_padding(programs: Callable[[str], ModuleTy
 
 
 def test_a_text_that_occurs_twice_is_embedded_once(programs: Callable[[str], ModuleType]) -> None:
-    import numpy
-
     seen: list[list[str]] = []
 
     def encode(texts: Sequence[str]) -> Any:
@@ -350,14 +259,8 @@ def test_in_the_sandbox(software: str, engine: DockerEngine, evaluator_image: Im
     """Built from its folder, run on the view of the scenario with the least, judged by the evaluator's image."""
     env = os.environ | {"RUNNER_HOME": str(HOME), "DOCKER_HOST": engine.clients.address, "NO_COLOR": "1"}
     command = [sys.executable, "-m", "runner", "try", "--team", "baselines", "--software", software]
-    done = subprocess.run(
-        [*command, "--scenario", "implicit", "--json"],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
+    command += ["--scenario", "implicit", "--json"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(done.stdout)
     assert result["outcome"]["name"] == "scored"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
 import json
 import re
 from collections import Counter
@@ -17,6 +16,7 @@ import pytest
 from evaluator.formats.labels import read_folder
 from runner.model import config
 from runner.tasks.load import load_task
+from tests.tasks.test_vaswani import module
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = ROOT / "tasks" / "rad-2025-debate"
@@ -65,15 +65,12 @@ def test_provenance_says_what_is_there(lines: bytes, rows: list[dict[str, Any]])
 
 
 def test_the_generated_arguments_are_what_the_script_makes(rows: list[dict[str, Any]]) -> None:
-    spec = importlib.util.spec_from_file_location("rad_generate", TASK / "generate.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    made = list(module.generated())
+    program = module(TASK / "generate.py")
+    made = list(program.generated())
     assert made == rows[-len(made) :]
-    for name, chosen, first in (("train", module.TRAIN, 1), ("test", module.TEST, len(module.TRAIN) + 1)):
+    for name, chosen, first in (("train", program.TRAIN, 1), ("test", program.TEST, len(program.TRAIN) + 1)):
         text = (TASK / "datasets" / name / "inputs" / "claims.jsonl").read_text("utf-8")
-        assert module.claims(chosen, first) == text
+        assert program.claims(chosen, first) == text
 
 
 def test_generated_arguments_come_in_pairs_against_each_other(rows: list[dict[str, Any]]) -> None:

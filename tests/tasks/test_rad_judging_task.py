@@ -31,23 +31,15 @@ JUDGES = {
 
 def batch(name: str, dataset: str, into: Path, seed: str = "0") -> Path:
     into.mkdir(parents=True)
-    env = {
-        "inputDataset": str(TASK / "datasets" / dataset / "inputs"),
-        "outputDir": str(into),
-        "PYTHONHASHSEED": seed,
-    }
+    env = {"inputDataset": str(TASK / "datasets" / dataset / "inputs"), "outputDir": str(into)}
+    env["PYTHONHASHSEED"] = seed
     subprocess.run([sys.executable, baseline_folder(name) / "judge.py"], env=env, check=True, timeout=60)
     return into / "evaluations.jsonl"
 
 
 def values(dataset: str, run: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     folder = TASK / "datasets" / dataset
-    files = [
-        "--labels",
-        folder / "truths" / "debates-labels.jsonl",
-        "--debates",
-        folder / "inputs" / "debates.jsonl",
-    ]
+    files = ["--labels", folder / "truths/debates-labels.jsonl", "--debates", folder / "inputs/debates.jsonl"]
     capsys.readouterr()
     assert main(["judges", *map(str, files), "--judgments", str(run), "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -58,9 +50,8 @@ def values(dataset: str, run: Path, capsys: pytest.CaptureFixture[str]) -> dict[
 def server(name: str) -> Iterator[str]:
     """A baseline that serves on a free port; its address."""
     env = {**os.environ, "PORT": "0", "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        [sys.executable, baseline_folder(name) / "judge.py"], env=env, stderr=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, baseline_folder(name) / "judge.py"]
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             said = process.stderr.readline()
@@ -112,19 +103,16 @@ def test_a_server_says_what_the_batch_says(name: str, tmp_path: Path) -> None:
                     assert status == 200
                     if answer["score"] is not None:
                         kept[criterion] = answer["score"]
-                status, answer = post(
-                    f"{address}/{criterion}", json.dumps({"simulation": simulation}).encode()
-                )
+                whole = json.dumps({"simulation": simulation}).encode()
+                status, answer = post(f"{address}/{criterion}", whole)
                 assert (status, answer) == (200, {"score": None}), "no opinion on the whole debate"
             assert judgments(said) == json.loads(written)
 
 
 def test_a_server_survives_nonsense() -> None:
     with server("rad-judge-heuristic") as address:
-        good = {
-            "simulation": {"userTurns": [{"utterance": "u", "systemResponse": {"utterance": ""}}]},
-            "userTurnIndex": 0,
-        }
+        turn = {"utterance": "u", "systemResponse": {"utterance": ""}}
+        good = {"simulation": {"userTurns": [turn]}, "userTurnIndex": 0}
         for path, body, status in (
             ("/quality", b"{", 400),
             ("/quality", b"[]", 400),

@@ -38,9 +38,7 @@ def test_inputs_and_truths_are_about_the_same_records(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_its_baseline_scores_as_is_told(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_baselines_have_their_scores(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ROOT / "tasks" / name
     task = yaml.safe_load((folder / "task.yaml").read_text("utf-8"))
     test = next(dataset for dataset in task["datasets"] if dataset["id"] == "test")

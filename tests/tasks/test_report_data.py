@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
 import json
 import re
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from evaluator.argue import Bank, load_nuggets, open_collection, read_requests
+from tests.tasks.test_vaswani import module
 
 ROOT = Path(__file__).parents[2]
 TASK = ROOT / "tasks" / "report-generation"
@@ -29,11 +29,7 @@ STOP = frozenset(_STOP.split())
 
 
 def converter() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("report_convert", TASK / "convert.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module(TASK / "convert.py")
 
 
 @cache

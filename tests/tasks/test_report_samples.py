@@ -40,36 +40,25 @@ def test_the_scores_follow_from_the_judgments_byte_for_byte(run: str) -> None:
 
 
 def test_the_scores_are_those_worked_out_by_hand() -> None:
-    by_hand = {  # as in the README: counted in the reports, not by the program
-        "careful": {
-            "sentence_support": 4 / 5,
-            "nugget_coverage": 7 / 10,
-            "nugget_coverage_weighted": 11 / 14,
-            "citation_support": 5 / 6,
-            "citation_relevance": 6 / 6,
-        },
-        "careless": {
-            "sentence_support": 2 / 5,
-            "nugget_coverage": 2 / 10,
-            "nugget_coverage_weighted": 3 / 14,
-            "citation_support": 3 / 5,
-            "citation_relevance": 3 / 5,
-        },
+    by_hand = {  # (careful, careless) as in the README: counted in the reports, not by the program
+        "sentence_support": (4 / 5, 2 / 5),
+        "nugget_coverage": (7 / 10, 2 / 10),
+        "nugget_coverage_weighted": (11 / 14, 3 / 14),
+        "citation_support": (5 / 6, 3 / 5),
+        "citation_relevance": (6 / 6, 3 / 5),
     }
-    for run, measures in by_hand.items():
+    for number, run in enumerate(("careful", "careless")):
         rows = [line.split("\t") for line in scores(run).splitlines()]
         values = {row[2]: float(row[3]) for row in rows if row[:2] == [run, "388"]}
-        for name, value in measures.items():
-            assert values[name] == pytest.approx(value), (run, name)
+        for name, expected in by_hand.items():
+            assert values[name] == pytest.approx(expected[number]), (run, name)
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_the_judgments_are_complete_and_about_this_report_and_these_documents(
-    run: str, tmp_path: Path
-) -> None:
+def test_judgments_match_report_and_documents(run: str, tmp_path: Path) -> None:
     bank = load_nuggets(NUGGETS)["388"]
     assert len(bank.nuggets) == 10
-    assert [n.question for n in bank.unanswerable] == ["How many jobs did the station create?"]
+    assert len(bank.unanswerable) == 1
     log = Log("reports")
     (report,) = load_reports(SAMPLES / "sample-inputs" / f"sample_report{RUNS[run]}.jsonl", log)
     assert not log.kept

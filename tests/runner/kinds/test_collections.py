@@ -8,7 +8,7 @@ import sys
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -96,15 +96,20 @@ def refused(config: Config, source: Path, **options: Any) -> RunnerError:
     return caught.value
 
 
+def make(config: Config, source: Path | str, **options: Any) -> tuple[Path, list[str]]:
+    """Make the task ``mine`` from a collection; return the folder of its hidden data and the messages."""
+    messages: list[str] = []
+    _, hidden = new_task_from(config, "mine", str(source), say=messages.append, **options)
+    return hidden, messages
+
+
 @pytest.mark.parametrize("topics", TOPIC_FILES)
 @pytest.mark.parametrize("documents", DOCUMENTS)
-def test_every_form_becomes_the_same_task(
-    config: Config, tmp_path: Path, documents: str, topics: str
-) -> None:
+def test_forms_give_the_same_task(config: Config, tmp_path: Path, documents: str, topics: str) -> None:
     """Names say nothing here: what the files hold decides, also where topics and documents have the same form."""
     packed = ".gz" if len(documents + topics) % 2 else ""  # each form both ways, with one or the other
     files = {f"x1{packed}": DOCUMENTS[documents], f"x2{packed}": TOPIC_FILES[topics], f"x3{packed}": QRELS}
-    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
+    hidden, _ = make(config, collection(tmp_path / "c", files))
     inputs = hidden / "test/inputs"
     found = {row["docno"]: row["text"] for row in rows(inputs / "documents.jsonl.gz")}
     assert found == {d: f"{TITLES[d]}\n{TEXTS[d]}" for d in TEXTS}
@@ -113,37 +118,23 @@ def test_every_form_becomes_the_same_task(
     assert check(config) == []
 
 
-def test_what_was_taken_and_what_was_left_is_said(config: Config, tmp_path: Path) -> None:
-    run = "t1 Q0 d1 1 2.5 tag\nt1 Q0 d2 2 1.5 tag\n"
+def test_messages_name_each_file(config: Config, tmp_path: Path, golden: Callable[[str, str], None]) -> None:
     more = {
         "README.md": "All about\nthese data.\n",
-        "runs/best.txt": run,
+        "runs/best.txt": "t1 Q0 d1 1 2.5 tag\nt1 Q0 d2 2 1.5 tag\n",
         "paper.pdf": b"%PDF-1\0\1",
         "nothing": "",
         "stats.json": '{\n  "a": 1\n}\n',
         "page.html": "<html><p>x</p></html>",
     }
-    said: list[str] = []
-    new_task_from(config, "mine", str(collection(tmp_path / "c", GOOD | more)), say=said.append)
-    assert said == [
-        "documents: a (TREC)",
-        "topics: b (TREC)",
-        "judgments: c (TREC qrels)",
-        "left: README.md (neither topics, documents nor judgments)",
-        "left: nothing (empty)",
-        "left: page.html (a web page (HTML))",
-        "left: paper.pdf (a PDF document)",
-        "left: runs/best.txt (a run)",
-        "left: stats.json (JSON, but not an object in every line)",
-        "4 documents; 3 topics are blinded, none is public\n(with --public-topics N teams have some to try their software on)",
-    ]
-    assert all(len(line) <= 80 for text in said for line in text.splitlines())
+    _, messages = make(config, collection(tmp_path / "c", GOOD | more))
+    assert all(len(line) <= 80 for text in messages for line in text.splitlines())
+    golden("collection.txt", "\n".join(messages) + "\n")
 
 
 def test_truths_stay_out_of_what_participants_see(config: Config, tmp_path: Path) -> None:
-    folder, hidden = new_task_from(
-        config, "mine", str(collection(tmp_path / "c", GOOD)), public=1, say=lambda _: None
-    )
+    hidden, _ = make(config, collection(tmp_path / "c", GOOD), public=1)
+    folder = config.tasks / "mine"
     dev, test = (
         {row["qid"] for row in rows(side / "inputs/queries.jsonl")}
         for side in (folder / "datasets/dev", hidden / "test")
@@ -157,7 +148,7 @@ def test_truths_stay_out_of_what_participants_see(config: Config, tmp_path: Path
     assert {line.split()[0] for line in shown[0].read_text().splitlines()} == dev
     assert check(config) == []
     again = project(tmp_path / "again", private=tmp_path / "again-private")
-    new_task_from(again, "mine", str(tmp_path / "c"), public=1, say=lambda _: None)
+    make(again, tmp_path / "c", public=1)
     assert {row["qid"] for row in rows(again.tasks / "mine/datasets/dev/inputs/queries.jsonl")} == dev
 
 
@@ -165,62 +156,51 @@ def test_hidden_data_in_the_project_are_refused_before_anything_is_read(
     config: Config, tmp_path: Path
 ) -> None:
     source = collection(tmp_path / "c", GOOD)
-    inside = Config(root=config.root, home=config.home, truths=None)
-    with pytest.raises(RunnerError, match="would lie in the tree") as caught:
-        new_task_from(inside, "mine", str(source), say=lambda _: None)
-    assert caught.value.code == "E411" and not config.tasks.joinpath("mine").exists()
-    assert refused(config, source, public=3).problems[0].what.endswith("none is left to be blinded")
-
-
-def test_other_hidden_data_of_that_name_are_left_alone(config: Config, tmp_path: Path) -> None:
+    assert refused(config, source, public=3).code == "E402"
     assert config.private is not None
     (config.private / "mine").mkdir(parents=True)
-    with pytest.raises(RunnerError, match="hidden data of a task mine exist already"):
-        new_task_from(config, "mine", str(collection(tmp_path / "c", GOOD)), say=lambda _: None)
-    assert list((config.private / "mine").iterdir()) == [] and list(config.tasks.iterdir()) == []
+    inside = Config(root=config.root, home=config.home, truths=None)
+    for other, code in ((inside, "E411"), (config, "E101")):
+        with pytest.raises(RunnerError, check=lambda error: error.code == code):
+            make(other, source)
+        assert list((config.private / "mine").iterdir()) == [] and list(config.tasks.iterdir()) == []
 
 
 def test_what_could_be_an_answer_is_not_shown_with_a_topic(config: Config, tmp_path: Path) -> None:
-    topics = "".join(
-        json.dumps({"qid": t, "title": TOPICS[t], "narrative": "n", "relevant_docs": ["d1"]}) + "\n"
-        for t in TOPICS
-    )
-    said: list[str] = []
-    _, hidden = new_task_from(
-        config, "mine", str(collection(tmp_path / "c", GOOD | {"b": topics})), say=said.append
-    )
+    fields = {"narrative": "n", "relevant_docs": ["d1"]}
+    topics = "".join(json.dumps({"qid": t, "title": TOPICS[t], **fields}) + "\n" for t in TOPICS)
+    hidden, messages = make(config, collection(tmp_path / "c", GOOD | {"b": topics}))
     assert "relevant_docs" not in (hidden / "test/inputs/queries.jsonl").read_text()
-    assert "left out of the topics, as they could hold answers: relevant_docs" in said
+    assert any("relevant_docs" in message for message in messages)
     first = rows(hidden / "test/inputs/queries.jsonl")[0]["original_query"]
-    assert first == {"query_id": "t1", "title": "tides at night", "narrative": "n"}
+    assert first == {"query_id": "t1", "title": TOPICS["t1"], "narrative": "n"}
 
 
 def test_the_same_topics_in_two_forms_count_once(config: Config, tmp_path: Path) -> None:
-    """As in the layout of TIRA and ir_datasets: queries.jsonl and queries.xml; and judgments with a comment."""
-    files = GOOD | {
+    """TIRA and ir_datasets have queries.jsonl and queries.xml; the judgments have a comment."""
+    files = {
         "b": TOPIC_FILES["json"],
         "b2": TOPIC_FILES["xml"],
         "c": f"# judged by hand, in two rounds\n{QRELS}",
     }
-    said: list[str] = []
-    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
-    assert "left: b2 (the topics of b again)" in said
+    hidden, messages = make(config, collection(tmp_path / "c", GOOD | files))
+    assert any(message.startswith("left: b2 ") for message in messages)
     assert len(rows(hidden / "test/inputs/queries.jsonl")) == len(TOPICS)
     assert (hidden / "test/truths/qrels.txt").read_text() == QRELS
     (tmp_path / "c/b2").write_text(TOPIC_FILES["xml"].replace("bees", "wasps"))
     other = project(tmp_path / "other", private=tmp_path / "others")
-    assert "b2:5: the topic t3 is there twice (first at b:3)" in told(refused(other, tmp_path / "c"))
+    problems = refused(other, tmp_path / "c").problems
+    assert [p.where for p in problems if "b:3" in p.what] == ["b2:5"]
 
 
 def test_a_later_version_of_the_corpus_is_accepted(config: Config, tmp_path: Path) -> None:
     """As in TREC-COVID: its list of documents repeats ids, and its last version lacks judged documents."""
     files = GOOD | {"a": DOCUMENTS["trec"] + DOC.format("d1"), "c": QRELS + "t1 0 d9 1\n"}
-    said: list[str] = []
-    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
+    hidden, messages = make(config, collection(tmp_path / "c", files))
     assert (hidden / "test/truths/qrels.txt").read_text() == QRELS + "t1 0 d9 1\n"
     ids = [row["docno"] for row in rows(hidden / "test/inputs/documents.jsonl.gz")]
     assert len(ids) == len(set(ids))
-    assert len([line for line in said if line.startswith("warning: 1 ")]) == 2
+    assert len([line for line in messages if line.startswith("warning: 1 ")]) == 2
 
 
 def test_judgments_in_three_columns_and_in_several_files(config: Config, tmp_path: Path) -> None:
@@ -233,40 +213,22 @@ def test_judgments_in_three_columns_and_in_several_files(config: Config, tmp_pat
     with zipfile.ZipFile(tmp_path / "collection.zip", "w") as archive:
         for name, text in files.items():
             archive.writestr(name, text)
-    _, hidden = new_task_from(config, "mine", str(tmp_path / "collection.zip"), say=lambda _: None)
+    hidden, _ = make(config, tmp_path / "collection.zip")
     assert (hidden / "test/truths/qrels.txt").read_text() == "t1 0 d1 1\nt2 0 d2 2\nt3 0 d3 1\n"
-    assert check(config) == []
-
-
-def test_numbers_as_ids_of_both_are_told_apart(config: Config, tmp_path: Path) -> None:
-    files = {
-        "one": "".join(f"{n}\tdocument {n}\n" for n in range(1, 41)),
-        "two": "".join(f"{n}\tquestion {n}\n" for n in range(1, 6)),
-        "three": "".join(f"{t} 0 {d} 1\n" for t in range(1, 6) for d in range(t, 41, 5)),
-    }
-    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
-    assert len(rows(hidden / "test/inputs/documents.jsonl.gz")) == 40
     assert check(config) == []
 
 
 @pytest.mark.parametrize(
     ("documents", "topics", "judged"),
     [
-        (
-            [range(1, 1001)],
-            range(1, 101),
-            [(t, 7 * (t % 5) + 500) for t in range(1, 101)],
-        ),  # few judged documents
-        (
-            [range(1, 701), range(701, 1401)],
-            range(1, 226),
-            [(t, 6 * t) for t in range(1, 226)],
-        ),  # in two parts
-        ([range(1, 2001)], range(1, 201), [(t, t + 900) for t in range(1, 201, 5)]),  # few judged topics
+        ([range(1, 41)], range(1, 6), [(t, d) for t in range(1, 6) for d in range(t, 41, 5)]),
+        ([range(1, 1001)], range(1, 101), [(t, 7 * (t % 5) + 500) for t in range(1, 101)]),
+        ([range(1, 701), range(701, 1401)], range(1, 226), [(t, 6 * t) for t in range(1, 226)]),
+        ([range(1, 2001)], range(1, 201), [(t, t + 900) for t in range(1, 201, 5)]),
     ],
-    ids=["few documents", "two parts", "few topics"],
+    ids=["small", "few documents", "two parts", "few topics"],
 )
-def test_numbers_of_larger_collections_are_told_apart(
+def test_topics_and_documents_with_numbers_as_ids_are_told_apart(
     config: Config, tmp_path: Path, documents: list[range], topics: range, judged: list[tuple[int, int]]
 ) -> None:
     files = {f"f{n}": "".join(f"{d}\ttext {d}\n" for d in part) for n, part in enumerate(documents)}
@@ -274,9 +236,10 @@ def test_numbers_of_larger_collections_are_told_apart(
         "g": "".join(f"{t}\tquestion {t}\n" for t in topics),
         "h": "".join(f"{t} 0 {d} 1\n" for t, d in judged),
     }
-    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
+    hidden, _ = make(config, collection(tmp_path / "c", files))
     assert len(rows(hidden / "test/inputs/documents.jsonl.gz")) == sum(map(len, documents))
     assert len(rows(hidden / "test/inputs/queries.jsonl")) == len(topics)
+    assert check(config) == []
 
 
 def test_zeros_before_numbers_of_topics_and_paragraphs_without_blanks(config: Config, tmp_path: Path) -> None:
@@ -284,10 +247,9 @@ def test_zeros_before_numbers_of_topics_and_paragraphs_without_blanks(config: Co
     topics = "".join(f"<top>\n<num> Number: 0{n}\n<title> topic {n}\n</top>\n" for n in (51, 52))
     documents = "<DOC><DOCNO>d</DOCNO><TEXT><P>one</P><P>two</P></TEXT></DOC>\n"
     source = collection(tmp_path / "c", {"a": documents, "b": topics, "c": "51 0 d 1\n52 0 d 0\n"})
-    said: list[str] = []
-    _, hidden = new_task_from(config, "mine", str(source), say=said.append)
+    hidden, messages = make(config, source)
     assert [row["qid"] for row in rows(hidden / "test/inputs/queries.jsonl")] == ["51", "52"]
-    assert "zeros before numbers are left out, as the judgments do: 051 and others like it" in said
+    assert any("051" in message for message in messages)
     (document,) = rows(hidden / "test/inputs/documents.jsonl.gz")
     assert document["text"].split() == ["one", "two"]
     assert check(config) == []
@@ -295,60 +257,59 @@ def test_zeros_before_numbers_of_topics_and_paragraphs_without_blanks(config: Co
 
 def test_old_encodings_are_read_and_said(config: Config, tmp_path: Path) -> None:
     files = GOOD | {"a": DOCUMENTS["trec"].replace("tides", "marées").encode("latin-1")}
-    said: list[str] = []
-    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
+    hidden, messages = make(config, collection(tmp_path / "c", files))
     texts = [row["text"] for row in rows(hidden / "test/inputs/documents.jsonl.gz")]
     assert texts[0] == "Tides\nof marées"
-    assert "a: 1 records are not UTF-8, and were read as Latin-1" in said
+    assert any(message.startswith("a: 1 ") and "Latin-1" in message for message in messages)
 
 
 DOC = "<DOC>\n<DOCNO>{}</DOCNO>\nx\n</DOC>\n"
 WRONG = {
-    "a line of JSON that is none": ("a", DOCUMENTS["json"] + "{broken\n", "a:5: the line is not JSON"),
-    "a JSON list in a line": ("a", DOCUMENTS["json"] + "[1]\n", "a:5: the line holds a list"),
-    "NaN": ("a", DOCUMENTS["json"] + '{"_id": "e", "text": NaN}\n', "a:5: the line holds NaN or Infinity"),
-    "a key twice": ("a", DOCUMENTS["json"] + '{"_id": "e", "_id": "f"}\n', 'a:5: the line gives a key twice'),
-    "nested without end": ("a", DOCUMENTS["json"] + '{"text":' + "[" * 100_000 + "\n", "a:5: the line is nested"),
-    "an object as id": ("a", DOCUMENTS["json"] + '{"_id": {}, "text": "x"}\n', "a:5: the document has no id"),
-    "an id with a blank": ("a", DOCUMENTS["json"] + '{"_id": "a b", "text": "x"}\n', "a:5: the id a b holds a blank"),
+    "a line of JSON that is none": ("a", DOCUMENTS["json"] + "{broken\n", "a:5"),
+    "a JSON list in a line": ("a", DOCUMENTS["json"] + "[1]\n", "a:5"),
+    "NaN": ("a", DOCUMENTS["json"] + '{"_id": "e", "text": NaN}\n', "a:5"),
+    "a key twice": ("a", DOCUMENTS["json"] + '{"_id": "e", "_id": "f"}\n', "a:5"),
+    "nested without end": ("a", DOCUMENTS["json"] + '{"text":' + "[" * 100_000 + "\n", "a:5"),
+    "an object as id": ("a", DOCUMENTS["json"] + '{"_id": {}, "text": "x"}\n', "a:5"),
+    "an id with a blank": ("a", DOCUMENTS["json"] + '{"_id": "a b", "text": "x"}\n', "a:5"),
     "an id that clears the screen": (
-        "a", DOCUMENTS["json"] + '{"_id": "\\u001b[2J", "text": "x"}\n', "a:5: the id \\x1b[2J holds a blank"),
-    "documents of one id": ("a", DOCUMENTS["trec"] + DOC.format("d1") * 9, "a:29: 9 of "),
-    "a document without id": ("a", DOCUMENTS["trec"] + "<DOC>x</DOC>", "a:29: the document has no id"),
-    "a document without end": ("a", DOCUMENTS["trec"] + "\n<DOC><DOCNO>e</DOCNO>", "a:30: the document that begins here"),
-    "a document in another": ("a", DOCUMENTS["trec"] + "<DOC>" + DOC.format("e"), "a:29: another document begins"),
-    "an end without beginning": ("a", DOCUMENTS["trec"] + "x\n</DOC>", "a:30: a document ends that has not begun"),
-    "a row without tab": ("a", DOCUMENTS["tsv"] + "lonely\n", "a:5: the line has no tab"),
-    "a row with a tab too many": ("a", DOCUMENTS["tsv-named"] + "e\tx\ty\tz\n", "a:6: the line has 4 columns, not 3"),
-    "a topic without number": ("b", TOPIC_FILES["sgml"] + "<top><title>x</top>", "b:31: the topic has no id"),
-    "a topic without text": ("b", TOPIC_FILES["json"] + '{"qid": "t9"}\n', "b:4: the topic has no text"),
-    "a topic twice": ("b", TOPIC_FILES["tsv"] + "t1\tx\n", "b:4: the topic t1 is there twice (first at b:1)"),
-    "XML that is none": ("b", TOPIC_FILES["xml"][:-12] + "&nbsp;</topics>", "b:5: is not XML from here on"),
+        "a", DOCUMENTS["json"] + '{"_id": "\\u001b[2J", "text": "x"}\n', "a:5"),
+    "documents of one id": ("a", DOCUMENTS["trec"] + DOC.format("d1") * 9, "a:29"),
+    "a document without id": ("a", DOCUMENTS["trec"] + "<DOC>x</DOC>", "a:29"),
+    "a document without end": ("a", DOCUMENTS["trec"] + "\n<DOC><DOCNO>e</DOCNO>", "a:30"),
+    "a document in another": ("a", DOCUMENTS["trec"] + "<DOC>" + DOC.format("e"), "a:29"),
+    "an end without beginning": ("a", DOCUMENTS["trec"] + "x\n</DOC>", "a:30"),
+    "a row without tab": ("a", DOCUMENTS["tsv"] + "lonely\n", "a:5"),
+    "a row with a tab too many": ("a", DOCUMENTS["tsv-named"] + "e\tx\ty\tz\n", "a:6"),
+    "a topic without number": ("b", TOPIC_FILES["sgml"] + "<top><title>x</top>", "b:31"),
+    "a topic without text": ("b", TOPIC_FILES["json"] + '{"qid": "t9"}\n', "b:4"),
+    "a topic twice": ("b", TOPIC_FILES["tsv"] + "t1\tx\n", "b:4"),
+    "XML that is none": ("b", TOPIC_FILES["xml"][:-12] + "&nbsp;</topics>", "b:5"),
     "entities without end": (
         "b", '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n<topics><topic number="t1"><title>&b;</title></topic></topics>',
-        "b: declares entities"),
+        "b"),
     "a file elsewhere": (
         "b", '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>\n<topics><topic number="t1"><title>&a;</title></topic></topics>',
-        "b: declares entities"),
-    "a judgment too short": ("c", QRELS + "t1 0 d1\n", "c:5: the line has 3 columns, not 4"),
-    "a judgment that is half": ("c", QRELS + "t1 0 d3 0.5\n", "c:5: the grade in the last column"),
-    "two grades": ("c", QRELS + "t1 0 d1 0\n", "c:5: the document d1 has another grade for this topic at c:1"),
-    "an unknown topic": ("c", QRELS + "t9 0 d1 1\n", "c:5: the topic t9 is not among the topics"),
-    "another corpus": ("c", "t1 0 x1 1\nt2 0 x2 1\nt3 0 x3 0\n", "c:1: 3 of 3 judged documents"),
-    "judged in two files": ("c2", "t1 0 d3 1\nt2 0 d3 1\n" * 100, "c2:1: the topic t1 is judged in c, too"),
-    "nothing judged": ("c", "", "c: holds no judgments"),
-    "both or neither": ("x", "u\tone\nv\ttwo\n", "x: could be topics or documents"),
+        "b"),
+    "a judgment too short": ("c", QRELS + "t1 0 d1\n", "c:5"),
+    "a judgment that is half": ("c", QRELS + "t1 0 d3 0.5\n", "c:5"),
+    "two grades": ("c", QRELS + "t1 0 d1 0\n", "c:5"),
+    "an unknown topic": ("c", QRELS + "t9 0 d1 1\n", "c:5"),
+    "another corpus": ("c", "t1 0 x1 1\nt2 0 x2 1\nt3 0 x3 0\n", "c:1"),
+    "judged in two files": ("c2", "t1 0 d3 1\nt2 0 d3 1\n" * 100, "c2:1"),
+    "nothing judged": ("c", "", "c"),
+    "both or neither": ("x", "u\tone\nv\ttwo\n", "x"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_said_with_its_line(config: Config, tmp_path: Path, case: str) -> None:
-    name, content, expected = WRONG[case]
+def test_wrong_files_are_named_with_their_line(config: Config, tmp_path: Path, case: str) -> None:
+    name, content, place = WRONG[case]
     error = refused(config, collection(tmp_path / "c", GOOD | {name: content}))
-    said = told(error)
-    assert error.code == "E402" and expected in said, said
-    assert "aaaa" not in said and "root:" not in said
-    assert all(line.isprintable() for line in said.splitlines())
+    assert error.code == "E402" and place in {problem.where for problem in error.problems}
+    text = told(error)
+    assert "aaaa" not in text and "root:" not in text
+    assert all(line.isprintable() for line in text.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -386,17 +347,14 @@ def test_damaged_and_broken_off_files_are_named(config: Config, tmp_path: Path) 
     (folder / "z.gz").write_bytes(gzip.compress(DOCUMENTS["json"].encode() * 500)[:-20])
     assert "z.gz:" in told(refused(config, folder))
     (folder / "z.gz").write_bytes(b"\x1f\x8bnot gzip at all")
-    assert "z.gz: cannot be read" in told(refused(config, folder))
+    assert [problem.where for problem in refused(config, folder).problems] == ["z.gz"]
 
 
 def test_all_problems_are_said_at_once_and_bounded(config: Config, tmp_path: Path) -> None:
-    files = {
-        "a": DOCUMENTS["json"] + "{\n" * 1000,
-        "b": TOPIC_FILES["json"] + '{"qid": "t9"}\n',
-        "c": QRELS,
-    }
+    topics = TOPIC_FILES["json"] + '{"qid": "t9"}\n'
+    files = {"a": DOCUMENTS["json"] + "{\n" * 1000, "b": topics, "c": QRELS}
     said = told(refused(config, collection(tmp_path / "c", files)))
-    assert "b:4: the topic has no text" in said and "and 951 more problems" in said and said.count("a:") == 49
+    assert "b:4: " in said and "951" in said and said.count("a:") == 49
 
 
 def test_problems_take_little_memory(config: Config, tmp_path: Path) -> None:
@@ -411,15 +369,15 @@ def test_problems_take_little_memory(config: Config, tmp_path: Path) -> None:
         tracemalloc.stop()
     assert peak < 15 << 20
     assert [p.where for p in error.problems] == [*(f"a:{n}" for n in range(5, 55)), "the collection"]
-    assert "250 more" in error.problems[-1].what
+    assert "250" in error.problems[-1].what
 
 
 def test_a_collection_that_is_not_there(config: Config, tmp_path: Path) -> None:
     assert refused(config, tmp_path / "nowhere").code == "E102"
     (tmp_path / "empty").mkdir()
-    assert "holds no documents" in told(refused(config, tmp_path / "empty"))
-    with pytest.raises(RunnerError, match="no reader of collections"):
-        new_task_from(config, "mine", str(tmp_path), kind="debate", say=lambda _: None)
+    assert refused(config, tmp_path / "empty").code == "E402"
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E101"):
+        make(config, tmp_path, kind="debate")
 
 
 @pytest.fixture
@@ -427,31 +385,23 @@ def registered(tmp_path: Path) -> str:
     """A dataset of ir_datasets with files of this machine; nothing is fetched."""
     import ir_datasets
 
-    files = {
-        "docs": DOCUMENTS["tsv"].replace("\tT", " T").replace("\tB", " B"),
-        "queries": TOPIC_FILES["tsv"],
-    }
-    collection(tmp_path / "irds", {"docs": "", "queries": "", "qrels": QRELS})
-    (tmp_path / "irds/docs").write_text("".join(f"{d}\t{text}\n" for d, text in TEXTS.items()))
-    (tmp_path / "irds/queries").write_text(files["queries"])
-    made = ir_datasets.create_dataset(
-        *(str(tmp_path / "irds" / name) for name in ("docs", "queries", "qrels"))
-    )
+    docs = "".join(f"{d}\t{text}\n" for d, text in TEXTS.items())
+    files = {"docs": docs, "queries": TOPIC_FILES["tsv"], "qrels": QRELS}
+    folder = collection(tmp_path / "irds", files)
+    made = ir_datasets.create_dataset(*(str(folder / name) for name in files))
     name = f"of-a-test-{tmp_path.name}"
     ir_datasets.registry.register(name, made)
     return name
 
 
 def test_a_dataset_of_ir_datasets(config: Config, registered: str) -> None:
-    folder, hidden = new_task_from(config, "mine", f"irds:{registered}", public=1, say=lambda _: None)
+    hidden, _ = make(config, f"irds:{registered}", public=1)
     found = {row["docno"]: row["text"] for row in rows(hidden / "test/inputs/documents.jsonl.gz")}
     assert found == TEXTS
-    sides = (folder / "datasets/dev", hidden / "test")
+    sides = (config.tasks / "mine/datasets/dev", hidden / "test")
     topics = [row for side in sides for row in rows(side / "inputs/queries.jsonl")]
     assert {row["qid"]: row["query"] for row in topics} == TOPICS
-    lines = (hidden / "test/truths/qrels.txt").read_text() + (
-        folder / "datasets/dev/truths/qrels.txt"
-    ).read_text()
+    lines = "".join((side / "truths/qrels.txt").read_text() for side in sides)
     assert sorted(lines.splitlines()) == sorted(QRELS.splitlines())
     assert check(config) == []
 
@@ -460,7 +410,7 @@ def test_what_ir_datasets_does_not_have(
     config: Config, registered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert refused(config, Path("irds:no-such-set")).code == "E102"
-    assert 'Did you mean "vaswani"?' in refused(config, Path("irds:vasvani")).fix
+    assert '"vaswani"' in refused(config, Path("irds:vasvani")).fix
     (tmp_path / "irds/docs").unlink()
     assert refused(config, Path(f"irds:{registered}")).code == "E407"
     monkeypatch.setitem(sys.modules, "ir_datasets", None)  # as where it is not installed

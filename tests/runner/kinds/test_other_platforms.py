@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,12 @@ from runner.tasks.check_contents import read_contents
 from runner.tasks.check_data import task_problems
 from runner.tasks.load import load_task
 from runner.tasks.scaffold import new_task_from
-from tests.worlds.definitions import project as a_project
+from tests.runner.kinds.test_collections import collection as folder
+from tests.runner.kinds.test_collections import config, rows
 from tests.worlds.definitions import told
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, call_here
+
+__all__ = ["config"]
 
 TEXTS = {f"t{n}": ("a kind word", "a rude word")[n % 2] for n in range(1, 31)}
 LABELS = {name: ("kind", "rude")[n % 2] for n, name in enumerate(TEXTS, 1)}
@@ -93,6 +96,10 @@ TIRA = {
     "test/truths.jsonl": TRUTHS.replace('"t', '"u'),
     "notes.txt": "ours\n",
 }
+
+TITLE = "Kind or rude"
+UNTAKEN = "not taken over: "  # the beginning of a message about a part that has no counterpart
+TEST_TRUTHS = '  - split: test\n    path: "test/tr*.jsonl"\n'
 
 SECOND = """\
 version: 2
@@ -227,18 +234,6 @@ FIRST_FILES = {
 }
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    return a_project(tmp_path / "root", private=tmp_path / "private")
-
-
-def folder(place: Path, files: Mapping[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return place
-
-
 def bundle(place: Path, files: Mapping[str, str | bytes]) -> Path:
     place.write_bytes(packed(files))
     return place
@@ -254,9 +249,19 @@ def make(config: Config, source: str) -> list[str]:
     found = [*task_problems(task, config), *(p for one in contents for p in [*one.problems, *one.warnings])]
     assert [str(p) for p in found] == [] and compose.outdated({"mine": task}) == []
     todo = (config.tasks / "mine/TODO.md").read_text()
-    untaken = [one.removeprefix("not taken over: ") for one in said if one.startswith("not taken over: ")]
+    untaken = [one.removeprefix(UNTAKEN) for one in said if one.startswith(UNTAKEN)]
     assert all(f"- {one}\n" in todo for one in untaken)
     return said
+
+
+def take_tira(config: Config, tmp_path: Path, readme: str = README) -> str:
+    """Make the task from a folder of TIRA with this README; return the messages."""
+    return "\n".join(make(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': readme})}"))
+
+
+def take_second(config: Config, tmp_path: Path, **changes: str | bytes) -> str:
+    """Make the task from a bundle of version 2 with these files; return the messages."""
+    return "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**changes))}"))
 
 
 def refused(config: Config, source: str) -> str:
@@ -271,10 +276,6 @@ def refused(config: Config, source: str) -> str:
 def definition(config: Config) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((config.tasks / "mine/task.yaml").read_text())
     return found
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def score(config: Config, tmp_path: Path, dataset: str, name: str, text: str) -> dict[str, float]:
@@ -292,14 +293,13 @@ def score(config: Config, tmp_path: Path, dataset: str, name: str, text: str) ->
 
 
 def test_a_folder_of_tira_becomes_a_task(config: Config, tmp_path: Path) -> None:
-    said = make(config, f"tira:{folder(tmp_path / 'kind', TIRA)}")
+    messages = take_tira(config, tmp_path)
     data = definition(config)
-    assert data["title"] == "Kind or rude" and data["output"] == "answers.jsonl"
-    assert {one["id"]: one["visibility"] for one in data["datasets"]} == {
-        "train": "public",
-        "test": "blinded",
-    }
-    assert [one["topics"] for one in data["datasets"]] == ["train.jsonl", "test/inputs.jsonl"]
+    assert (data["title"], data["output"]) == (TITLE, "answers.jsonl")
+    assert [(one["id"], one["visibility"], one["topics"]) for one in data["datasets"]] == [
+        ("train", "public", "train.jsonl"),
+        ("test", "blinded", "test/inputs.jsonl"),
+    ]
     assert data["measures"] == [{"id": "accuracy", "measure": "Accuracy(label)", "truths": "truths.jsonl"}]
     schema = json.loads((config.tasks / "mine/answer.schema.json").read_text())
     assert schema["required"] == ["id", "label"] and schema["properties"]["label"] == {"type": "string"}
@@ -307,29 +307,26 @@ def test_a_folder_of_tira_becomes_a_task(config: Config, tmp_path: Path) -> None
     hidden = config.private / "mine/test"
     assert (hidden / "inputs/test/inputs.jsonl").is_file() and len(rows(hidden / "truths/truths.jsonl")) == 30
     assert not (config.tasks / "mine/datasets/test").exists()
-    words = "\n".join(said)
-    assert "train (public): 30 records in train-truth.jsonl (JSON Lines), told apart by id" in words
-    for left in (
-        "tira_configs/baseline/link",
+    for word in (
+        "30",
+        "baseline/link",
         "baseline/command",
         "minimum_lines",
         "max_size_mb",
-        "figure f1",
+        "f1",
         "notes.txt",
     ):
-        assert left in words
+        assert word in messages
     right = (hidden / "truths/truths.jsonl").read_text()
     assert score(config, tmp_path, "test", "answers.jsonl", right) == {"Accuracy(label)": 1.0}
 
 
 def test_odd_splits(config: Config, tmp_path: Path) -> None:
     """A name that is a number, and a split whose truths are kept elsewhere."""
-    text = README.replace("split: train", "split: 2024").replace(
-        '  - split: test\n    path: "test/tr*.jsonl"\n', ""
-    )
-    said = make(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': text})}")
+    text = README.replace("split: train", "split: 2024")
+    messages = take_tira(config, tmp_path, text.replace(TEST_TRUTHS, ""))
     assert [one["id"] for one in definition(config)["datasets"]] == ["2024"]
-    assert "not taken over: the split test: it has no truths" in said
+    assert any(line.startswith(UNTAKEN) and "test" in line for line in messages.splitlines())
 
 
 def test_an_archive_of_the_folder_is_the_same(config: Config, tmp_path: Path) -> None:
@@ -340,26 +337,18 @@ def test_an_archive_of_the_folder_is_the_same(config: Config, tmp_path: Path) ->
     assert [one["id"] for one in definition(config)["datasets"]] == ["train", "test"]
 
 
-def test_of_an_unknown_format_and_evaluator_the_truths_say_what_they_can(
-    config: Config, tmp_path: Path
-) -> None:
+def test_unknown_formats_and_evaluators_are_named(config: Config, tmp_path: Path) -> None:
     text = README.replace('name: ["*.jsonl"]\n', 'name: "own-solutions"\n').replace(
         'measures: ["accuracy", "f1"]',
         "image: registry.example.org/evaluator:1\n    command: /evaluate $inputRun",
     )
-    words = "\n".join(make(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': text})}"))
-    assert "the output format own-solutions: it is not known here" in words
-    assert "evaluator/image: the evaluator is not run" in words
-    assert "Accuracy(label) stand in task.yaml to begin with" in words
+    messages = take_tira(config, tmp_path, text)
+    assert all(word in messages for word in ("own-solutions", "evaluator/image", "Accuracy(label)"))
 
 
-def test_fields_of_outputs_may_be_called_otherwise_than_those_of_truths(
-    config: Config, tmp_path: Path
-) -> None:
-    text = README.replace(
-        "value_field: label, required_fields: [id, label]", "value_field: said, required_fields: [id, said]"
-    )
-    make(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': text})}")
+def test_outputs_and_truths_may_have_different_fields(config: Config, tmp_path: Path) -> None:
+    fields = "value_field: {0}, required_fields: [id, {0}]"
+    take_tira(config, tmp_path, README.replace(fields.format("label"), fields.format("said")))
     assert definition(config)["measures"][0]["measure"] == "Accuracy(said, truth=label)"
     answers = "".join(json.dumps({"id": one, "said": label}) + "\n" for one, label in LABELS.items())
     assert set(score(config, tmp_path, "train", "answers.jsonl", answers).values()) == {1.0}
@@ -377,20 +366,19 @@ def test_rankings_of_tira_are_for_the_kind_that_has_them(config: Config, tmp_pat
         "qrels.txt": "1 0 d1 1\n",
     }
     place = folder(tmp_path / "ranking", files)
-    assert "--kind adhoc --from FOLDER" in refused(config, f"tira:{place}")
-    new_task_from(config, "mine", str(place), kind="adhoc", say=lambda _: None)  # as it says
+    assert "--kind adhoc" in refused(config, f"tira:{place}")
+    new_task_from(config, "mine", str(place), kind="adhoc", say=lambda _: None)  # the proposed fix
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_bundle_of_codabench_becomes_a_task(config: Config, tmp_path: Path, zipped: bool) -> None:
+def test_a_bundle_of_codabench_becomes_a_task(
+    config: Config, tmp_path: Path, zipped: bool, golden: Callable[[str, str], None]
+) -> None:
     source = bundle(tmp_path / "b.zip", second()) if zipped else folder(tmp_path / "b", second())
-    said = "\n".join(make(config, f"codabench:{source}"))
+    messages = make(config, f"codabench:{source}")
+    golden("codabench.txt", "\n".join(messages) + "\n")
     data = definition(config)
-    assert (data["title"], data["contact"], data["terms"]) == (
-        "Kind or rude",
-        "chair@example.org",
-        "Be fair.",
-    )
+    assert (data["title"], data["contact"], data["terms"]) == (TITLE, "chair@example.org", "Be fair.")
     dev, final = data["datasets"]
     assert dev | {"visibility": "blinded"} == {
         "id": "development-data",
@@ -406,13 +394,7 @@ def test_a_bundle_of_codabench_becomes_a_task(config: Config, tmp_path: Path, zi
         ("F1(label, average=macro)", None),
     ]
     assert data["limits"]["wall_clock"] == "1200s" and data["output"] == "predictions.csv"
-    assert "Welcome to the *task*." in (config.tasks / "mine/README.md").read_text()
-    for left in (
-        "image:", "docker_image", "reward", "scoring_program, and 1 more", "ingestion_program", "solutions: ", "submission_rule",
-        "starting_kit", "auto_migrate", "the page Data (pages/data.html): only Markdown is taken", "the figure duration",
-        "time limits of single phases",
-    ):  # fmt: skip
-        assert left in said, left
+    assert "*task*" in (config.tasks / "mine/README.md").read_text()
     assert config.private is not None
     assert not list((config.tasks / "mine").rglob("*truth*.jsonl")), "all truths are out of reach"
     out = io.StringIO()
@@ -422,7 +404,7 @@ def test_a_bundle_of_codabench_becomes_a_task(config: Config, tmp_path: Path, zi
 
 def test_a_bundle_of_the_older_version_becomes_a_task(config: Config, tmp_path: Path) -> None:
     """Numbers as keys, aliases, phases with data of their own, and truths without ids."""
-    said = "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', FIRST_FILES)}"))
+    messages = "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', FIRST_FILES)}"))
     data = definition(config)
     one, two = data["datasets"]
     assert (one["opens"], one["closes"], one["quota"]) == (
@@ -434,12 +416,8 @@ def test_a_bundle_of_the_older_version_becomes_a_task(config: Config, tmp_path: 
     assert data["measures"] == [
         {"id": "mae", "measure": "MAE(value)", "truths": "truths.jsonl", "direction": "lower", "precision": 2}
     ]
-    assert (
-        one["topics"] == "records.jsonl"
-        and "inputs of first-phase: there are none; records.jsonl lists the ids" in said
-    )
-    assert "the records have no ids, and are numbered from 1" in said
-    assert "phases/1/color" in said and "has_registration: " in said
+    assert one["topics"] == "records.jsonl"
+    assert all(word in messages for word in ("first-phase", "phases/1/color", "has_registration: "))
     text = "id,value\n1,3.14\n2,2.71\n3,1.91\n"
     assert score(config, tmp_path, "first-phase", "predictions.csv", text)["MAE(value)"] == pytest.approx(
         0.5 / 3
@@ -465,9 +443,9 @@ def test_figures_become_measures_that_the_evaluator_has(
         "dev/reference_data/truth.csv": table,
         "final_reference.zip": packed({"truth.csv": table.replace("\nt", "\nu")}),
     }
-    said = "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**changes))}"))
+    take_second(config, tmp_path, **changes)
     found = definition(config)["measures"]
-    assert len(found) == measures == len({one["id"] for one in found}) and "the figure" not in said
+    assert len(found) == measures == len({one["id"] for one in found})
     assert all(one.get("direction") == "lower" for one in found if one["measure"].startswith(("MAE", "RMSE")))
 
 
@@ -476,12 +454,9 @@ def test_nothing_of_a_definition_is_lost_in_silence(config: Config, tmp_path: Pa
     text = SECOND.replace("reward:", "brand_new_key: 1\nreward:").replace(
         "    tasks: [0]\n  - index: 1", "    tasks: [0, 7]\n    other_new_key: [1, 2]\n  - index: 1"
     )
-    said = "\n".join(
-        make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'competition.yaml': text}))}")
-    )
-    assert "brand_new_key: nothing here corresponds to it" in said
-    assert "phases/1/other_new_key: nothing here corresponds to it" in said
-    assert "the task 7 of the phase Development: the bundle does not have it" in said
+    messages = take_second(config, tmp_path, **{"competition.yaml": text})
+    for words in ("brand_new_key: ", "phases/1/other_new_key: ", "the task 7 "):
+        assert UNTAKEN + words in messages
 
 
 @pytest.mark.parametrize(
@@ -504,7 +479,7 @@ def test_columns_of_numbers_without_a_header_are_named(tmp_path: Path, text: str
 @pytest.mark.parametrize("header", ["id,2020,2021", "name,2020,2021", "x,2020,y", ",2020,2021"])
 def test_a_header_with_numbers_is_not_a_record(tmp_path: Path, header: str) -> None:
     (tmp_path / "solution.csv").write_text(f"{header}\na,1,2\nb,3,4\n")
-    with pytest.raises(Wrong, match="has no header"):
+    with pytest.raises(Wrong):
         read_records(tmp_path / "solution.csv", "solution.csv")
 
 
@@ -513,25 +488,22 @@ def test_a_web_page_as_terms_is_named(config: Config, tmp_path: Path) -> None:
         "pages/terms.md": "<html><body>Be fair.</body></html>",
         "pages/welcome.md": "<!DOCTYPE html>\n<p>x",
     }
-    messages = make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**pages))}")
+    messages = take_second(config, tmp_path, **pages).splitlines()
     assert "terms" not in definition(config)
     for name in pages:
-        assert any(line.startswith("not taken over: ") and name in line for line in messages), name
+        assert any(line.startswith(UNTAKEN) and name in line for line in messages), name
 
 
-def test_a_bundle_with_solutions_without_a_header_becomes_a_task(config: Config, tmp_path: Path) -> None:
+def test_solutions_without_a_header_and_registration_without_approval(config: Config, tmp_path: Path) -> None:
     numbers = "".join(f"{n},{n % 2}\n" for n in range(1, 31))
-    files = second(
-        **{"dev/reference_data/truth.csv": numbers, "final_reference.zip": packed({"truth.csv": numbers})}
-    )
-    said = "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', files)}"))
-    assert "has no header: its columns are named id, value" in said
-
-
-def test_registration_is_not_denied(config: Config, tmp_path: Path) -> None:
-    text = "registration_auto_approve: true\n" + SECOND
-    said = make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'competition.yaml': text}))}")
-    (line,) = [one for one in said if "registration_auto_approve" in one]
+    changes: dict[str, str | bytes] = {
+        "competition.yaml": "registration_auto_approve: true\n" + SECOND,
+        "dev/reference_data/truth.csv": numbers,
+        "final_reference.zip": packed({"truth.csv": numbers}),
+    }
+    messages = take_second(config, tmp_path, **changes)
+    assert "id, value" in messages
+    (line,) = [one for one in messages.splitlines() if "registration_auto_approve" in one]
     assert "approve: at-once" in line
 
 
@@ -539,22 +511,22 @@ def test_registration_is_not_denied(config: Config, tmp_path: Path) -> None:
     ("files", "said"),
     [
         (second(**{"final_reference.zip": b"PK\x03\x04broken"}), "final_reference.zip"),
-        (second(**{"final_reference.zip": packed({"../../evil.csv": TABLE})}), "outside its own folder"),
-        (second(**{"final_reference.zip": packed({"/etc/evil.csv": TABLE})}), "outside its own folder"),
-        (second(**{"dev/reference_data/truth.csv": "id,label\na,x\na,y\n"}), "twice"),
+        (second(**{"final_reference.zip": packed({"../../evil.csv": TABLE})}), "evil.csv"),
+        (second(**{"final_reference.zip": packed({"/etc/evil.csv": TABLE})}), "evil.csv"),
+        (second(**{"dev/reference_data/truth.csv": "id,label\na,x\na,y\n"}), "record 2"),
         (second(**{"dev/reference_data/truth.csv": b"\xff\xfe"}), "UTF-16"),
-        (second(**{"dev/reference_data/truth.csv": b"id,label\na,\xff\n"}), "is not UTF-8"),
+        (second(**{"dev/reference_data/truth.csv": b"id,label\na,\xff\n"}), "UTF-8"),
         (second(**{"dev/reference_data/truth.csv": "version https://git-lfs.github.com/spec/v1\n"}), "Git LFS"),
-        (second(**{"dev/reference_data/truth.csv": "\n \n"}), "is empty"),
-        (second(**{"dev/reference_data/truth.csv": "1,2\n3,4,5\n"}), "has no header"),
-        (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,1\n"}), "tells its records apart"),
-        (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,2\nb,1\n"}), "only x and y together do"),
-        (second(**{"dev/reference_data/again.csv": TABLE}), "several files of truths"),
-        (second(**{"dev/input_data/truth.csv": TABLE}), "to software, too"),
-        (second(**{"competition.yaml": SECOND.replace("final_reference", "nowhere")}), "has no nowhere.zip"),
+        (second(**{"dev/reference_data/truth.csv": "\n \n"}), "truth.csv"),
+        (second(**{"dev/reference_data/truth.csv": "1,2\n3,4,5\n"}), "truth.csv"),
+        (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,1\n"}), "truth.csv"),
+        (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,2\nb,1\n"}), "x and y"),
+        (second(**{"dev/reference_data/again.csv": TABLE}), "again.csv"),
+        (second(**{"dev/input_data/truth.csv": TABLE}), "truth.csv"),
+        (second(**{"competition.yaml": SECOND.replace("final_reference", "nowhere")}), "nowhere.zip"),
         (second(**{"competition.yaml": "title: [\n"}), "competition.yaml:"),
-        (second(**{"competition.yaml": "tasks: 7\ntitle: x\n"}), "has no data with truths"),
-        ({"readme.md": "x"}, "holds no competition.yaml"),
+        (second(**{"competition.yaml": "tasks: 7\ntitle: x\n"}), "b.zip"),
+        ({"readme.md": "x"}, "competition.yaml"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_and_nothing_is_written(
@@ -568,37 +540,35 @@ def test_bombs_and_links_are_refused(config: Config, tmp_path: Path) -> None:
     laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
     )
-    text = refused(
-        config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'competition.yaml': laughs + SECOND}))}"
-    )
-    assert "by aliases" in text
+    source = bundle(tmp_path / "b.zip", second(**{"competition.yaml": laughs + SECOND}))
+    assert "aliases" in refused(config, f"codabench:{source}")
     bomb = second(**{"final_reference.zip": packed({"truth.csv": bytes(2 << 20)})})
     source = bundle(tmp_path / "b.zip", bomb)
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    with pytest.raises(Wrong, match="larger than allowed"):
+    with pytest.raises(Wrong):
         from_bundle(source, tmp_path / "one", 1 << 20)
     assert len(from_bundle(source, tmp_path / "two", 3 << 20).parts) == 2, "the limit is that of all archives"
     (tmp_path / "secret.jsonl").write_text(TRUTHS)
     place = folder(tmp_path / "kind", TIRA)
     (place / "train-truth.jsonl").unlink()
     (place / "train-truth.jsonl").symlink_to(tmp_path / "secret.jsonl")
-    assert "leads out of it" in refused(config, f"tira:{place}")
+    assert "train-truth.jsonl" in refused(config, f"tira:{place}")
     place = folder(tmp_path / "bundle", second())
     (place / "dev/reference_data/truth.csv").unlink()
     (place / "dev/reference_data/truth.csv").symlink_to("/etc/hostname")
-    assert "leads out of it" in refused(config, f"codabench:{place}")
+    assert "truth.csv" in refused(config, f"codabench:{place}")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("# Kind\n", "without front matter"),
-        ("---\ntitle: x\n---\n", "has no tira_configs"),
-        (README.replace("config_name", "name"), "names no files"),
-        (README.replace('"train-truth.jsonl"', '"nowhere.jsonl"'), "has no files nowhere.jsonl"),
+        ("# Kind\n", "README.md"),
+        ("---\ntitle: x\n---\n", "tira_configs"),
+        (README.replace("config_name", "name"), "README.md"),
+        (README.replace('"train-truth.jsonl"', '"nowhere.jsonl"'), "nowhere.jsonl"),
         (README.replace("tira_configs:", "tira_configs: !!python/object:os.system"), "README.md:"),
-        (README.replace("value_field: label", "value_field: colour"), "has no colour in its truths"),
+        (README.replace("value_field: label", "value_field: colour"), "colour"),
     ],
 )
 def test_wrong_folders_of_tira(config: Config, tmp_path: Path, text: str, said: str) -> None:
@@ -620,9 +590,7 @@ def places(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_odd_values_in_definitions_make_a_task_or_are_refused_in_words(
-    config: Config, tmp_path: Path, seed: int
-) -> None:
+def test_odd_definitions_make_a_task_or_are_refused(config: Config, tmp_path: Path, seed: int) -> None:
     """A value somewhere is another one: never a traceback, nor a task.yaml that is wrong in itself."""
     draw = random.Random(seed)
     front = README.split("---")[1]
@@ -658,26 +626,18 @@ def test_texts_of_others_stay_texts(config: Config, tmp_path: Path) -> None:
     text = refused(config, f"codabench:{bundle(tmp_path / 'b.zip', files)}")
     assert "u001b" in text or "\\x1b" in text
     files["competition.yaml"] = str(files["competition.yaml"]).replace(r"\u001b", "")
-    said = make(config, f"codabench:{bundle(tmp_path / 'b.zip', files)}")
+    messages = make(config, f"codabench:{bundle(tmp_path / 'b.zip', files)}")
     data = definition(config)
     assert data["title"].startswith('x" demo: true #') and "demo" not in data and "contact" not in data
     assert data["measures"][0]["measure"] == "Accuracy('a: [b} *c')"
-    assert "the contact nobody: it is no address" in "\n".join(said)
+    assert any("contact nobody" in message for message in messages)
 
 
 def test_public_topics_are_for_collections(config: Config, tmp_path: Path) -> None:
-    with pytest.raises(RunnerError, match="--public-topics"):
-        new_task_from(
-            config,
-            "mine",
-            f"tira:{folder(tmp_path / 'k', TIRA)}",
-            kind="records",
-            public=3,
-            say=lambda _: None,
-        )
     assert refused(config, "codabench:nowhere.zip")
-    with pytest.raises(RunnerError, match="other platforms"):
-        new_task_from(config, "mine", str(tmp_path), kind="records", say=lambda _: None)
+    for source, public in ((f"tira:{folder(tmp_path / 'k', TIRA)}", 3), (str(tmp_path), 0)):
+        with pytest.raises(RunnerError, check=lambda error: error.code == "E101"):
+            new_task_from(config, "mine", source, kind="records", public=public, say=lambda _: None)
 
 
 BASELINE = """\
@@ -719,21 +679,14 @@ def test_what_was_taken_over_is_proven_with_a_software(
     assert ordered and not [one for one in ordered if one.wrong or one.why or not one.refused]
 
 
-def test_the_command_takes_the_kind_from_the_source(project: Project, tmp_path: Path) -> None:
-    """Where nothing is blinded, nothing is said of hidden data."""
-    text = README.replace('  - split: test\n    path: "test/inputs.jsonl"\n', "").replace(
-        '  - split: test\n    path: "test/tr*.jsonl"\n', ""
-    )
+def test_the_source_has_a_kind(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A task without blinded data gets no message about hidden data."""
+    text = README.replace('  - split: test\n    path: "test/inputs.jsonl"\n', "").replace(TEST_TRUTHS, "")
     source = folder(tmp_path / "kind", {**TIRA, "README.md": text})
-    said = call(project, "task", "new", "mine", "--from", f"tira:{source}")
+    said = call_here(project, ["task", "new", "mine", "--from", f"tira:{source}"], capsys)
     assert said.code == 0 and "blinded" not in said.err
-    assert (
-        "not taken over: files that no config names: notes.txt, test/inputs.jsonl, test/truths.jsonl"
-        in said.err
-    )
+    assert "notes.txt, test/inputs.jsonl, test/truths.jsonl" in said.err
     assert "kind: records" in (project.root / "tasks/mine/task.yaml").read_text()
-    shown = call(project, "task", "show", "mine").out
-    assert "JSON Lines, a record for each id: id (text or whole number), label (text)" in " ".join(
-        shown.split()
-    )
+    shown = call_here(project, ["task", "show", "mine"], capsys).out
+    assert "label (text)" in " ".join(shown.split())
     assert max(map(len, shown.splitlines())) <= 80

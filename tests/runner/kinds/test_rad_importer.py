@@ -6,9 +6,9 @@ import gzip
 import itertools
 import json
 import random
+import re
 import subprocess
 import sys
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from runner.model.kinds import KindSpec, kind_spec, kinds_with
 from runner.tasks.load import load_task
 from schemas.debates import CRITERIA, parse, transcript_digest
 from schemas.debates import digest_of_lines as of_lines
+from tests.runner.kinds.test_perspective_importer import archive, folder, rows
 
 ROOT = Path(__file__).parents[3]
 REAL = ROOT / "tests/evaluator/kinds/debate/genirsim/simulations.jsonl"
@@ -64,24 +65,6 @@ def lines(rows: list[Any]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def folder(path: Path, files: dict[str, bytes]) -> Path:
-    for name, data in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(data)
-    return path
-
-
-def archive(path: Path, files: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
-        for name, data in files.items():
-            made.writestr(f"release/{name}", data)
-    return path
-
-
-def rows(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def test_the_kinds_have_importers() -> None:
     assert kinds_with("importer") == ["debate", "diversity", "meta"]
     assert kind_spec("debate").importer is import_release
@@ -94,7 +77,7 @@ def test_official_claims(tmp_path: Path, form: str) -> None:
     files = {"claims-test.jsonl": lines(CLAIMS), "README.md": b"# x", "__MACOSX/claims-test.jsonl": b"x"}
     source = {
         "folder": lambda: folder(tmp_path / "release", files),
-        "zip": lambda: archive(tmp_path / "release.zip", files),
+        "zip": lambda: archive(tmp_path / "release.zip", files, "release/"),
         "file": lambda: folder(tmp_path, {"claims.jsonl": lines(CLAIMS)}) / "claims.jsonl",
         "packed": lambda: (
             folder(tmp_path, {"claims.jsonl.gz": gzip.compress(lines(CLAIMS))}) / "claims.jsonl.gz"
@@ -111,19 +94,17 @@ def test_the_split_in_the_name_decides(tmp_path: Path) -> None:
     assert import_release(folder(tmp_path / "r", files), tmp_path / "out", "test") == []
     assert rows(tmp_path / "out/inputs/claims.jsonl") == CLAIMS[1:]
     (problem,) = import_release(tmp_path / "r", tmp_path / "other", "dev")
-    assert "several files of claims" in problem.what and not (tmp_path / "other" / "inputs").exists()
+    assert "claims-test.jsonl" in problem.what and not (tmp_path / "other" / "inputs").exists()
 
 
 def test_a_parameter_file(tmp_path: Path) -> None:
     text = 'TOPIC_DESCRIPTION\tUSER\r\nZoos are cruel.\tbase-user\r\nHe said \\"no\\".\tbase-user\r\n'
-    assert (
-        import_release(folder(tmp_path / "r", {"parameters.tsv": text.encode()}), tmp_path / "out", "test")
-        == []
-    )
+    source = folder(tmp_path / "r", {"parameters.tsv": text.encode()})
+    assert import_release(source, tmp_path / "out", "test") == []
     assert [c["claim"] for c in rows(tmp_path / "out/inputs/claims.jsonl")] == [c["claim"] for c in CLAIMS]
     (tmp_path / "r/parameters.tsv").write_text('TOPIC_DESCRIPTION\nHe said "no".\n')
     (problem,) = import_release(tmp_path / "r", tmp_path / "bad", "test")
-    assert problem.where.endswith(":2") and 'write \\"' in problem.fix
+    assert problem.where.endswith(":2") and '\\"' in problem.fix
 
 
 @pytest.mark.parametrize("debates", [TRAINING, ANNOTATED])
@@ -133,13 +114,9 @@ def test_debates_of_both_keys_with_labels(tmp_path: Path, debates: list[Any]) ->
     made = rows(tmp_path / "out/inputs/debates.jsonl")
     assert {topic(d) for d in made} == {c["claim"] for c in CLAIMS}
     place = [topic(d) for d in made].index(CLAIMS[0]["claim"])
-    assert made[place]["simulation"]["userTurns"][0] == {
-        "utterance": "U0",
-        "systemResponse": {
-            "utterance": "S1",
-            "response": {"content": "S1", "arguments": [{"id": "1.1", "text": "t"}]},
-        },
-    }
+    response = {"content": "S1", "arguments": [{"id": "1.1", "text": "t"}]}
+    answer = {"utterance": "S1", "response": response}
+    assert made[place]["simulation"]["userTurns"][0] == {"utterance": "U0", "systemResponse": answer}
     assert all(schemas.validate(d, "debate-simulation") == [] for d in made)
     # What was said is the same in both forms, so that labels find it.
     known = [found for d in debates if (found := parse(d)[0]) is not None]
@@ -218,14 +195,10 @@ def test_official_figures_are_those_of_the_unshuffled_files(tmp_path: Path) -> N
     debates = [told(system, number) for system in SYSTEMS for number in range(4)]
     debates += [debates[3], debates[3]]  # the same words twice more, with other labels
     labels = [[{c: dice.choice((0, 1, None)) for c in CRITERIA} for _ in range(3)] for _ in debates]
-    said = [
-        {
-            "userTurnsEvaluations": [
-                {c.capitalize(): {"score": dice.random()} for c in CRITERIA} for _ in range(3)
-            ]
-        }
-        for _ in debates
+    turns = [
+        [{c.capitalize(): {"score": dice.random()} for c in CRITERIA} for _ in range(3)] for _ in debates
     ]
+    said = [{"userTurnsEvaluations": turn} for turn in turns]
     source = folder(tmp_path / "r", {"debates.jsonl": lines(debates), "x-labels.jsonl": lines(labels)})
     (tmp_path / "said.jsonl").write_bytes(lines(said))
     before = judged(source / "x-labels.jsonl", tmp_path / "said.jsonl", source / "debates.jsonl")
@@ -237,12 +210,8 @@ def test_official_figures_are_those_of_the_unshuffled_files(tmp_path: Path) -> N
         tmp_path / "moved.jsonl",
         tmp_path / "out/inputs/debates.jsonl",
     )
-    assert before["values"] and len(before["values"]) > 8
-    assert (before["values"], before["beside"], before["counts"]) == (
-        after["values"],
-        after["beside"],
-        after["counts"],
-    )
+    assert len(before["values"]) > 8
+    assert all(before[key] == after[key] for key in ("values", "beside", "counts"))
 
 
 def judged(labels: Path, judgments: Path, debates: Path) -> dict[str, Any]:
@@ -262,85 +231,51 @@ def test_debates_of_genirsim_lose_all_but_what_was_said(tmp_path: Path) -> None:
     assert all(set(d["simulation"]["configuration"]) <= {"topic", "maxTurns"} for d in made)
     assert [p.name for p in (tmp_path / "out/truths").iterdir()] == ["provenance.json"]  # no labels yet
     assert import_release(REAL, tmp_path / "debating", "test") == []
-    assert [c["claim"] for c in rows(tmp_path / "debating/inputs/claims.jsonl")] == [
-        "Television is bad",
-        "Television is good",
-    ]
+    topics = {topic(debate) for debate in originals}
+    assert [c["claim"] for c in rows(tmp_path / "debating/inputs/claims.jsonl")] == sorted(topics)
+    assert len(topics) == 2
 
 
-def test_everything_wrong_is_said_and_nothing_written(tmp_path: Path) -> None:
+def test_all_problems_are_reported_and_nothing_is_written(tmp_path: Path) -> None:
     bad = {"id": "x", "claim": "c", "debate": [{"role": "nobody", "content": 1}, *messages("a")]}
     source = folder(tmp_path / "r", {"debates.jsonl": lines([TRAINING[0], bad, {}]) + b"{broken\n"})
-    found = [str(p) for p in import_judging(source, tmp_path / "out", "test")]
-    assert len(found) == 3
-    assert (
-        "debates.jsonl:2" in found[0]
-        and "debates.jsonl:3: the debate failed" in found[1]
-        and "not JSON" in found[2]
-    )
-    wrong = lines(
-        [{"claim": ""}, {"id": True, "claim": "c"}, {"id": "a", "claim": "c"}, {"id": "a", "claim": "d"}]
-    )
-    (tmp_path / "claims.jsonl").write_bytes(wrong)
+    places = [problem.where for problem in import_judging(source, tmp_path / "out", "test")]
+    assert places == [f"debates.jsonl:{line}" for line in (2, 3, 4)]
+    pairs = (("", ""), (True, "c"), ("a", "c"), ("a", "d"))
+    wrong = [{"id": name, "claim": claim} if name else {"claim": claim} for name, claim in pairs]
+    (tmp_path / "claims.jsonl").write_bytes(lines(wrong))
     assert len(import_release(tmp_path / "claims.jsonl", tmp_path / "out", "test")) == 3
-    labels = folder(
-        tmp_path / "s", {"d.jsonl": lines(TRAINING), "x-labels.jsonl": lines([LABELS[1], LABELS[0]])}
-    )
-    found = [str(p) for p in import_judging(labels, tmp_path / "out", "test")]
-    assert "debate 1 has 2 turns, and labels of 1" in found[0] and len(found) == 2
-    assert not any(
-        p.name in ("inputs", "truths") or p.name.startswith(".") for p in (tmp_path / "out").iterdir()
-    )
+    labels = folder(tmp_path / "s", {"d.jsonl": lines(TRAINING), "x-labels.jsonl": lines(LABELS[::-1])})
+    found = import_judging(labels, tmp_path / "out", "test")
+    assert len(found) == 2 and re.findall(r"\d+", found[0].what) == ["1", "2", "1"]
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert not names & {"inputs", "truths"} and not any(name.startswith(".") for name in names)
 
 
 @pytest.mark.parametrize("name", ["claims.jsonl.gzip", "claims.zip", "claims", "claims.tsv"])
 def test_content_decides_and_never_the_name(name: str, tmp_path: Path) -> None:
     said: list[str] = []
-    files = {
-        name: gzip.compress(b"\xef\xbb\xbf" + lines(CLAIMS)),
-        "notes.jsonl": b'{"a": 1}\n',
-        "x.json": b"{\n}",
-    }
-    source = folder(tmp_path / "r", files)
+    files = {name: gzip.compress(b"\xef\xbb\xbf" + lines(CLAIMS)), "x.json": b"{\n}"}
+    source = folder(tmp_path / "r", files | {"notes.jsonl": b'{"a": 1}\n'})
     assert import_release(source, tmp_path / "out", "test", say=said.append) == []
     assert rows(tmp_path / "out/inputs/claims.jsonl") == CLAIMS
-    assert said == ["passed over: notes.jsonl, x.json"]
+    assert len(said) == 1 and said[0].endswith(": notes.jsonl, x.json")
     table = gzip.compress(b"USER\tTOPIC_DESCRIPTION\r\nu\tZoos are cruel.\r\n")
     assert import_release(folder(tmp_path / "t", {name: table}), tmp_path / "two", "test") == []
-    assert rows(tmp_path / "two/inputs/claims.jsonl")[0]["claim"] == "Zoos are cruel."
+    assert rows(tmp_path / "two/inputs/claims.jsonl")[0]["claim"] == CLAIMS[0]["claim"]
 
 
-def test_releases_that_are_none(tmp_path: Path) -> None:
-    for name, data, says in (
-        ("x.zip", b"PK nonsense", "not a zip archive"),
-        ("x.jsonl", b'{"a": 1}\n', "neither claims nor debates"),
-        ("labels.jsonl", lines(LABELS), "labels only"),
-    ):
-        (tmp_path / name).write_bytes(data)
-        assert says in import_release(tmp_path / name, tmp_path / "out", "test")[0].what
-    assert (
-        "no debates"
-        in import_judging(folder(tmp_path / "c", {"c.jsonl": lines(CLAIMS)}), tmp_path / "out", "test")[
-            0
-        ].what
-    )
+def test_files_that_are_not_releases(tmp_path: Path) -> None:
+    files = {"x.zip": b"PK nonsense", "x.jsonl": b'{"a": 1}\n', "labels.jsonl": lines(LABELS)}
+    for name in folder(tmp_path / "files", files).iterdir():
+        assert len(import_release(name, tmp_path / "out", "test")) == 1
+    claims = folder(tmp_path / "c", {"c.jsonl": lines(CLAIMS)})
+    assert len(import_judging(claims, tmp_path / "out", "test")) == 1
+    assert import_judging(REAL, tmp_path / "free", "test") == []
     (tmp_path / "out" / "inputs").mkdir(parents=True)
     (tmp_path / "out" / "inputs" / "x").touch()
-    assert "is there already" in import_judging(REAL, tmp_path / "out", "test")[0].what
-
-
-def test_an_archive_leads_nowhere_else(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as made:
-        made.writestr("../../claims.jsonl", lines(CLAIMS))
-        made.writestr("/etc/other.txt", b"x")
-    (problem,) = import_release(tmp_path / "evil.zip", tmp_path / "deep/out", "test")
-    assert "outside" in problem.what
-    assert not (tmp_path / "claims.jsonl").exists()
-    with zipfile.ZipFile(tmp_path / "link.zip", "w") as made:
-        info = zipfile.ZipInfo("claims.jsonl")
-        info.external_attr = 0o120777 << 16
-        made.writestr(info, b"/etc/passwd")
-    assert "a link" in import_release(tmp_path / "link.zip", tmp_path / "out", "test")[0].what
+    assert len(import_judging(REAL, tmp_path / "out", "test")) == 1
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["inputs"]
 
 
 @pytest.mark.parametrize(
@@ -350,9 +285,7 @@ def test_an_archive_leads_nowhere_else(tmp_path: Path) -> None:
         ("rad-2025-judging", {"debates.jsonl": lines(TRAINING)}, "debates.jsonl"),
     ],
 )
-def test_an_import_finds_the_importer_of_the_tasks_kind(
-    tmp_path: Path, task_id: str, files: dict[str, bytes], made: str
-) -> None:
+def test_the_kind_has_its_importer(tmp_path: Path, task_id: str, files: dict[str, bytes], made: str) -> None:
     task = load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), task_id)
     dataset = replace(
         next(iter(task.datasets.values())), inputs=tmp_path / "to/inputs", truths=tmp_path / "to/truths"
@@ -360,6 +293,6 @@ def test_an_import_finds_the_importer_of_the_tasks_kind(
     import_into(task, dataset, folder(tmp_path / "r", files))
     assert (dataset.inputs / made).is_file()
     adhoc = load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), "vaswani")
-    with pytest.raises(RunnerError, match="no importer") as caught:
+    with pytest.raises(RunnerError) as caught:
         import_into(adhoc, dataset, tmp_path)
-    assert caught.value.why == "There is one for debate, diversity, meta."
+    assert "debate, diversity, meta" in caught.value.why

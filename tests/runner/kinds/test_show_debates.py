@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import unicodedata
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import schemas
 from evaluator.formats.dialogue import read_served
 from evaluator.measures import debate as measures
 from runner.kinds.debate import presenter as debating
 from runner.kinds.debate.arguments import MOST_SERVED, same_text, served_ids
 from runner.model.errors import Problem, RunnerError
+from runner.records.store import run_detail
 from runner.tasks.transcripts import LOOKED_AT, Most, json_lines
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.show.contents import Inside, inside, numbers
@@ -70,12 +73,8 @@ def test_a_debate_is_shown_with_all_that_is_known(tmp_path: Path) -> None:
     found = debates_of(shown_run(tmp_path))
     assert found.counts == {"debates": 3, "turns": 3, "answered": 2, "failed": 1, "failures": {"timeout": 1}}
     first = found.pieces[0]
-    assert (first.id, first.claim, first.answered, first.scores) == (
-        "c1",
-        "Insects\nare good",
-        1,
-        {"quality": 0.5},
-    )
+    assert (first.id, first.claim) == ("c1", "Insects\nare good")
+    assert (first.answered, first.scores) == (1, {"quality": 0.5})
     one, two = first.turns
     assert (one.answer, one.words, one.system_ms, one.user_ms) == ("They work.\n\nHard.", 3, 1234.0, 3.0)
     assert one.scores == {"quality": 1.0}  # words stand there already
@@ -97,26 +96,21 @@ def test_records_that_a_participant_wrote_are_no_records(tmp_path: Path) -> None
     debates = debates_of(inside(found, made, ORGANISER, made.datasets["dev"]))
     assert debates.counts["failures"] == {} and debates.pieces[0].turns[0].system_ms != 1234.0
     assert {a.served for a in debates.pieces[0].turns[0].arguments} == {None}
-    assert "Nobody noted what the index returned to this run." in debates.notes
+    assert len(debates.notes) == 1
 
 
-def test_the_terminal_gets_an_overview_and_what_was_asked_for(tmp_path: Path) -> None:
+def test_debate_lines_and_the_choice_of_debates(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
     run = shown_run(tmp_path)
     first = text_of(run)
-    assert "3 with 3 turns, 2 answered, 1 failed (timeout 1)" in first
-    assert "debate 1 of 3: c1" in first and "debate 3 of 3" not in first
-    assert "system  | They work." in first and "            | Hard." in first
-    assert "turn 2, the user attacks answer 1" in first and "FAILED    timeout: no answer in 60 s" in first
-    assert "1.2  [in the index, text altered, never served to this run]" in first
-    assert "3 words, 1,234 ms, user 3 ms" in first and "scores: quality 1" in first
+    assert "1 of 3: c1" in first and "3 of 3: c3" not in first
     everything = text_of(run, "all")
-    assert "debate 3 of 3: c3" in everything
+    golden("debates.txt", f"{first}\n\n{everything}\n")
     assert [c for c in everything if not c.isprintable() and c != "\n"] == []
-    assert text_of(run, "3").count("debate 3 of 3") == 1
+    assert text_of(run, "3").count("3 of 3: c3") == 1
     with pytest.raises(RunnerError) as caught:
         run.choose("4", None)
-    assert caught.value.code == "E102" and "The run has 3" in caught.value.why
-    assert "debate 3 of 3" in "\n".join(run.choose(None, "c3").lines())
+    assert caught.value.code == "E102" and "3" in caught.value.why
+    assert "3 of 3: c3" in "\n".join(run.choose(None, "c3").lines())
     with pytest.raises(RunnerError):
         run.choose(None, "nothing")
 
@@ -139,9 +133,7 @@ def test_a_failed_answer_is_not_followed_by_zeros(tmp_path: Path) -> None:
     found = debated(World.make(tmp_path), made, lines, turns, scores=scores)
     run = inside(found, made, ORGANISER, made.datasets["dev"])
     text = "\n".join(run.lines())
-    assert (
-        text.count("scores: quality 0") == 1 and text.count("user    |") == 1
-    )  # the server was not asked any more
+    assert text.count("quality 0") == 1 and text.count("user    |") == 1  # the server was not asked again
     assert run.data()["debates"]["debates"][0]["turns"][1]["scores"] == {"quality": 0.0}
 
 
@@ -161,7 +153,7 @@ def test_on_a_blinded_dataset_teams_get_no_debates_and_no_counts(tmp_path: Path)
     assert run.data()["debates"] == {"counts": {}, "debates": None, "notes": []}
     text = "\n".join(run.lines())
     assert "timeout" not in text and "Insects" not in text and "They work" not in text and "zebra" not in text
-    assert "not shown to team:alpha" in text
+    assert "team:alpha" in text
     for choice in (("1", None), (None, "c1")):
         with pytest.raises(RunnerError) as caught:
             run.choose(*choice)
@@ -175,9 +167,8 @@ def test_the_organiser_sees_blinded_debates_and_teams_their_public_ones(tmp_path
 
 @pytest.mark.parametrize("audience", [BETA, PUBLIC])
 def test_others_see_nothing(tmp_path: Path, audience: Audience) -> None:
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E103"):
         shown_run(tmp_path, "dev", audience)
-    assert caught.value.code == "E103"
 
 
 def test_an_invented_class_of_failure_carries_nothing_out(tmp_path: Path) -> None:
@@ -195,12 +186,9 @@ def test_without_the_index_of_the_evaluation_texts_are_not_compared(tmp_path: Pa
     changed = task(tmp_path, index={**INDEX, "1.1": "Another text."})  # since the evaluation
     shown_ = debating.read(found, changed, ORGANISER, made.datasets["dev"])
     assert shown_ is not None and shown_.pieces is not None
-    assert [(a.found, a.altered, a.served) for a in shown_.pieces[0].turns[0].arguments] == [
-        (None, None, True),
-        (None, None, False),
-        (None, None, False),
-    ]
-    assert "is not there" in shown_.notes[0]
+    arguments = shown_.pieces[0].turns[0].arguments
+    assert [(a.found, a.altered, a.served) for a in arguments] == [(None, None, n == 0) for n in range(3)]
+    assert len(shown_.notes) == 1
 
 
 def test_damaged_and_foreign_lines_are_left_out_and_said(tmp_path: Path) -> None:
@@ -212,7 +200,7 @@ def test_damaged_and_foreign_lines_are_left_out_and_said(tmp_path: Path) -> None
     run = inside(found, made, ORGANISER, made.datasets["dev"])
     debates = debates_of(run)
     assert [d.id for d in debates.pieces] == ["c1", "c3", "3"]
-    assert "simulations.jsonl:1: the line is not JSON" in debates.notes[0]
+    assert "simulations.jsonl:1:" in debates.notes[0]
     assert "\n".join(run.choose("all", None).lines())
 
 
@@ -220,14 +208,11 @@ def test_nothing_is_shown_of_runs_without_debates(tmp_path: Path) -> None:
     world, made = World.make(tmp_path), task(tmp_path)
     submission = world.register("alpha", "x")
     attempt = world.attempt(submission, dataset="dev", verdict="run-error")
-    from runner.records.store import run_detail
-
     run = inside(run_detail.detail(world.store, attempt.run_id), made, ORGANISER, made.datasets["dev"])
     assert run.data() == {} and list(run.lines()) == []
     for choice in (("1", None), (None, "c1")):
-        with pytest.raises(RunnerError) as caught:
+        with pytest.raises(RunnerError, check=lambda error: error.code == "E102"):
             run.choose(*choice)
-        assert caught.value.code == "E102"
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
@@ -237,8 +222,6 @@ def test_texts_are_compared_as_the_evaluator_does(first: str, second: str) -> No
 
 
 def test_classes_of_failures_and_the_record_of_the_index_are_the_platforms(tmp_path: Path) -> None:
-    import schemas
-
     schema = json.loads((Path(schemas.__file__).parent / "turn.schema.json").read_text())
     assert set(debating.FAILURES) == set(schema["properties"]["failure"]["properties"]["class"]["enum"])
     made = task(tmp_path)
@@ -268,10 +251,10 @@ def test_a_small_file_that_unpacks_to_millions_of_lines_is_left_early(tmp_path: 
     problems: list[Problem] = []
     rows = json_lines(path, problems)
     assert all(number <= LOOKED_AT.lines for number, _ in rows)
-    assert [problem.what for problem in problems] == ["only the first 10,000 lines were read"]
+    assert len(problems) == 1 and "10,000" in problems[0].what
     shown_ = debating.read(found, made, ORGANISER, made.datasets["dev"])
     assert shown_ is not None and shown_.pieces is not None and len(shown_.pieces) <= LOOKED_AT.lines
-    assert "only the first 10,000 lines were read" in shown_.notes[0]
+    assert "10,000" in shown_.notes[0]
 
 
 def test_no_more_is_unpacked_than_a_page_can_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +266,7 @@ def test_no_more_is_unpacked_than_a_page_can_show(tmp_path: Path, monkeypatch: p
     _packed(path, b"[" + b"[]," * 30_000 + b"[]]\n", 99)
     shown_ = debating.read(found, made, ORGANISER, made.datasets["dev"])
     assert shown_ is not None and shown_.pieces == ()
-    assert "only the first 1,048,576 bytes were read" in shown_.notes[0]
+    assert "1,048,576" in shown_.notes[0]
     entries = b",".join([b'{"id":"ab"}'] * 60)
     turns = b",".join([b'{"utterance":"a","systemResponse":{"arguments":[' + entries + b"]}}"] * 100)
     _packed(path, b'{"userTurns":[' + turns + b"]}\n", 6)
@@ -300,7 +283,7 @@ def test_of_the_platforms_own_files_no_more_is_read_than_it_writes(tmp_path: Pat
     turns.write_text('{"debate": 1, "turn": 7}\n' * debating.MOST_RECORDS.lines + turns.read_text())
     shown_ = debating.read(found, made, ORGANISER, made.datasets["dev"])
     assert shown_ is not None and shown_.pieces is not None
-    assert not shown_.pieces[0].turns[1].failure and "100,000 lines" in shown_.notes[0]
+    assert not shown_.pieces[0].turns[1].failure and "100,000" in shown_.notes[0]
     served.write_text('{"hits":[]}\n' * MOST_SERVED.lines + served.read_text())
     assert served_ids(found, {"1.1"}) == (frozenset(), True)
     for path, block in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from runner.doctor.home import settings_checks
 from runner.model.config import BASES, REGISTRIES, Person, load
 from runner.model.errors import RunnerError
 from tests.worlds.definitions import told
-from tests.worlds.mini import Project, Said
+from tests.worlds.mini import Project, call_here
 
 WHOLE = """\
 # of this machine
@@ -25,6 +25,10 @@ base: local
 engine_for: blinded
 bases: [lab/base:1, "lab/base:2"]
 """
+SETTINGS = (
+    "root home private web truths engine database base engine_for bases news registries cluster artefacts certificates "
+    "blinded_artefacts evaluation_cluster evaluation_artefacts evaluation_certificates store_credentials"
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -61,7 +65,7 @@ def test_the_environment_goes_before_the_file(root: Path, tmp_path: Path) -> Non
     assert found.registries == (*REGISTRIES, "lab:5000")
     origins = dict(found.origins)
     assert origins["root"] == "RUNNER_ROOT"
-    assert origins["truths"] == "RUNNER_TRUTHS, which goes before proctor.yaml:3"
+    assert origins["truths"].startswith("RUNNER_TRUTHS, ") and origins["truths"].endswith(" proctor.yaml:3")
 
 
 def test_a_context_of_the_docker_client_in_the_environment_goes_before_the_files_engine(root: Path) -> None:
@@ -78,73 +82,47 @@ def test_folders_of_the_file_may_begin_at_home(root: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "pattern"),
     [
-        (
-            "home: x\ntruth: y\n",
-            'proctor.yaml:2: unknown key "truth" in the file. Fix: Did you mean "truths"?',
-        ),
+        ("home: x\ntruth: y\n", 'proctor.yaml:2: .*"truth".*"truths"'),
         ("home: x\nhome: y\n", "proctor.yaml:2"),
-        ("base: mine\n", 'proctor.yaml:1: "base" must be one of auto, registry, local'),
+        ("base: mine\n", 'proctor.yaml:1: .*"base".* auto, registry, local'),
         ("engine: /var/run/docker.sock\n", "unix:///var/run/docker.sock"),
         ("home: 3\n", "proctor.yaml:1"),
         ("- home\n", "proctor.yaml"),
         ("home: [\n", "proctor.yaml:"),
-        ("", "is empty"),
+        ("", "proctor.yaml"),
         ("a: &a [x]\nb: *a\n", "proctor.yaml:"),
     ],
 )
-def test_what_is_wrong_with_the_file_is_said_with_its_line(root: Path, text: str, words: str) -> None:
+def test_a_wrong_file_is_refused_with_its_line(root: Path, text: str, pattern: str) -> None:
     (root / "proctor.yaml").write_text(text)
     with pytest.raises(RunnerError) as caught:
         load({}, root)
-    assert caught.value.code in ("E101", "E405") and words in told(caught.value)
+    assert caught.value.code in ("E101", "E405") and re.search(pattern, told(caught.value))
 
 
 def test_a_word_of_the_environment_that_there_is_not(root: Path) -> None:
     for name in ("RUNNER_BASE", "RUNNER_ENGINE_FOR"):
-        with pytest.raises(RunnerError, match=f"{name} is 'x'"):
+        with pytest.raises(RunnerError) as caught:
             load({name: "x"}, root)
+        assert name in caught.value.what and "'x'" in caught.value.what
 
 
-def test_doctor_says_where_each_value_comes_from_and_no_secret(
-    project: Project, runner_cli: Callable[..., Said]
-) -> None:
+def test_doctor_shows_origins_without_secrets(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     (project.root / "proctor.yaml").write_text(WHOLE)
-    said = runner_cli("doctor", "--json", expect=None, env={"RUNNER_BASE": "auto"})
+    project.env["RUNNER_BASE"] = "auto"
+    said = call_here(project, ["doctor", "--json"], capsys)
     found = {one["name"]: one["detail"] for one in said.json if one["name"].startswith("setting ")}
-    assert found["setting home"] == f"{project.home} (RUNNER_HOME, which goes before proctor.yaml:2)"
+    assert found["setting home"].startswith(f"{project.home} (RUNNER_HOME, ")
+    assert found["setting home"].endswith(" proctor.yaml:2)")
     assert found["setting database"] == "postgresql+psycopg://host/scores (proctor.yaml:5)"
     assert found["setting root"] == f"{project.root} (RUNNER_ROOT)"
-    assert set(found) == {
-        f"setting {n}"
-        for n in (
-            "root",
-            "home",
-            "private",
-            "web",
-            "truths",
-            "engine",
-            "database",
-            "base",
-            "engine_for",
-            "bases",
-            "news",
-            "registries",
-            "cluster",
-            "artefacts",
-            "certificates",
-            "blinded_artefacts",
-            "evaluation_cluster",
-            "evaluation_artefacts",
-            "evaluation_certificates",
-            "store_credentials",
-        )
-    }
+    assert set(found) == {f"setting {name}" for name in SETTINGS.split()}
     assert "secret" not in said.all
     (project.root / "proctor.yaml").write_text("hoem: x\n")
-    wrong = runner_cli("doctor", expect=2)
-    assert 'proctor.yaml:1: unknown key "hoem" in the file. Fix: Did you mean "home"?' in wrong.err
+    wrong = call_here(project, ["doctor"], capsys)
+    assert wrong.code == 2 and re.search('proctor.yaml:1: .*"hoem".*"home"', wrong.err)
 
 
 @pytest.mark.parametrize(
@@ -162,9 +140,7 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
         ("RUNNER_CLUSTER", "tls://10.0.0.1:8786", "tls://10.0.0.1:8786"),
     ],
 )
-def test_whatever_a_password_holds_is_in_no_setting_that_is_said(
-    root: Path, variable: str, value: str, shown: str
-) -> None:
+def test_no_setting_shows_a_password(root: Path, variable: str, value: str, shown: str) -> None:
     found = load({variable: value}, root)
     said = {one.name: one.detail for one in settings_checks(found)}
     name = variable.removeprefix("RUNNER_").lower()
@@ -172,9 +148,7 @@ def test_whatever_a_password_holds_is_in_no_setting_that_is_said(
     assert "secret" not in str(said)
 
 
-def test_who_gives_the_command_is_an_option_before_the_environment_before_the_user_of_the_system(
-    root: Path,
-) -> None:
+def test_an_option_precedes_the_environment_and_the_system_user_as_person(root: Path) -> None:
     assert load({}, root).person == Person(pwd.getpwuid(os.getuid()).pw_name, "system")
     assert str(load({"RUNNER_ACTOR": ""}, root).person).endswith(" (system user)")
     assert load({"RUNNER_ACTOR": "anna.b"}, root).person == Person("anna.b")

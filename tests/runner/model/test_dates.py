@@ -40,47 +40,45 @@ def test_what_is_read(text: str, begins: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    "text",
     [
-        ("2024-05-17 23:59", "zone is missing"),
-        ("2024-05-17", "time of day"),
-        ("2024-05-17 AoE", "time of day"),
-        ("2024-05-17 24:00 UTC", "no such date"),
-        ("2024-05-17 23:60 UTC", "no such date"),
-        ("2024-05-17 23:59:60 UTC", "no such date"),
-        ("2023-02-29 12:00 UTC", "no such date"),
-        ("17.5.2024 23:59 UTC", "not a date"),
-        ("2024-05-17 23:59 IST", "several zones"),
-        ("2024-05-17 23:59 CST", "several zones"),
-        ("2024-05-17 23:59 Mars/Olympus", "not known"),
-        ("2024-05-17 23:59 ../../etc/passwd", "not known"),
-        ("2024-05-17 23:59 +25:00", "that far"),
-        ("2024-05-17 23:59:30.5 UTC", "not known"),
-        ("0001-01-01 00:00 +14:00", "out of range"),
-        ("9999-12-31 23:59 AoE", "out of range"),
-        ("2024-03-31 02:30 Europe/Berlin", "is skipped"),
-        ("2024-10-27 02:30 Europe/Berlin", "comes twice"),
-        ("", "not a date"),
+        "2024-05-17 23:59",  # the zone is missing
+        "2024-05-17",
+        "2024-05-17 AoE",
+        "2024-05-17 24:00 UTC",
+        "2024-05-17 23:60 UTC",
+        "2024-05-17 23:59:60 UTC",
+        "2023-02-29 12:00 UTC",
+        "17.5.2024 23:59 UTC",
+        "2024-05-17 23:59 IST",  # several zones have this name
+        "2024-05-17 23:59 CST",
+        "2024-05-17 23:59 Mars/Olympus",
+        "2024-05-17 23:59 ../../etc/passwd",
+        "2024-05-17 23:59 +25:00",
+        "2024-05-17 23:59:30.5 UTC",
+        "0001-01-01 00:00 +14:00",
+        "9999-12-31 23:59 AoE",
+        "2024-03-31 02:30 Europe/Berlin",  # the clocks skip this hour
+        "2024-10-27 02:30 Europe/Berlin",  # this hour comes twice
+        "",
     ],
 )
-def test_what_is_refused_with_a_fix(text: str, says: str) -> None:
+def test_other_texts_are_refused_with_a_fix(text: str) -> None:
     with pytest.raises(DateError) as caught:
         parse(text)
-    assert says in caught.value.what
-    assert caught.value.fix
+    assert caught.value.what and caught.value.fix
 
 
-def test_a_deadline_to_the_minute_admits_the_whole_minute() -> None:
-    deadline = parse("2024-05-17 23:59 AoE")
-    assert deadline.admits(utc("2024-05-18 11:59:00"))
-    assert deadline.admits(utc("2024-05-18 11:59:59.999999"))
-    assert not deadline.admits(utc("2024-05-18 12:00:00"))
-
-
-def test_a_deadline_to_the_second_admits_that_second() -> None:
-    deadline = parse("2024-05-17 23:59:00 AoE")
-    assert deadline.admits(utc("2024-05-18 11:59:00.999999"))
-    assert not deadline.admits(utc("2024-05-18 11:59:01"))
+@pytest.mark.parametrize(
+    ("text", "last", "after"),
+    [
+        ("2024-05-17 23:59 AoE", "2024-05-18 11:59:59.999999", "2024-05-18 12:00:00"),
+        ("2024-05-17 23:59:00 AoE", "2024-05-18 11:59:00.999999", "2024-05-18 11:59:01"),
+    ],
+)
+def test_a_deadline_admits_its_whole_minute_or_second(text: str, last: str, after: str) -> None:
+    assert parse(text).admits(utc("2024-05-18 11:59:00")) and parse(text).admits(utc(last))
+    assert not parse(text).admits(utc(after))
 
 
 def test_an_opening_begins_at_its_first_moment() -> None:

@@ -39,28 +39,28 @@ def test_names_as_teams_have_them(noun: str, name: str) -> None:
     check_name(noun, name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        ".x",
-        "x.",
-        "a..b",
-        "-x",
-        "x-",
-        "_x",
-        "x_",
-        "a b",
-        "a/b",
-        "ä",
-        "a\n",
-        "a\x00",
-        "x" * 41,
-        "Ａ",
-        "a:b",
-    ],
-)
-def test_what_is_no_name(name: str) -> None:
+BAD_NAMES = [
+    "",
+    ".x",
+    "x.",
+    "a..b",
+    "-x",
+    "x-",
+    "_x",
+    "x_",
+    "a b",
+    "a/b",
+    "ä",
+    "a\n",
+    "a\x00",
+    "x" * 41,
+    "Ａ",
+    "a:b",
+]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_bad_names_are_refused(name: str) -> None:
     for noun in ("team", "software"):
         with pytest.raises(RunnerError) as caught:
             check_name(noun, name)
@@ -72,15 +72,15 @@ def test_what_is_no_name(name: str) -> None:
     ("noun", "name"),
     [
         *(("team", word) for word in ("all", "Public", "0rganiser", "ORGANIZER", "PIatform", "p1atform")),
+        *(("team", word) for word in ("platforrn", "pubIic", "0RGANlZER")),
         *(("team", word) for word in ("con", "NUL", "com1", "lpt9.run", "aux.1")),
         *(("software", word) for word in ("prn", "All", "CON.v1")),
         ("task", "con"),
     ],
 )
 def test_words_of_ours_and_devices_are_reserved(noun: str, name: str) -> None:
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E208"):
         check_name(noun, name)
-    assert caught.value.code == "E208" and "may be called" in caught.value.what
 
 
 @pytest.mark.parametrize("name", ["TeamA", "a_b", "a.b"])
@@ -118,8 +118,8 @@ def test_look_alikes_are_refused_and_the_one_that_is_there_is_named(name: str, o
         assert caught.value.code == "E215" and f'"{there}"' in caught.value.why
 
 
-def test_who_is_there_already_stays_whom_it_is() -> None:
-    """Names of before there was this rule may look alike: whoever has one goes on handing in, and a third is refused."""
+def test_registered_names_that_look_alike_stay_valid() -> None:
+    """Registered names may look alike; a third one is refused."""
     for one in ("bert-1", "bert-l"):
         check_apart("software", one, ["bert-1", "bert-l"])
     with pytest.raises(RunnerError):
@@ -139,17 +139,10 @@ ALIKE = {"o": "oO0", "0": "0oO", "l": "lI1L", "1": "1lI", "m": ("m", "M", "rn"),
 
 @given(identifiers, st.data())
 def test_whatever_is_drawn_alike_is_refused_both_ways(name: str, data: st.DataObject) -> None:
-    """Any characters changed at once, each into one that looks like it, is another's name; also as a word of ours."""
     drawn = (data.draw(st.sampled_from(ALIKE.get(one, one + one.swapcase()))) for one in name)
     other = "".join(drawn)
     if other != name and IDENTIFIER.fullmatch(other):
         assert look_alike(other, [name]) == name and look_alike(name, [other]) == other
-
-
-@pytest.mark.parametrize("word", ["platforrn", "pubIic", "0RGANlZER"])
-def test_what_looks_like_a_word_of_ours_is_refused(word: str) -> None:
-    with pytest.raises(RunnerError, match="may be called"):
-        check_name("team", word)
 
 
 letters = {
@@ -170,10 +163,9 @@ def test_no_word_of_a_teams_display_name_mixes_scripts_that_share_shapes(
     if first == second:
         check_display("team", "x", one + other)
     else:
-        with pytest.raises(
-            RunnerError, match=f"(?s)({first}.*{second}|{second}.*{first}) letters in one word"
-        ):
+        with pytest.raises(RunnerError) as caught:
             check_display("team", "x", one + other)
+        assert first in str(caught.value) and second in str(caught.value)
 
 
 @given(names, names, digests)
@@ -182,9 +174,7 @@ def test_ids_of_names_of_before_are_what_they_were(team: str, software: str, dig
 
 
 @given(st.tuples(identifiers, identifiers), st.tuples(identifiers, identifiers), digests, digests)
-def test_ids_tell_softwares_apart_also_where_case_does_not_count(
-    one: tuple[str, str], two: tuple[str, str], first: str, second: str
-) -> None:
+def test_ids_differ_without_case(one: tuple[str, str], two: tuple[str, str], first: str, second: str) -> None:
     """Two softwares that may stand beside one another never share a folder."""
     apart = one[0] != two[0] and not look_alike(one[0], [two[0]])
     apart |= one[0] == two[0] and one[1] != two[1] and not look_alike(one[1], [two[1]])
@@ -196,9 +186,7 @@ def test_ids_tell_softwares_apart_also_where_case_does_not_count(
 
 
 @given(identifiers, identifiers, digests, names, names)
-def test_every_id_names_a_folder_of_the_archive(
-    team: str, software: str, digest: str, dataset: str, scenario: str
-) -> None:
+def test_ids_are_archive_folders(team: str, software: str, digest: str, dataset: str, scenario: str) -> None:
     run = run_id(submission_id(team, software, digest), dataset, scenario)
     with pytest.raises(RunnerError) as caught:  # E307: there is none, and not: that is no id
         RunArchive(Path("/nonexistent")).attempt("task", run, 1)
@@ -230,54 +218,30 @@ def test_any_text_on_one_line_is_a_display_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    "text",
     [
-        ("", "characters"),
-        ("a" * 101, "characters"),
-        ("\u3164\u2800", "to be seen"),
-        (" a", "blank"),
-        ("a\nb", "does not print"),
-        ("a\x1b[2J", "does not print"),
-        ("a\u202eb", "does not print"),
-        ("a\u2066b", "does not print"),
-        ("a\u200bb", "does not print"),
-        ("a\x9bb", "does not print"),
-        ("Z" + "\u0301" * 9, "accents"),
+        "", "a" * 101, "\u3164\u2800", " a", "a\nb", "a\x1b[2J", "a\u202eb", "a\u2066b", "a\u200bb", "a\x9bb",
+        "Z" + "\u0301" * 9,
     ],
-)
-def test_what_is_no_display_name(text: str, says: str) -> None:
+)  # fmt: skip
+def test_bad_display_names_are_refused(text: str) -> None:
     with pytest.raises(RunnerError) as caught:
         check_display("team", "x", text)
-    assert caught.value.code == "E208" and says in caught.value.what
+    assert caught.value.code == "E208"
     assert all(c.isprintable() or c == "\n" for c in str(caught.value))
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "webis",
-            "WEBIS",
-            "Ｗebis",
-            "Grünfeld  & söhne",
-            "Gru\u0308nfeld & Söhne",
-            "Organiser",
-            "baselines",
-        ),
-        *(
-            "webis\ufe0f",
-            "we\u034fbis",
-            "webis\u3164",
-            "Grünfeld\u2800& Söhne",
-            "Organiser\u180b",
-        ),  # not seen
+        "webis", "WEBIS", "Ｗebis", "Grünfeld  & söhne", "Gru\u0308nfeld & Söhne", "Organiser", "baselines",
+        "webis\ufe0f", "we\u034fbis", "webis\u3164", "Grünfeld\u2800& Söhne", "Organiser\u180b",  # invisible characters
     ],
-)
+)  # fmt: skip
 def test_the_display_name_of_another_team_is_refused(text: str) -> None:
     others = {"x": "Own", "TeamA": "Grünfeld & Söhne", "webis": ""}
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E215"):
         check_display("team", "x", text, others)
-    assert caught.value.code == "E215"
     check_display("team", "x", "own", others)
     # One of another script that only looks like it is taken: the name stands beside it on every board.
     check_display("team", "x", "ЅЕТ", others)  # Cyrillic
@@ -301,32 +265,13 @@ def test_mail_addresses_are_taken(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "says"),
+    "address",
     [
-        *((one, "not every mail server takes") for one in ("ädä@example.org", "ada@bücher.example", "ada@пример.рф")),
-        *(
-            (one, "is no mail address")
-            for one in (
-                "nobody",
-                "ada@localhost",
-                "ada@127.0.0.1",
-                "ada@example.xn--",
-                "ada@example.c0m",
-                "ada@-a.example",
-                "ada@a-.example",
-                "ada@a..example",
-                ".ada@example.org",
-                "a..b@example.org",
-                "ada@bob@example.org",
-                "ada@example.org,bob@example.org",
-                "Ada <ada@example.org>",
-                '"ada"@example.org',
-                "ada@example.org.",
-                f"{'a' * 65}@example.org",
-                f"ada@{'a' * 64}.example",
-            )
-        ),
+        "ädä@example.org", "ada@bücher.example", "ada@пример.рф", "nobody", "ada@localhost", "ada@127.0.0.1",
+        "ada@example.xn--", "ada@example.c0m", "ada@-a.example", "ada@a-.example", "ada@a..example", ".ada@example.org",
+        "a..b@example.org", "ada@bob@example.org", "ada@example.org,bob@example.org", "Ada <ada@example.org>",
+        '"ada"@example.org', "ada@example.org.", f"{'a' * 65}@example.org", f"ada@{'a' * 64}.example",
     ],
 )  # fmt: skip
-def test_addresses_that_no_mail_reaches_are_refused(address: str, says: str) -> None:
-    assert says in contact_problem(address)
+def test_addresses_that_no_mail_reaches_are_refused(address: str) -> None:
+    assert contact_problem(address)

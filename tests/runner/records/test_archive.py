@@ -44,13 +44,8 @@ def test_an_attempt_is_sealed_whole_hashed_and_read_only(tmp_path: Path) -> None
     assert attempt.id == f"{RUN}#1"
     manifest = json.loads((attempt.path / "manifest.json").read_text())
     assert schemas.validate(manifest, "manifest") == []
-    assert sorted(manifest["files"]) == [
-        "lock.json",
-        "logs/stderr.log",
-        "logs/stdout.log",
-        "output/run.txt",
-        "run.json",
-    ]
+    logs = ["logs/stderr.log", "logs/stdout.log"]
+    assert sorted(manifest["files"]) == ["lock.json", *logs, "output/run.txt", "run.json"]
     assert attempt.record()["verdict"]["name"] == "ok"
     assert attempt.lock()["team"] == "alpha"
     assert (attempt.path / "run.json").stat().st_mode & 0o222 == 0
@@ -78,9 +73,8 @@ def test_one_run_is_begun_by_one_process_at_a_time(tmp_path: Path) -> None:
     archive = RunArchive(tmp_path)
     staging = archive.begin(TASK, RUN)
     assert archive.live() == {RUN: 1}
-    with pytest.raises(PlatformError) as caught:
+    with pytest.raises(PlatformError, check=lambda error: error.code == "E306"):
         RunArchive(tmp_path).begin(TASK, RUN)
-    assert caught.value.code == "E306"
     assert archive.sweep() == []
     archive.discard(staging)
     assert archive.live() == {}
@@ -88,9 +82,7 @@ def test_one_run_is_begun_by_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["mkdir", "exists"])
-def test_what_could_not_be_begun_can_be_begun_by_the_same_process_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_a_failed_begin_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     archive, done = RunArchive(tmp_path), getattr(Path, method)
     archive.tmp.mkdir(parents=True)
 
@@ -101,15 +93,13 @@ def test_what_could_not_be_begun_can_be_begun_by_the_same_process_later(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, method, full)
-        with pytest.raises(PlatformError, match="a run cannot be begun"):
+        with pytest.raises(PlatformError, check=lambda error: error.code == "E306"):
             archive.begin(TASK, RUN)
     assert archive.live() == {} and archive.begin(TASK, RUN).number == 1
 
 
 @pytest.mark.parametrize("method", ["chmod", "unlink"])
-def test_a_folder_that_cannot_be_removed_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_unremovable_folders_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     archive = RunArchive(tmp_path)
     staging = archive.begin(TASK, RUN)
 
@@ -118,21 +108,20 @@ def test_a_folder_that_cannot_be_removed_is_given_up(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, method, read_only)
-        with pytest.raises(OSError, match="Read-only"):
+        with pytest.raises(OSError) as caught:
             archive.discard(staging)
+        assert caught.value.errno == errno.EROFS
     assert archive.live() == {} and archive.begin(TASK, RUN).number == 1
 
 
 def test_run_json_must_be_of_the_attempt_that_was_begun(tmp_path: Path) -> None:
     archive = RunArchive(tmp_path)
     staging = archive.begin(TASK, RUN)
-    with pytest.raises(ValueError, match="another attempt"):
+    with pytest.raises(ValueError):
         archive.seal(staging, {"run_id": RUN, "attempt": 2})
 
 
-def test_beginning_costs_the_same_however_many_are_under_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_begin_does_not_list_other_attempts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, listed = RunArchive(tmp_path), list[str]()
     scandir = os.scandir
     monkeypatch.setattr("os.scandir", lambda path: (listed.append(str(path)), scandir(path))[1])
@@ -142,8 +131,8 @@ def test_beginning_costs_the_same_however_many_are_under_way(
     assert listed and str(archive.tmp) not in listed
 
 
-def test_who_looks_what_is_under_way_is_in_nobodys_way(tmp_path: Path) -> None:
-    """Looking takes the locks of single numbers for a moment, under the lock of the archive: who begins then waits for that."""
+def test_a_beginning_waits_for_a_look_at_the_locks(tmp_path: Path) -> None:
+    """A look takes the locks of single numbers under the lock of the archive, and a beginning waits for it."""
     archive, begun = RunArchive(tmp_path), list[int]()
     other = threading.Thread(target=lambda: begun.append(archive.begin(TASK, RUN).number))
     with locked(archive.tmp):
@@ -159,10 +148,10 @@ def test_who_looks_what_is_under_way_is_in_nobodys_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "A", ".x", "a..b"])
 def test_no_name_leaves_the_archive(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match="not a task and run id"):
-        RunArchive(tmp_path / "archive").begin(TASK, name)
-    with pytest.raises(ValueError, match="not a task and run id"):
-        RunArchive(tmp_path / "archive").begin(name, RUN)
+    for task, run in ((TASK, name), (name, RUN)):
+        with pytest.raises(ValueError):
+            RunArchive(tmp_path / "archive").begin(task, run)
+    assert not list(tmp_path.rglob("attempts"))
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "not utf-8"])
@@ -239,9 +228,8 @@ def test_records_that_break_their_schema_are_e307(tmp_path: Path) -> None:
     archive = RunArchive(tmp_path)
     staging = archive.begin(TASK, RUN)
     attempt = archive.seal(staging, {"run_id": RUN, "attempt": 1})
-    with pytest.raises(PlatformError) as caught:
+    with pytest.raises(PlatformError, check=lambda error: error.code == "E307"):
         attempt.record()
-    assert caught.value.code == "E307"
     assert attempt.record(check=False)["attempt"] == 1
 
 
@@ -322,9 +310,8 @@ def test_sweep_spares_the_living_and_takes_the_dead(tmp_path: Path) -> None:
         "import sys,time\nfrom pathlib import Path\nfrom runner.records.archive import RunArchive\n"
         f"s=RunArchive(Path(sys.argv[1])).begin('{TASK}','{RUN}')\nprint('ready',flush=True)\ntime.sleep(60)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], cwd=root, stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         archive = RunArchive(tmp_path)

@@ -14,9 +14,7 @@ from runner.records import archive_lock
 from runner.records.archive_lock import hold, locked
 
 
-def test_one_thread_at_a_time_and_none_sleeps_for_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_thread_at_a_time_without_sleeping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
     inside, most = 0, 0

@@ -34,18 +34,21 @@ PAGE = 4096
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def project(tmp_path: Path) -> Project:
     project = Project(tmp_path / "project", tmp_path / "home", tmp_path / "truths")
     project.write_task(quota={"submissions": 1000})
+    return project
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
     world = World(project)
     yield world
     world.close()
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Iterator[tuple[World, SmallDisk]]:
-    project = Project(tmp_path / "project", tmp_path / "home", tmp_path / "truths")
-    project.write_task(quota={"submissions": 1000})
+def full(project: Project) -> Iterator[tuple[World, SmallDisk]]:
     with small_disk(project.config.home, 32) as disk:
         world = World(project)
         yield world, disk
@@ -104,9 +107,8 @@ def test_a_disk_that_fills_during_evaluate_is_named(full: tuple[World, SmallDisk
     world, disk = full
     runs = [world.hand_in("alpha", name, fill(disk)) for name in ("one", "two")]
     pool = world.work()
-    assert {undone.exit_code for undone in pool.failed.values()} == {PLATFORM} and pool.failed.keys() == {
-        *runs
-    }
+    assert {undone.exit_code for undone in pool.failed.values()} == {PLATFORM}
+    assert pool.failed.keys() == {*runs}
     for undone in pool.failed.values():
         assert undone.why.startswith("E306") and str(world.project.home) in undone.why
     disk.free()
@@ -133,9 +135,7 @@ def fill(disk: SmallDisk) -> Any:
 @pytest.mark.parametrize(
     "number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE]
 )
-def test_an_error_of_the_disk_is_no_internal_error(
-    world: World, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_disk_errors_are_not_internal(world: World, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def broke(*_: Any) -> Any:
         raise OSError(number, os.strerror(number))
 
@@ -179,13 +179,11 @@ def test_half_a_line_that_a_crash_left_is_cut_off(tmp_path: Path) -> None:
         log.path.write_bytes(whole + whole[:size])
         assert [event.seq for event in log] == [1]
         log.append("quota-extended", QUOTA, actor="organiser")
-        assert [event.seq for event in log] == [1, 2]
+        assert [event.seq for event in log] == [1, 2] and log.verify() == []
 
 
 @pytest.mark.parametrize("refused", ["statement", "commit"])
-def test_an_event_that_the_database_refuses_is_taken_back(
-    world: World, monkeypatch: pytest.MonkeyPatch, refused: str
-) -> None:
+def test_refused_events_are_removed(world: World, monkeypatch: pytest.MonkeyPatch, refused: str) -> None:
     world.store.commit("quota-extended", QUOTA, actor="organiser")
     before = world.store.log.path.read_bytes()
     with monkeypatch.context() as patch:
@@ -198,9 +196,7 @@ def test_an_event_that_the_database_refuses_is_taken_back(
     assert world.store.head().seq == 2
 
 
-def test_an_event_stays_when_nobody_knows_if_the_database_has_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_event_of_unknown_state_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection to a server may break after the server has committed."""
     monkeypatch.setattr(SQLite, "is_rolled_back", lambda *_: False)
     with monkeypatch.context() as patch:
@@ -211,9 +207,7 @@ def test_an_event_stays_when_nobody_knows_if_the_database_has_it(
     assert world.store.catch_up().seq == 1
 
 
-def test_a_refused_event_is_taken_back_before_others_may_write(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_events_go_before_other_writes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that gets the database applies what stands in the log."""
     world.store.commit("quota-extended", QUOTA, actor="organiser")
     before = world.store.log.path.read_bytes()
@@ -312,9 +306,7 @@ def break_database(patch: pytest.MonkeyPatch, where: str, code: int) -> None:
         patch.setattr(database, "remember", refuse)
 
 
-def test_the_copy_of_a_bundle_that_cannot_be_registered_is_removed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_copy_of_a_refused_bundle_is_removed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.hand_in_later("alpha", "one")
     with monkeypatch.context() as patch:
         break_database(patch, "statement", sqlite3.SQLITE_FULL)

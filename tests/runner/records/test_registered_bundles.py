@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from runner.model.errors import RunnerError
+from runner.records import registered_bundles
 from runner.records.backup import backup
+from runner.records.files import file_sha256
 from runner.records.store.verify import verify
 from runner.submissions.kept import home_of
 from tests.runner.execution.test_pool import World
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, call_here
 
 
 @pytest.fixture
@@ -54,8 +56,6 @@ def add_comment_with_hashes_that_fit(bundle: Path) -> None:
 
 
 def fit_hashes(bundle: Path) -> None:
-    from runner.records.files import file_sha256
-
     def entries(data: dict[str, Any]) -> None:
         for name, entry in data["files"].items():
             path = bundle / name
@@ -100,28 +100,22 @@ def test_a_damaged_bundle_is_found_and_no_backup_is_made_of_it(
     assert target.read_bytes() != before
 
 
-def test_bundles_registered_before_their_manifest_was_noted_are_compared_with_their_digest(
-    world: World, bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from runner.records import registered_bundles
-
+def test_digests_replace_noted_manifests(world: World, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registered_bundles, "noted_manifest", lambda event: None)
     assert verify(world.project.config).problems == ()
     change_command_with_hashes_that_fit(bundle)
-    assert [entry.where for entry in verify(world.project.config).problems] == [
-        f"submissions/{bundle.parent.name}/bundle/bundle.json"
-    ]
+    (problem,) = verify(world.project.config).problems
+    assert problem.where == f"submissions/{bundle.parent.name}/bundle/bundle.json"
 
 
 def test_a_restored_backup_is_compared_too(
-    project: Project, world: World, bundle: Path, tmp_path: Path
+    project: Project, world: World, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "backup.tar.gz"
     (bundle / "submission.yaml").unlink()
-    call(project, "store", "backup", str(target), expect=3)
-    assert not target.exists()
-    call(project, "store", "backup", "--accept-damage", str(target))
-    fresh = {"RUNNER_HOME": str(tmp_path / "fresh")}
-    result = call(project, "store", "restore", str(target), expect=3, env=fresh)
-    assert "E307" in result.err and "submission.yaml" in result.err
-    call(project, "store", "verify", expect=3, env=fresh)
+    assert call_here(project, ["store", "backup", str(target)], capsys).code == 3 and not target.exists()
+    assert call_here(project, ["store", "backup", "--accept-damage", str(target)], capsys).code == 0
+    project.env["RUNNER_HOME"] = str(tmp_path / "fresh")
+    result = call_here(project, ["store", "restore", str(target)], capsys)
+    assert result.code == 3 and "E307" in result.err and "submission.yaml" in result.err
+    assert call_here(project, ["store", "verify"], capsys).code == 3

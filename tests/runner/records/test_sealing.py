@@ -17,9 +17,7 @@ SUBMISSION = "alpha.x.00000000"
 RUN = f"{SUBMISSION}.test"
 
 
-def test_all_is_on_the_disk_before_it_has_its_place_and_the_place_before_it_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_contents_are_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, done = RunArchive(tmp_path), list[str]()
     fsync, rename = os.fsync, os.rename
     link = "/proc/self/fd/{}".format
@@ -39,15 +37,9 @@ def test_all_is_on_the_disk_before_it_has_its_place_and_the_place_before_it_is_t
         assert {str(p) for p in what.path.parents[:above]} <= set(done[moved:])
 
 
-def test_what_was_hashed_when_it_arrived_is_sealed_as_what_is_hashed_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = {
-        "output/run.txt": b"1 2\n",
-        "logs/stdout.txt": b"",
-        "logs/stderr.txt": b"x" * 5000,
-        "lock.json": b"{}\n",
-    }
+def test_known_hashes_give_the_same_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"output/run.txt": b"1 2\n", "logs/stdout.txt": b"", "logs/stderr.txt": b"x" * 5000}
+    files["lock.json"] = b"{}\n"
     known = {name: Content(hashlib.sha256(data).hexdigest(), len(data)) for name, data in files.items()}
 
     def sealed(place: str, known: Mapping[str, Content]) -> tuple[dict[str, object], set[str]]:
@@ -57,19 +49,18 @@ def test_what_was_hashed_when_it_arrived_is_sealed_as_what_is_hashed_now(
         for name, data in files.items():
             (staging.path / name).parent.mkdir(exist_ok=True)
             (staging.path / name).write_bytes(data)
+
+        def note(descriptor: int) -> None:
+            synced.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+            fsync(descriptor)
+
         with monkeypatch.context() as patched:
-            patched.setattr(
-                "os.fsync", lambda n: (synced.add(Path(os.readlink(f"/proc/self/fd/{n}")).name), fsync(n))[1]
-            )
+            patched.setattr("os.fsync", note)
             attempt = archive.seal(staging, {"run_id": RUN, "attempt": 1}, known)
-        assert {name: file.size for name, file in attempt.files().items() if name in files} == {
-            name: len(data) for name, data in files.items()
-        }
+        sizes = {name: file.size for name, file in attempt.files().items() if name in files}
+        assert sizes == {name: len(data) for name, data in files.items()}
         modes = {str(p.relative_to(attempt.path)): p.stat().st_mode for p in attempt.path.rglob("*")}
-        return {"manifest": (attempt.path / "manifest.json").read_bytes(), **modes}, synced & {
-            "lock.json",
-            "run.json",
-            "manifest.json",
-        }
+        manifest = (attempt.path / "manifest.json").read_bytes()
+        return {"manifest": manifest, **modes}, synced & {"lock.json", "run.json", "manifest.json"}
 
     assert sealed("a", known) == sealed("b", {})

@@ -22,6 +22,7 @@ from runner.records.store import connect, queries, results, run_detail
 from runner.tasks.request import request
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, to_prototext
+from runner.views.leaderboard.formats import terminal
 from runner.views.leaderboard.formats.trec import to_trec
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
@@ -54,9 +55,13 @@ def other(task: Task) -> list[tuple[str, Task, set[str]]]:
     ]
 
 
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World.make(tmp_path)
+
+
 @pytest.mark.parametrize("n", range(8))
-def test_every_changed_definition_makes_old_scores_stale(tmp_path: Path, n: int) -> None:
-    world = World.make(tmp_path)
+def test_every_changed_definition_makes_old_scores_stale(world: World, n: int) -> None:
     world.scored("alpha", "x")
     task = records.task(baseline=None)
     _, changed, nameless = other(task)[n]
@@ -72,8 +77,7 @@ def test_every_changed_definition_makes_old_scores_stale(tmp_path: Path, n: int)
     assert view is not None and view["stale"] == list(run.stale)
 
 
-def test_what_does_not_change_a_value_makes_nothing_stale(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_what_does_not_change_a_value_makes_nothing_stale(world: World) -> None:
     world.scored("alpha", "x")
     task = records.task(baseline=None)
     turned = with_measure(task, "rr", direction="lower")
@@ -82,21 +86,20 @@ def test_what_does_not_change_a_value_makes_nothing_stale(tmp_path: Path) -> Non
         assert queries.runs(world.store, [same])[0].stale == ()
 
 
-def test_an_old_value_is_never_shown_under_a_new_name(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_an_old_value_is_never_shown_under_a_new_name(world: World) -> None:
     world.scored("alpha", "x", scores=per_topic("a", 30, 0.4321))
     world.scored("beta", "y")
     task = with_measure(records.task(baseline=None), "ndcg", measure="AP")
     old = board(world, records.task(baseline=None)).rows[0].values["ndcg"].mean
     table = board(world, task)
     assert table.rows == ()
-    assert "ndcg was computed as nDCG@10, and is AP now" in table.unranked[0].reason
+    assert all(name in table.unranked[0].reason for name in ("ndcg", "nDCG@10", "AP"))
     assert all(f"{old:.4f}" not in export(table, form) for form in FORMATS)
     # A measure that does not rank leaves its column empty, and the row says so.
     task = with_measure(records.task(baseline=None), "rr", measure="RR@5")
     table = board(world, task)
     assert [set(row.values) for row in table.rows] == [{"ndcg"}, {"ndcg"}]
-    assert "rr was computed as RR, and is RR@5 now" in " ".join(table.notes)
+    assert any("RR@5" in note for note in table.notes)
     assert to_trec(table, "ir_measures").count(" rr ") == 0
 
 
@@ -106,51 +109,40 @@ def marks(table: LeaderboardTable, row: str) -> None:
         text = export(table, form).replace("\\", "").replace("<wbr>", "")
         assert f"{row} (stale)" in text, form
         assert "Stale: " in export(table, form), form
-    assert f"{row} (stale)" in export_narrow(table)
-    (line,) = [
-        r for r in csv.DictReader(io.StringIO(export(table, "csv"))) if f"{r['team']}/{r['software']}" == row
-    ]
-    assert line["stale"]
+    assert f"{row} (stale)" in terminal.text(table, 40)
+    lines = csv.DictReader(io.StringIO(export(table, "csv")))
+    assert [bool(one["stale"]) for one in lines if f"{one['team']}/{one['software']}" == row] == [True]
     data = json.loads(export(table, "json"))
     assert schemas.validate(data, "leaderboard") == []
     assert next(r["stale"] for r in data["rows"] if f"{r['team']}/{r['software']}" == row)
     assert from_dict(as_dict(table), str(ORGANISER)).rows == table.rows
 
 
-def export_narrow(table: LeaderboardTable) -> str:
-    from runner.views.leaderboard.formats.terminal import text
-
-    return text(table, 40)
-
-
-def test_changed_options_and_severities_mark_the_rows(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_changed_options_and_severities_mark_the_rows(world: World) -> None:
     world.scored("alpha", "x")
     task = replace(records.task(baseline=None), severities={"F013": "ignore"}, options={"depth": 3})
     table = board(world, task)
     marks(table, "alpha/x")
-    assert "other options and severities" in " ".join(table.notes)
+    assert any("options" in note and "severities" in note for note in table.notes)
     assert "stale" not in export(board(world, records.task(baseline=None)), "csv")
 
 
-def test_a_failed_evaluation_after_a_good_one(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_failed_evaluation_after_a_good_one(world: World) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}})
     world.evaluation(attempt, status="error", message="qrels.txt:3: secret grade", fault="organiser")
     task = records.task(baseline=None)
     (run,) = queries.runs(world.store, [task])
     assert (run.outcome.name, run.outcome.evaluation, run.outcome.fault) == ("scored", 1, "organiser")
-    assert "again failed" in run.outcome.says and "secret grade" in run.outcome.reason
+    assert run.outcome.old and "secret grade" in run.outcome.reason
     table = board(world, task)
     marks(table, "alpha/x")
     for audience in (PUBLIC, Audience("team", "alpha")):
         shown = "".join(export(board(world, task, audience), form) for form in FORMATS)
         assert "(stale)" in shown and "secret" not in shown
     detail = run_detail.detail(world.store, run.id, [task])
-    assert "secret" not in json.dumps(
-        dict(redact_run(detail, Audience("team", "alpha"), task.datasets["test"]))
-    )
+    view = redact_run(detail, Audience("team", "alpha"), task.datasets["test"])
+    assert "secret" not in json.dumps(dict(view))
     assert detail.evaluation is not None and detail.newest is not None
     assert (detail.evaluation.number, detail.newest.number) == (1, 2)
     # Mended by the next one that says something.
@@ -160,19 +152,17 @@ def test_a_failed_evaluation_after_a_good_one(tmp_path: Path) -> None:
     assert board(world, task).rows[0].stale == ()
 
 
-def test_an_invalid_run_whose_evaluation_failed_later(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_an_invalid_run_whose_evaluation_failed_later(world: World) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, status="invalid", codes={"F012": ("error", 2)})
     world.evaluation(attempt, status="error", message="killed", exit={"code": 137})
     task = records.task(baseline=None)
     (run,) = queries.runs(world.store, [task])
     assert (run.outcome.name, run.outcome.fault) == ("invalid", "platform")
-    assert "again failed" in board(world, task).unranked[0].reason
+    assert run.outcome.old and len(board(world, task).unranked) == 1
 
 
-def test_the_evaluators_log_is_the_newest(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_the_evaluators_log_is_the_newest(world: World) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}})
     staging = world.archive.begin_evaluation(attempt)
@@ -196,28 +186,23 @@ def test_the_evaluators_log_is_the_newest(tmp_path: Path) -> None:
         (1, "organiser", "organiser"),
     ],
 )
-def test_whose_fault_a_failed_evaluation_is(
-    tmp_path: Path, exit_code: int, fault: str | None, expected: str
-) -> None:
-    world = World.make(tmp_path)
+def test_fault_of_an_evaluation(world: World, exit_code: int, fault: str | None, expected: str) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}})
     world.evaluation(attempt, status="error", exit={"code": exit_code}, fault=fault)
     assert queries.runs(world.store, [records.task()])[0].outcome.fault == expected
 
 
-def test_archives_of_before_are_read_and_said_not_to_be_pinned(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_archives_of_before_are_read_and_said_not_to_be_pinned(world: World) -> None:
     attempt = world.attempt(world.register("alpha", "x"))
     world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}}, pinned=False)
     task = with_measure(records.task(baseline=None), "ndcg", measure="AP")
     table = board(world, task)
     assert table.rows[0].stale == ()
-    assert "1 of 1 rows were evaluated before evaluations kept what they were asked" in " ".join(table.notes)
+    assert any(note.startswith("1 of 1 ") for note in table.notes)
 
 
-def test_a_request_beside_an_old_evaluation_is_its_pin(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_request_beside_an_old_evaluation_is_its_pin(world: World) -> None:
     task = records.task(baseline=None)
     attempt = world.attempt(world.register("alpha", "x"))
     staging = world.archive.begin_evaluation(attempt)
@@ -229,8 +214,7 @@ def test_a_request_beside_an_old_evaluation_is_its_pin(tmp_path: Path) -> None:
     assert of_request({"schema_version": 1}) is None
 
 
-def test_pins_survive_the_store_and_a_rebuild(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_pins_survive_the_store_and_a_rebuild(world: World) -> None:
     world.scored("alpha", "x")
     task = records.task()
     (run,) = queries.runs(world.store, [task])
@@ -241,8 +225,7 @@ def test_pins_survive_the_store_and_a_rebuild(tmp_path: Path) -> None:
     assert queries.runs(world.store, [changed])[0].stale == says
 
 
-def test_exports_of_a_run_name_what_was_computed(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_exports_of_a_run_name_what_was_computed(world: World) -> None:
     submission = world.scored("alpha", "x")
     task = with_measure(records.task(), "ndcg", measure="AP")
     detail = run_detail.detail(world.store, f"{submission}.test", [task])
@@ -252,8 +235,7 @@ def test_exports_of_a_run_name_what_was_computed(tmp_path: Path) -> None:
     assert view["scores"]["ndcg"]["measure"] == "nDCG@10"
 
 
-def test_what_evaluating_again_changed(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_what_evaluating_again_changed(world: World) -> None:
     task = records.task(baseline=None)
     x = world.attempt(world.register("alpha", "x"))
     y = world.attempt(world.register("beta", "y"))
@@ -282,8 +264,7 @@ def plan_of(runs: Sequence[Run]) -> Plan:
     return Plan((Planned(one, "execute", "w", changed="limits.memory"), Planned(two, "execute", "new")), ())
 
 
-def test_a_plan_can_keep_what_is_settled(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_plan_can_keep_what_is_settled(world: World) -> None:
     world.scored("alpha", "x")
     world.register("beta", "y")
     todo = plan_of(queries.runs(world.store, [records.task()]))

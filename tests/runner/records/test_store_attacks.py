@@ -20,10 +20,11 @@ from runner.records.store.database import database_url, make_engine
 from runner.records.store.verify import verify
 from tests.runner.records.test_store import busy
 from tests.worlds import records
-from tests.worlds.mini import Project, Said, call
+from tests.worlds.mini import Project, Said, call_here
 from tests.worlds.records import TASK, World
 
 both = pytest.mark.usefixtures("either")  # what hangs on the database; all else is in SQLite
+QUOTA = {"task": TASK, "team": "beta", "submissions": 1}
 ROUNDS = [{"id": "final", "at": "2026-01-05 23:59 UTC"}]
 
 
@@ -35,6 +36,7 @@ class Place:
     project: Project
     run: str  # a scored one
     submission: str  # whose run it is
+    capsys: pytest.CaptureFixture[str]
 
     @property
     def events(self) -> Path:
@@ -53,6 +55,11 @@ class Place:
     def sql(self, command: str) -> None:
         records.sql(self.world.config, command)
 
+    def call(self, *words: str, expect: int = 0) -> Said:
+        said = call_here(self.project, words, self.capsys)
+        assert said.code == expect, said.all
+        return said
+
     def problems(self, *heads: str) -> list[str]:
         return [str(p) for p in verify(self.world.config, heads).problems]
 
@@ -64,10 +71,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = World.make(root)
     busy(world)
     world.store.close()
-    measures = [
-        {"id": "ndcg", "measure": "nDCG@10", "truths": "qrels.txt"},
-        {"id": "rr", "measure": "RR", "truths": "qrels.txt"},
-    ]
+    names = {"ndcg": "nDCG@10", "rr": "RR"}
+    measures = [{"id": key, "measure": name, "truths": "qrels.txt"} for key, name in names.items()]
     table = {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg"}
     project = Project(root, world.config.home, root.parent / "truths")
     project.write_task(TASK, measures=measures, tables=[table], rounds=ROUNDS)
@@ -75,15 +80,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(template: Path, tmp_path: Path) -> Place:
+def place(template: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
     shutil.copytree(template, tmp_path, dirs_exist_ok=True)
     world = World.make(tmp_path / "project")
     world.store.close()
-    project = Project(
-        world.config.root, world.config.home, tmp_path / "truths", database=world.config.database_url
-    )
+    config = world.config
+    project = Project(config.root, config.home, tmp_path / "truths", database=config.database_url)
     run = next(r for _, r in world.archive.runs() if r.startswith("alpha.x."))
-    return Place(world, project, run, world.archive.attempt(TASK, run, 1).submission())
+    return Place(world, project, run, world.archive.attempt(TASK, run, 1).submission(), capsys)
 
 
 def every_reader(place: Place, tmp_path: Path) -> list[tuple[str, ...]]:
@@ -102,31 +106,27 @@ def every_reader(place: Place, tmp_path: Path) -> list[tuple[str, ...]]:
 
 def all_refuse(place: Place, tmp_path: Path, *, all_of_them: bool = False) -> None:
     """No command prints anything; without ``all_of_them``, one is called and the door that all go through is tried."""
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E307"):
         connect.open_store(place.world.config)
-    assert caught.value.code == "E307"
     for command in every_reader(place, tmp_path)[: None if all_of_them else 1]:
-        said = call(place.project, *command, expect=3)
+        said = place.call(*command, expect=3)
         assert "E307" in said.err and said.out == "", command
     assert not (tmp_path / "exported").exists()
 
 
 def test_the_readers_read_a_store_that_is_sound(place: Place, tmp_path: Path) -> None:
     for command in every_reader(place, tmp_path):
-        call(place.project, *command)
+        place.call(*command)
     assert place.problems() == []
-    said = call(place.project, "store", "verify")
-    assert "all hashes match" in said.err
+    said = place.call("store", "verify")
     assert json.loads(place.lines()[-1])["hash"] in said.err
 
 
 def test_a_deleted_log(place: Place, tmp_path: Path) -> None:
     place.events.unlink()
-    text = "\n".join(place.problems())
-    assert "the database: remembers event" in text and "ends at event 0" in text
-    assert "snapshots/toy/final.json: remembers event" in text
-    assert f"archive/toy/{place.submission}: has runs" in text
-    said = call(place.project, "store", "verify", expect=3)
+    wheres = {problem.partition(": ")[0] for problem in place.problems()}
+    assert {"the database", "snapshots/toy/final.json", f"archive/toy/{place.submission}"} <= wheres
+    said = place.call("store", "verify", expect=3)
     assert "E307" in said.err
     all_refuse(place, tmp_path)
     # Also when nothing but the archive and the rounds remembers it.
@@ -142,11 +142,10 @@ def test_a_deleted_log(place: Place, tmp_path: Path) -> None:
 def test_cut_lines(place: Place, tmp_path: Path, count: int) -> None:
     lines = place.lines()
     place.keep(lines[:-count])
-    assert any(f"remembers event {len(lines)} " in p for p in place.problems())
+    assert any(f"event {len(lines)} " in p for p in place.problems())
     all_refuse(place, tmp_path)
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E307"):
         connect.rebuild(place.world.config)
-    assert caught.value.code == "E307"
     # A rebuild that was refused left everything as it was.
     place.keep(lines)
     assert place.problems() == []
@@ -158,9 +157,7 @@ def test_lines_cut_off_while_the_store_is_open_are_not_written_over(place: Place
     with connect.open_store(place.world.config) as store:
         place.keep(lines[:-1])
         with pytest.raises(RunnerError) as caught:
-            store.commit(
-                "quota-extended", {"task": TASK, "team": "beta", "submissions": 1}, actor="organiser"
-            )
+            store.commit("quota-extended", QUOTA, actor="organiser")
     assert caught.value.code == "E307"
     assert place.lines() == lines[:-1]
 
@@ -171,16 +168,16 @@ def test_a_torn_write_after_a_crash_is_mended_as_ever(place: Place, more: bytes)
     with place.events.open("ab") as log:
         log.write(more)
     assert place.problems() == []
-    call(place.project, "runs")
+    place.call("runs")
     with connect.open_store(place.world.config) as store:
-        store.commit("quota-extended", {"task": TASK, "team": "beta", "submissions": 1}, actor="organiser")
+        store.commit("quota-extended", QUOTA, actor="organiser")
     assert len(place.lines()) == before + 1
     assert place.problems() == []
 
 
 def test_half_of_an_acknowledged_line_is_no_torn_write(place: Place, tmp_path: Path) -> None:
     place.events.write_bytes(place.events.read_bytes()[:-40])
-    assert any("the database: remembers event" in p for p in place.problems())
+    assert any(p.startswith("the database: ") for p in place.problems())
     all_refuse(place, tmp_path)
 
 
@@ -230,15 +227,12 @@ def test_a_log_written_anew_with_hashes_that_fit(place: Place, tmp_path: Path) -
         event["data"]["description"] = "another one"
 
     place.keep(rechained(lines, forge, 0))
-    text = "\n".join(place.problems())
-    assert "has another event" in text
-    assert "snapshots/toy/final.json" in text
+    assert any("snapshots/toy/final.json" in p for p in place.problems())
     all_refuse(place, tmp_path)
     # Who changes the database and the rounds too is caught by whoever kept a receipt.
     records.remove_store(place.world.config)
     assert any(receipt[:12] in p for p in place.problems(receipt))
-    said = call(place.project, "store", "verify", "--head", receipt, expect=3)
-    assert "is not on the chain" in said.err
+    assert receipt[:12] in place.call("store", "verify", "--head", receipt, expect=3).err
 
 
 def test_heads_that_are_on_the_chain_and_what_is_no_head(place: Place) -> None:
@@ -246,9 +240,9 @@ def test_heads_that_are_on_the_chain_and_what_is_no_head(place: Place) -> None:
     assert place.problems(*hashes) == []
     assert place.problems(hashes[3][:12]) == []
     assert place.problems("0" * 64) != []
-    call(place.project, "store", "verify", "--head", hashes[-1])
+    place.call("store", "verify", "--head", hashes[-1])
     for wrong in ("", "xyz", "abc", hashes[0][:11], hashes[0].upper(), "--" + hashes[0]):
-        assert "E101" in call(place.project, "store", "verify", f"--head={wrong}", expect=2).err
+        assert "E101" in place.call("store", "verify", f"--head={wrong}", expect=2).err
 
 
 FORGED = {
@@ -346,9 +340,7 @@ def test_a_changed_schema_is_found_and_no_backup_is_made(
 
 @pytest.mark.parametrize("either", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("name", PLANTED_IN_POSTGRESQL)
-def test_a_changed_schema_of_postgresql_is_found(
-    either: str, place: Place, name: str, tmp_path: Path
-) -> None:
+def test_changed_schemas_of_postgresql(either: str, place: Place, name: str, tmp_path: Path) -> None:
     command, expected = PLANTED_IN_POSTGRESQL[name]
     change_schema(place, command)
     assert any(p.startswith(expected) for p in place.problems()), place.problems()
@@ -390,7 +382,7 @@ def test_everything_at_once(place: Place) -> None:
     scores.write_bytes(flip(scores.read_bytes(), 30))
     data = place.events.read_bytes()
     place.events.write_bytes(flip(data, len(data) // 2))
-    said = call(place.project, "store", "verify", "--json", expect=3)
+    said = place.call("store", "verify", "--json", expect=3)
     found = " | ".join(f"{p['where']}: {p['what']}" for p in said.json["problems"])
     for part in ("measures of", "submissions beta", "scores.jsonl: was changed", "events.jsonl:"):
         assert part in found
@@ -402,7 +394,7 @@ def test_a_deleted_evaluation(place: Place) -> None:
     (folder / "1").chmod(0o755)
     shutil.rmtree(folder / "1")
     (problem,) = place.problems()
-    assert "evaluations/1: is missing, but event" in problem
+    assert "evaluations/1: " in problem
 
 
 @both
@@ -412,7 +404,7 @@ def test_an_added_evaluation_and_attempt(place: Place) -> None:
     attempt = world.archive.attempts(TASK, place.run)[0]
     world.evaluation(attempt, {"ndcg": {"1": 1.0}, "rr": {"1": 1.0}}, commit=False)
     problems = place.problems()
-    assert len(problems) == 1 and "evaluations/2: is in the archive, but no event names it" in problems[0]
+    assert len(problems) == 1 and "evaluations/2: " in problems[0]
     assert commit_orphans(world.store) == 1  # it may come from a command that was killed
     assert place.problems() == []
     world.store.close()
@@ -429,9 +421,8 @@ def test_a_swapped_archive(place: Place, tmp_path: Path) -> None:
             folder.chmod(0o755)
     shutil.rmtree(target)
     shutil.copytree(other, target)
-    problems = place.problems()
-    assert sum("is not what event" in p for p in problems) >= 1, problems
-    said = call(place.project, "export", place.run, str(tmp_path / "out"), expect=3)
+    assert any(place.run in problem for problem in place.problems())
+    said = place.call("export", place.run, str(tmp_path / "out"), expect=3)
     assert "E307" in said.err
 
 
@@ -449,13 +440,13 @@ def test_a_damaged_database_and_a_missing_one(place: Place) -> None:
 def test_a_loss_that_was_accepted_is_written_down(place: Place) -> None:
     lines = place.lines()
     place.keep(lines[:-3])
-    said = call(place.project, "store", "rebuild", expect=3)
+    said = place.call("store", "rebuild", expect=3)
     assert "E307" in said.err and "--accept-loss" in said.err
-    call(place.project, "store", "rebuild", "--accept-loss")
+    place.call("store", "rebuild", "--accept-loss")
     last = json.loads(place.lines()[-1])
     assert last["type"] == "loss-accepted"
     assert json.loads(lines[-1])["hash"] in json.dumps(last["data"])
-    call(place.project, "runs")
+    place.call("runs")
     # The frozen round of that time is still named: nobody vouches for it any more.
     assert all("final" in p for p in place.problems())
 
@@ -479,33 +470,28 @@ def test_an_older_store_is_filled_anew_only_from_a_log_that_holds_what_it_knew(p
     place.sql("UPDATE meta SET value = '1' WHERE key = 'rules'")
     place.sql("DELETE FROM meta WHERE key = 'prefix'")
     lines = place.lines()
-    place.keep(lines[:-1])
-    with pytest.raises(RunnerError) as caught:
-        connect.open_store(place.world.config)
-    assert caught.value.code == "E307"
-    place.keep(rechained(lines, lambda event: event.update(actor="mallory"), len(lines) - 2))
-    with pytest.raises(RunnerError) as caught:
-        connect.open_store(place.world.config)
-    assert caught.value.code == "E307"
+    forged = rechained(lines, lambda event: event.update(actor="mallory"), len(lines) - 2)
+    for log in (lines[:-1], forged):
+        place.keep(log)
+        with pytest.raises(RunnerError, check=lambda error: error.code == "E307"):
+            connect.open_store(place.world.config)
     place.keep(lines)
     connect.open_store(place.world.config).close()
     assert place.problems() == []
 
 
 def test_a_round_says_where_the_log_stood(place: Place) -> None:
-    said: Said = call(place.project, "round", "show", TASK, "final", "--json")
+    said: Said = place.call("round", "show", TASK, "final", "--json")
     head = said.json["snapshot"]["events"]["hash"]
     assert place.problems(head) == []
-    assert head in call(place.project, "round", "show", TASK, "final").out
-    again = call(place.project, "round", "freeze", TASK, "final", "--json")
+    assert head in place.call("round", "show", TASK, "final").out
+    again = place.call("round", "freeze", TASK, "final", "--json")
     assert again.json["head"]["hash"] == json.loads(place.lines()[-1])["hash"]
 
 
 @both
 @pytest.mark.parametrize("database", ["as it was", "none"])
-def test_events_that_nobody_can_apply_are_found_at_the_end_of_the_log_too(
-    tmp_path: Path, database: str
-) -> None:
+def test_inapplicable_events_at_the_end_are_found(tmp_path: Path, database: str) -> None:
     """The chain is whole and the database has not taken them yet: the next command would stumble over them."""
     world = World.make(tmp_path)
     world.store.log.append("attempt-committed", {"run": 5}, actor="x")
@@ -521,15 +507,13 @@ def test_events_that_nobody_can_apply_are_found_at_the_end_of_the_log_too(
 @pytest.mark.parametrize(
     ("type", "data", "what"),
     [
-        ("quota-extended", {"task": TASK, "team": "alpha"}, "'submissions' is missing in its data"),
-        ("quota-extended", {"task": TASK, "team": "alpha", "submissions": "many"}, "its data cannot be used"),
-        ("log-excerpt-released", {"text": None}, "its data cannot be used"),
-        ("moon-landed", {}, "a newer one may have written it"),
+        ("quota-extended", {"task": TASK, "team": "alpha"}, "'submissions'"),
+        ("quota-extended", {"task": TASK, "team": "alpha", "submissions": "many"}, "data"),
+        ("log-excerpt-released", {"text": None}, "data"),
+        ("moon-landed", {}, "moon-landed"),
     ],
 )
-def test_an_event_that_nobody_can_apply_is_named_with_its_line_and_what_to_do(
-    place: Place, type: str, data: dict[str, Any], what: str
-) -> None:
+def test_inapplicable_events_are_named(place: Place, type: str, data: dict[str, Any], what: str) -> None:
     """It is well formed and has the right hash: another version wrote it, or a defect of ours."""
     lines = place.lines()
     before = json.loads(lines[-1])
@@ -538,11 +522,10 @@ def test_an_event_that_nobody_can_apply_is_named_with_its_line_and_what_to_do(
     place.keep([*lines, schemas.canonical({**bad, "hash": schemas.digest(bad)}) + b"\n"])
     line = f"events.jsonl:{bad['seq']}"
     for words in (["runs"], ["store", "rebuild"], ["evaluate", "--all"]):
-        said = call(place.project, *words, expect=3)
+        said = place.call(*words, expect=3)
         assert "E307" in said.err and f"{line} ({type}): " in said.err, said.err
-        text = " ".join(said.err.split())
-        assert what in text and "Fix: runner store verify lists everything that is wrong; restore" in text
-    assert [p for p in place.problems() if p.startswith(line)] == [p for p in place.problems() if what in p]
+        assert what in " ".join(said.err.split()) and "runner store verify" in " ".join(said.err.split())
+    assert len([p for p in place.problems() if p.startswith(line)]) == 1
     place.keep(lines)
-    call(place.project, "store", "verify")
-    call(place.project, "runs")
+    place.call("store", "verify")
+    place.call("runs")

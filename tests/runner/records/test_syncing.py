@@ -54,17 +54,13 @@ def _together(disk: Disk, number: int, path: Path) -> list[Future[None]]:
     return others
 
 
-def test_those_that_came_while_one_was_at_it_are_done_together(
-    alone: Callable[[Disk], None], tmp_path: Path
-) -> None:
+def test_waiting_threads_are_synced_together(alone: Callable[[Disk], None], tmp_path: Path) -> None:
     alone(disk := Disk())
     assert [one.exception(60) for one in _together(disk, 20, tmp_path)] == [None] * 20
     assert disk.calls == 1
 
 
-def test_that_the_disk_failed_is_told_to_all_that_waited(
-    alone: Callable[[Disk], None], tmp_path: Path
-) -> None:
+def test_all_waiting_threads_get_the_disk_error(alone: Callable[[Disk], None], tmp_path: Path) -> None:
     alone(disk := Disk(OSError(errno.EIO, "lost", "x")))
     for one in _together(disk, 5, tmp_path):
         error = one.exception(60)
@@ -92,9 +88,7 @@ def test_one_alone_waits_for_its_own_files_only(tmp_path: Path, monkeypatch: pyt
         syncing.Group(disk.whole).wait([tmp_path / "none"])
 
 
-def test_where_nothing_is_known_of_a_file_system_each_waits_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_file_systems_sync_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syncing, "file_system", lambda _: "fuse.x")
     syncing.group_of.cache_clear()
     try:
@@ -115,9 +109,7 @@ def test_the_file_system_is_the_one_that_is_mounted_there(tmp_path: Path) -> Non
         whole(tmp_path / "none")
 
 
-def test_nobody_waits_for_one_that_was_interrupted_while_it_waited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_wait_blocks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Cut:
         """A lock at which a thread is interrupted the second time."""
 

@@ -56,24 +56,19 @@ def _refused(project: Project, **keys: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "values"),
     [
-        (
-            {"memory": "257MiB"},
-            "257 MiB of memory is not in the frame, 64 MiB of memory to 256 MiB of memory",
-        ),
-        ({"memory": "63MiB"}, "63 MiB of memory is not in the frame"),
-        ({"cpus": 2.5}, "2.5 processors is not in the frame, 1 processor to 2 processors"),
-        ({"wall_clock": 121}, "121 s of time is not in the frame, 30 s of time to 120 s of time"),
-        ({"cpu_time": "10s"}, "cpu_time is the same for everybody: without a limit"),
+        ({"memory": "257MiB"}, ("257 MiB", "64 MiB", "256 MiB")),
+        ({"memory": "63MiB"}, ("63 MiB", "64 MiB", "256 MiB")),
+        ({"cpus": 2.5}, ("2.5 ", "1 ", "2 ")),
+        ({"wall_clock": 121}, ("121 s", "30 s", "120 s")),
+        ({"cpu_time": "10s"}, ("cpu_time",)),
     ],
 )
-def test_what_is_not_in_the_frame_is_refused_with_the_frame(
-    project: Project, limits: dict[str, Any], said: str
-) -> None:
+def test_limits_outside_the_frame(project: Project, limits: dict[str, Any], values: tuple[str, ...]) -> None:
     project.write_task(limits=LIMITS)
-    told = _refused(project, limits=limits)
-    assert said in told and "submission.yaml:1" in told
+    text = _refused(project, limits=limits)
+    assert all(value in text for value in values) and "submission.yaml:1" in text
 
 
 def test_edges_of_the_frame_are_in_it(project: Project) -> None:
@@ -83,9 +78,9 @@ def test_edges_of_the_frame_are_in_it(project: Project) -> None:
         assert load_submission(project.config, "alpha", "one").limits.keys() == limits.keys()
 
 
-def test_where_there_is_no_frame_nothing_can_be_asked_for(project: Project) -> None:
+def test_without_a_frame_no_limit_can_be_changed(project: Project) -> None:
     project.write_task()
-    assert "the same for everybody: 64 MiB of memory" in _refused(project, limits={"memory": "65MiB"})
+    assert "64 MiB" in _refused(project, limits={"memory": "65MiB"})
 
 
 def test_run_files_ask_for_nothing(project: Project) -> None:
@@ -96,16 +91,16 @@ def test_run_files_ask_for_nothing(project: Project) -> None:
     project.software("one", image=None, command=None, run=runs, limits={"memory": "65MiB"})
     with pytest.raises(RunnerError) as caught:
         load_submission(project.config, "alpha", "one")
-    assert "run files are not executed" in "\n".join(map(str, caught.value.problems))
+    assert caught.value.code == "E207" and "limits" in "\n".join(map(str, caught.value.problems))
 
 
 @pytest.mark.parametrize(
     ("frame", "said"),
     [
-        ({"default": "64MiB", "max": "64MiB"}, "max of memory is not more than its default"),
-        ({"max": "64MiB"}, 'lacks the key "default"'),
+        ({"default": "64MiB", "max": "64MiB"}, "memory"),
+        ({"max": "64MiB"}, '"default"'),
         ({"default": "64MiB", "max": "1GiB", "least": 3}, '"least"'),
-        ([1], "a mapping (key: value), not a list"),
+        ([1], "memory"),
     ],
 )
 def test_a_wrong_frame_is_refused_in_words(project: Project, frame: Any, said: str) -> None:
@@ -140,14 +135,11 @@ def test_it_is_shown_on_the_board_the_run_and_the_task(world: World) -> None:
     task = world.tasks["mini"]
     for audience in (ORGANISER, PUBLIC):
         notes = legend(build(world.store, task, None, audience))
-        assert "Limits that were asked for: alpha/one: 128 MiB of memory, 2 processors." in notes
+        assert any("alpha/one: 128 MiB" in note for note in notes)
     view = redact_run(detail(world.store, run, [task]), Audience("team", "alpha"), task.datasets["test"])
-    assert "128 MiB of memory, 2 processors" in page(view)
-    told = " ".join(" ".join(lines(overview(task))).split())
-    assert (
-        "may ask for up to 256 MiB of memory, 2 processors, 120 s of time (limits: in submission.yaml)"
-        in told
-    )
+    assert "128 MiB" in page(view)
+    text = " ".join(lines(overview(task)))
+    assert all(value in text for value in ("256 MiB", "120 s", "submission.yaml"))
 
 
 def test_a_team_that_is_given_more_has_it_also_beyond_the_frame(world: World) -> None:
@@ -161,9 +153,7 @@ def test_a_team_that_is_given_more_has_it_also_beyond_the_frame(world: World) ->
     frame = {"memory": {"default": "64MiB", "max": "110MiB"}}
     world.project.write_task_only(limits=LIMITS | frame)
     (planned,) = plan(world.desk(), Selection()).work
-    assert (planned.run.id, planned.changed) == (run, "limits.memory"), (
-        "a smaller frame is for a person to see"
-    )
+    assert (planned.run.id, planned.changed) == (run, "limits.memory")
     assert planned.job is not None and planned.job.limits.memory == 110 * MIB
 
 

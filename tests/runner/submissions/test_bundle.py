@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ DATA: dict[str, Any] = {
     "check": None,
     "packed": "2026-01-01T00:00:00Z",
 }  # fmt: skip
+FORGED = json.dumps({**DATA, "team": "beta"})
 UPLOAD = {"file": "run.txt", "dataset": "dev", "scenario": "default", "sha256": "2" * 64}
 
 
@@ -66,11 +68,10 @@ def test_writing_again_replaces_it_and_spares_what_is_not_ours(bundle: Path, tmp
     assert read_bundle(bundle).data["tag"] == "two"
     assert not (bundle / "submission.yaml").exists()
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(RunnerError) as caught:
+    (tmp_path / "mine" / "thesis.txt").write_text("a thesis")
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E101"):
         write_bundle(tmp_path / "mine", DATA, {})
-    assert caught.value.code == "E101"
-    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "a thesis"
 
 
 def test_a_failed_write_leaves_the_old_one(bundle: Path, tmp_path: Path) -> None:
@@ -86,34 +87,28 @@ def _flip(path: Path) -> None:
     path.write_bytes(data)
 
 
+def _link(path: Path) -> None:
+    path.rename(path.parent.parent / "x")
+    path.symlink_to(path.parent.parent / "x")
+
+
 TAMPER: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "a changed byte": (lambda b: _flip(b / "image.tar"), "image.tar: was changed"),
-    "a longer file": (lambda b: (b / "image.tar").open("a").write("x"), "image.tar: was changed"),
-    "a missing file": (lambda b: (b / "image.tar").unlink(), "image.tar: is missing"),
-    "an extra file": (lambda b: (b / "extra").write_text("x"), "extra: is not in manifest.json"),
-    "an extra file in a folder": (lambda b: ((b / "d").mkdir(), (b / "d/x").touch()), "d/x: is not in"),
-    "a link": (lambda b: (b / "l").symlink_to("/etc/passwd"), "l: is a link"),
-    "a linked folder": (lambda b: (b / "l").symlink_to("/etc"), "l: is a link"),
-    "a link for a file": (
-        lambda b: ((b / "image.tar").rename(b.parent / "x"), (b / "image.tar").symlink_to(b.parent / "x")),
-        "image.tar: is a link",
-    ),
-    "a pipe": (lambda b: os.mkfifo(b / "p"), "p: is a link or a special file"),
-    "a hostile name": (lambda b: (b / "\x1b[2J").touch(), "\\x1b[2J: is not in"),
-    "a changed bundle.json": (
-        lambda b: (b / "bundle.json").write_text(json.dumps({**DATA, "team": "beta"})),
-        "bundle.json: was changed",
-    ),
-    "a linked bundle.json": (
-        lambda b: (
-            (b / "bundle.json").rename(b.parent / "x"),
-            (b / "bundle.json").symlink_to(b.parent / "x"),
-        ),
-        "no bundle.json",
-    ),
-    "no manifest": (lambda b: (b / "manifest.json").unlink(), "no manifest.json"),
+    "a changed byte": (lambda b: _flip(b / "image.tar"), "image.tar: "),
+    "a longer file": (lambda b: (b / "image.tar").open("a").write("x"), "image.tar: "),
+    "a missing file": (lambda b: (b / "image.tar").unlink(), "image.tar: "),
+    "an extra file": (lambda b: (b / "extra").write_text("x"), "extra: "),
+    "an extra file in a folder": (lambda b: ((b / "d").mkdir(), (b / "d/x").touch()), "d/x: "),
+    "a link": (lambda b: (b / "l").symlink_to("/etc/passwd"), "l: "),
+    "a linked folder": (lambda b: (b / "l").symlink_to("/etc"), "l: "),
+    "a link for a file": (lambda b: _link(b / "image.tar"), "image.tar: "),
+    "a pipe": (lambda b: os.mkfifo(b / "p"), "p: "),
+    "a hostile name": (lambda b: (b / "\x1b[2J").touch(), "\\x1b[2J: "),
+    "a changed bundle.json": (lambda b: (b / "bundle.json").write_text(FORGED), "bundle.json: "),
+    "a linked bundle.json": (lambda b: _link(b / "bundle.json"), "bundle.json"),
+    "no manifest": (lambda b: (b / "manifest.json").unlink(), "manifest.json"),
     "a manifest that is none": (lambda b: (b / "manifest.json").write_text("[]"), "manifest.json"),
     "no JSON": (lambda b: (b / "bundle.json").write_bytes(b"\xff{"), "bundle.json"),
+    "no folder": (shutil.rmtree, "--to"),
     "much JSON": (lambda b: (b / "bundle.json").write_text(" " * 2**21), "bundle.json"),
 }
 
@@ -145,11 +140,11 @@ def test_all_problems_at_once(bundle: Path) -> None:
         ({"task": ""}, "task"),
         ({"image": {"id": "python:3.11-slim"}}, "id"),
         ({"image": {"id": "sha256:" + "1" * 64, "archive": "../../etc/passwd"}}, "archive"),
-        ({"image": None}, "either an image or run files"),
+        ({"image": None}, "image"),
         ({"runs": [UPLOAD | {"file": "../run.txt"}]}, "file"),
         ({"runs": [UPLOAD]}, "runs/run.txt"),
         ({"image": None, "runs": [UPLOAD]}, "runs/run.txt"),
-        ({"inputs": {"x": 1}}, '"x" must be text'),
+        ({"inputs": {"x": 1}}, '"x"'),
         ({"tag": "a b\x1b"}, "tag"),
         ({"surprise": 1}, "surprise"),
         ({"packed": None}, "packed"),
@@ -171,9 +166,3 @@ def test_files_that_a_manifest_smuggles_in_are_refused(bundle: Path) -> None:
     with pytest.raises(RunnerError) as caught:
         read_bundle(bundle)
     assert [p.where for p in caught.value.problems] == ["payload.bin", "runs/stray.txt"]
-
-
-def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(RunnerError) as caught:
-        read_bundle(tmp_path / "none")
-    assert caught.value.code == "E205"

@@ -24,20 +24,17 @@ def task(tmp_path: Path, **datasets: dict[str, Any]) -> Task:
     return load_task(config, "toy")
 
 
-def test_the_first_public_one_is_taken(tmp_path: Path) -> None:
-    one = task(tmp_path, test={"visibility": "blinded"}, dev={"visibility": "public"})
+def test_the_first_public_dataset_or_the_only_complete_one_is_checked(tmp_path: Path) -> None:
+    one = task(tmp_path / "a", test={"visibility": "blinded"}, dev={"visibility": "public"})
     assert dataset_to_check(one).id == "dev" and dataset_to_check(one, "test").id == "test"
-
-
-def test_the_only_one_that_is_here_is_taken(tmp_path: Path) -> None:
-    one = task(tmp_path, dev={"visibility": "public", **LATER}, test={"visibility": "blinded"})
+    one = task(tmp_path / "b", dev={"visibility": "public", **LATER}, test={"visibility": "blinded"})
     assert dataset_to_check(one).id == "test"
 
 
 def test_several_that_may_be_meant_are_named(tmp_path: Path) -> None:
     with pytest.raises(RunnerError) as error:
         dataset_to_check(task(tmp_path, dev={"visibility": "blinded"}, test={"visibility": "blinded"}))
-    assert error.value.code == "E102" and "dev, test are here" in error.value.why
+    assert error.value.code == "E102" and "dev, test" in error.value.why
 
 
 def test_files_that_were_not_fetched_are_named(tmp_path: Path) -> None:
@@ -46,4 +43,4 @@ def test_files_that_were_not_fetched_are_named(tmp_path: Path) -> None:
         with pytest.raises(RunnerError) as error:
             dataset_to_check(one, wanted)
         assert error.value.code == "E402" and "inputs/queries2.jsonl" in error.value.why
-        assert "runner data import toy dev FILE" in error.value.fix
+        assert "import toy dev" in error.value.fix

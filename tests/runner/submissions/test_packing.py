@@ -15,9 +15,7 @@ from tests.worlds.definitions import project, write_submission, write_task
 from tests.worlds.machines import THING, only_own_packages, without_engine
 
 
-def test_the_first_build_on_a_machine_knows_what_to_carry_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_build_has_its_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Choosing the base image settles whether builds have a network: it must come before the context is made."""
     without_engine(monkeypatch, tmp_path)
     only_own_packages(monkeypatch, tmp_path / "index")

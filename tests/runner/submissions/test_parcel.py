@@ -18,6 +18,8 @@ from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.submissions.bundle import MAX_IMAGE, Bundle, write_bundle
 from runner.submissions.parcel import Part, note_bases, note_parts, parcel, parts_for, parts_of, unpack
+from tests.runner.submissions.test_bundle import DATA
+from tests.worlds.definitions import told
 
 LAYERS = [os.urandom(200_000), os.urandom(100_000)]
 
@@ -38,30 +40,7 @@ def archive(path: Path, layers: list[bytes], more: bytes = b"{}") -> Path:
 
 def bundle(folder: Path, layers: list[bytes], software: str = "one") -> Bundle:
     folder.mkdir(parents=True)
-    image = {
-        "id": "sha256:" + "1" * 64,
-        "repo_digest": None,
-        "platform": "linux/amd64",
-        "archive": "image.tar",
-    }
-    data: dict[str, Any] = {
-        **{
-            "schema_version": 1,
-            "team": "alpha",
-            "software": software,
-            "task": "mini",
-            "scenarios": ["default"],
-        },
-        **{
-            "image": image,
-            "runs": [],
-            "command": None,
-            "tag": "one",
-            "description": "",
-            "method": "automatic",
-        },
-        **{"inputs": {}, "check": None, "packed": "2031-01-01T00:00:00Z"},
-    }
+    data = DATA | {"software": software}
     (folder / "submission.yaml").write_text("task: mini\n")
     files = {"submission.yaml": folder / "submission.yaml", "image.tar": archive(folder / "i", layers)}
     return write_bundle(folder / "bundle", data, files)
@@ -129,9 +108,10 @@ def test_few_bytes_do_not_become_a_huge_image(tmp_path: Path) -> None:
     (tmp_path / "own").touch()
     own = Part(tmp_path / "own", 0, MAX_IMAGE // 4, "0" * 64)
     named = [{"name": f"{n}/layer.tar", "size": own.size, "sha256": own.sha256} for n in range(5)]
-    with pytest.raises(RunnerError, match="larger than 32 GiB") as error:
+    with pytest.raises(RunnerError) as error:
         unpack(changed(path, image=named), {own.sha256: own}, tmp_path / "there")
-    assert error.value.code == "E205" and not (tmp_path / "there.parts").exists()
+    assert error.value.code == "E205" and "32 GiB" in told(error.value)
+    assert not (tmp_path / "there.parts").exists()
 
 
 def changed(path: Path, **keys: Any) -> Path:
@@ -170,29 +150,15 @@ def hostile(path: Path, how: str) -> None:
         path.write_bytes(b"")
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "up",
-        "absolute",
-        "link",
-        "size",
-        "names",
-        "twice",
-        "no bundle",
-        "cut",
-        "longer",
-        "content",
-        "line",
-        "empty",
-    ],
-)
+HEADS = ["up", "absolute", "link", "size", "names", "twice", "no bundle"]
+
+
+@pytest.mark.parametrize("how", [*HEADS, "cut", "longer", "content", "line", "empty"])
 def test_what_is_no_parcel_is_refused(tmp_path: Path, how: str) -> None:
     path = written(tmp_path, bundle(tmp_path / "a", LAYERS))
     hostile(path, how)
-    with pytest.raises(RunnerError) as error:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E205"):
         unpack(path, {}, tmp_path / "deep/er/there")
-    assert error.value.code == "E205"
     assert not (tmp_path / "deep/er/there").exists() and not (tmp_path / "up").exists()
 
 

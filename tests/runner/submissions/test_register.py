@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ import pytest
 from runner.model.clock import FixedClock
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Quota
+from runner.records.store.charges import quota
+from runner.records.store.connect import open_store, rebuild
 from runner.records.store.queries import submissions
 from runner.submissions.bundle import Bundle, read_bundle
 from runner.submissions.kept import home_of, registered
@@ -24,7 +27,7 @@ from runner.submissions.load import load_submission
 from runner.submissions.pack import write
 from runner.submissions.register import Receipt, register, show_as, withdraw
 from tests.runner.execution.test_pool import World, good
-from tests.worlds.mini import Project
+from tests.worlds.mini import TASK, Project
 
 
 @pytest.fixture
@@ -79,8 +82,7 @@ def test_it_happens_once(world: World) -> None:
 def test_the_quota_holds_at_the_edge(world: World) -> None:
     _refused(world, _bundle(world, "none", "one"), "E206")
     assert _register(world, _bundle(world, "small", "one")).quota.left == 0
-    error = _refused(world, _bundle(world, "small", "two"), "E206")
-    assert "1 are still to be run" in error.why
+    assert "1 " in _refused(world, _bundle(world, "small", "two"), "E206").why
     # The same bundle again is no new one; a withdrawn one that never ran gives its place back.
     assert not _register(world, _bundle(world, "small", "one")).new
     withdraw(world.store, submissions(world.store, team="small")[0].id, "")
@@ -88,30 +90,25 @@ def test_the_quota_holds_at_the_edge(world: World) -> None:
 
 
 def test_a_place_is_given_back_to_one_that_ran_only_when_the_organiser_says_so(world: World) -> None:
-    """The image of a settled submission is lost: the next one costs nothing, and whoever rebuilds the store sees the same."""
-    from runner.records.store.charges import quota
-    from runner.records.store.connect import rebuild
-
     first = _register(world, _bundle(world, "small", "one")).submission
     world.work()
     assert world.outcome(f"{first}.test").name == "scored"
     _refused(world, _bundle(world, "small", "two"), "E206")
     for reason in ("", "  "):
-        with pytest.raises(RunnerError) as caught:
+        with pytest.raises(RunnerError, check=lambda error: error.code == "E101"):
             withdraw(world.store, first, reason, uncharged=True)
-        assert caught.value.code == "E101"
 
     # An ordinary withdrawal keeps what was charged: its scores were seen.
     assert withdraw(world.store, first, "mistake")
     _refused(world, _bundle(world, "small", "two"), "E206")
-    assert withdraw(world.store, first, "its image was lost", uncharged=True)
+    assert withdraw(world.store, first, "image lost", uncharged=True)
     assert not withdraw(world.store, first, "again", uncharged=True) and not withdraw(world.store, first, "")
     assert _register(world, _bundle(world, "small", "two")).quota.left == 0
     world.work()
     use = quota(world.store, world.tasks["mini"], "small")
     assert (use.used, use.open, use.left) == (1, 0, 0)
     event = [e for e in world.store.log if e.type == "submission-withdrawn"][-1]
-    assert event.data == {"submission": first, "reason": "its image was lost", "uncharged": True}
+    assert event.data == {"submission": first, "reason": "image lost", "uncharged": True}
     before = submissions(world.store)
     rebuild(world.project.config)
     assert submissions(world.store) == before and [s.uncharged for s in before] == [True, False]
@@ -126,15 +123,7 @@ def test_a_dataset_has_a_quota_of_its_own(world: World) -> None:
         where = world.project.config, world.store, world.engine, world.tasks
         return register(*where, bundle.folder, clock=FixedClock(now))
 
-    files = {
-        "topics": "queries.jsonl",
-        "corpus": "documents.jsonl.gz",
-        "quota": {"per_day": 1, "failures": 1},
-    }
-    datasets = [
-        {"id": "dev", "visibility": "public"} | files,
-        {"id": "test", "visibility": "blinded"} | files,
-    ]
+    datasets = [row | {"quota": {"per_day": 1, "failures": 1}} for row in TASK["datasets"]]
     world.project.write_task(quota={"submissions": 9}, datasets=datasets)
     assert world.tasks["mini"].datasets["test"].quota == Quota(submissions=9, per_day=1, failures=1)
     first = at(_bundle(world, "alpha", "one"))
@@ -143,35 +132,27 @@ def test_a_dataset_has_a_quota_of_its_own(world: World) -> None:
     with pytest.raises(RunnerError) as caught:
         at(second)
     assert caught.value.code == "E206" and "mini/test" in caught.value.what
-    assert caught.value.fix == "hand it in again at 2026-05-02 00:00 UTC"
+    assert "2026-05-02 00:00 UTC" in caught.value.fix
     now += timedelta(seconds=1)
     assert at(second).new
 
 
 def test_two_at_once_do_not_both_get_the_last_place(world: World) -> None:
     bundles = [_bundle(world, "small", f"s{n}") for n in range(4)]
-    results: list[object] = []
     start = threading.Barrier(len(bundles))
 
-    def work(bundle: Bundle) -> None:
-        from runner.records.store.connect import open_store
-
+    def code_of(bundle: Bundle) -> str:
         with open_store(world.project.config) as store:
             start.wait()
             try:
-                results.append(
-                    register(world.project.config, store, world.engine, world.tasks, bundle.folder)
-                )
+                register(world.project.config, store, world.engine, world.tasks, bundle.folder)
             except RunnerError as error:
-                results.append(error.code)
+                return error.code
+        return ""
 
-    threads = [threading.Thread(target=work, args=(b,)) for b in bundles]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(r for r in results if isinstance(r, str)) == ["E206"] * 3
-    assert len(results) == 4 and len(_kept(world)) == 1
+    with ThreadPoolExecutor(len(bundles)) as pool:
+        assert sorted(pool.map(code_of, bundles)) == ["", "E206", "E206", "E206"]
+    assert len(_kept(world)) == 1
 
 
 def test_what_runs_failed_on_our_side_costs_nothing(world: World) -> None:
@@ -252,24 +233,22 @@ def test_an_id_is_not_the_whole_digest(world: World) -> None:
 
 def test_it_must_fit_a_task(world: World) -> None:
     bundle = _bundle(world, "alpha", "one")
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E102"):
         register(world.project.config, world.store, world.engine, {}, bundle.folder)
-    assert caught.value.code == "E102"
-    world.project.write_task(scenarios=[{"id": "other"}], tables=[{"id": "main", "cells": [{"dataset": "test", "scenario": "other"}], "rank_by": "p_10"}])  # fmt: skip
+    cells = [{"dataset": "test", "scenario": "other"}]
+    tables = [{"id": "main", "cells": cells, "rank_by": "p_10"}]
+    world.project.write_task(scenarios=[{"id": "other"}], tables=tables)
     _refused(world, bundle, "E207")
 
 
 def test_a_failure_in_the_middle_leaves_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    import shutil
-
     def fails(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     bundle = _bundle(world, "alpha", "one")
     monkeypatch.setattr(shutil, "copytree", fails)
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E306"):
         _register(world, bundle)
-    assert caught.value.code == "E306"
     monkeypatch.undo()
     assert _kept(world) == [] and submissions(world.store) == []
     assert _register(world, bundle).new
@@ -302,18 +281,11 @@ def test_what_could_not_be_evaluated_is_refused_and_costs_nothing(world: World) 
     """Its only dataset lacks a file of the organiser's; once that is here, the same bundle is taken."""
 
     bundle = _bundle(world, "small", "one")
-    datasets = [
-        {"id": "dev", "visibility": "public", "topics": "queries.jsonl", "corpus": "documents.jsonl.gz"},
-        {
-            "id": "test",
-            "visibility": "blinded",
-            "topics": "queries.jsonl",
-            "sources": [{"path": "inputs/more.txt"}],
-        },
-    ]
+    dev, test = TASK["datasets"]
+    datasets = [dev, test | {"sources": [{"path": "inputs/more.txt"}]}]
     world.project.write_task(quota={"submissions": 1}, datasets=datasets)
     error = _refused(world, bundle, "E402")
-    assert "inputs/more.txt" in error.why and "no quota" in error.why and "runner data import" in error.fix
+    assert "inputs/more.txt" in error.why and "data import" in error.fix
     (world.tasks["mini"].datasets["test"].inputs / "more.txt").write_text("x")
     assert _register(world, bundle).quota.left == 0
 
@@ -337,7 +309,7 @@ def test_an_image_that_is_too_large_is_refused_for_no_quota(world: World, archiv
     bundle = _bundle(world, "alpha", "large", archive=archive)
     world.engine.bytes["alpha/large"] = 2_000_001
     told = _refused(world, bundle, "E216")
-    assert "1.91 MiB" in told.why and "leave out" in told.fix
+    assert "1.91 MiB" in told.why
     world.engine.bytes["alpha/large"] = 2_000_000
     assert _register(world, bundle).quota.left == 0
 
@@ -385,11 +357,7 @@ def test_display_names_are_recorded_and_those_of_others_refused(world: World) ->
     show_as(world.project.config, world.store, "alpha", "one", "")
     entry = next(found for found in submissions(world.store) if found.id == first.submission)
     assert (entry.display_name, entry.team_display_name) == ("", "Webis")
-    for wrong, code in (
-        (("alhpa", None, "x"), "E102"),
-        (("alpha", "two", "x"), "E102"),
-        (("alpha", None, "a\nb"), "E208"),
-    ):
+    for team, software, text in (("alhpa", None, "x"), ("alpha", "two", "x"), ("alpha", None, "a\nb")):
         with pytest.raises(RunnerError) as caught:
-            show_as(world.project.config, world.store, *wrong)
-        assert caught.value.code == code
+            show_as(world.project.config, world.store, team, software, text)
+        assert caught.value.code == ("E102" if text == "x" else "E208")

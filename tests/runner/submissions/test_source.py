@@ -59,11 +59,8 @@ def test_a_committed_folder_has_remote_commit_and_no_change(folder: Path) -> Non
     assert source_of(folder) == {"remote": None, "commit": commit, "dirty": False}
     git(folder, "remote", "add", "other", "https://other.example/x.git")
     git(folder, "remote", "add", "origin", "https://ann:secret@code.example/team/software.git")
-    assert source_of(folder) == {
-        "remote": "https://code.example/team/software.git",
-        "commit": commit,
-        "dirty": False,
-    }
+    remote = "https://code.example/team/software.git"
+    assert source_of(folder) == {"remote": remote, "commit": commit, "dirty": False}
 
 
 @pytest.mark.parametrize("change", ["edited", "new", "gone", "mode", "link"])
@@ -118,9 +115,7 @@ def test_nothing_that_a_repository_names_is_run(folder: Path, tmp_path: Path) ->
     proof.unlink()
     found = source_of(folder)
     assert found is not None and found["dirty"] is True and found["remote"] is None
-    for thing in (folder.parent / ".git/objects").rglob(
-        "*"
-    ):  # an object is missing, so that it would be fetched
+    for thing in (folder.parent / ".git/objects").rglob("*"):  # git would fetch missing objects
         if thing.is_file():
             thing.unlink()
     assert source_of(folder) is None and not proof.exists()
@@ -150,9 +145,7 @@ def test_addresses_carry_no_secret_and_no_folder_of_a_machine(url: str, shown: s
     assert public_address(url) == shown
 
 
-def test_the_source_stands_in_the_bundle_and_in_its_registration_and_makes_no_other_submission(
-    tmp_path: Path,
-) -> None:
+def test_the_source_is_in_the_bundle_and_does_not_change_its_digest(tmp_path: Path) -> None:
     config = project(tmp_path / "root")
     write_task(config)
     folder = write_submission(config, f"task: toy\nimage: sha256:{'0' * 64}\n", "mine", "first")
@@ -281,32 +274,29 @@ def too_large(folder: Path, commit: str, target: Path, **caps: float) -> str:
 def test_what_is_too_large_is_not_unpacked(folder: Path, tmp_path: Path) -> None:
     root = folder.parent
     (folder / "noise").write_bytes(os.urandom(2 * 2**20))
-    assert too_large(root, committed(root), tmp_path / "a") == "It is larger than 1 MiB."
+    assert "1 MiB" in too_large(root, committed(root), tmp_path / "a")
     (folder / "noise").write_bytes(bytes(2 * 2**20))
-    assert too_large(root, committed(root), tmp_path / "b") == "Its files are larger than 1 MiB."
+    assert "1 MiB" in too_large(root, committed(root), tmp_path / "b")
     (folder / "noise").unlink()
     commit = committed(root)
-    assert too_large(root, commit, tmp_path / "c", files=4) == "It has more than 4 files."
-    assert "took longer than 0.01 s" in too_large(root, commit, tmp_path / "d", seconds=0.01)
+    assert "4 files" in too_large(root, commit, tmp_path / "c", files=4)
+    assert "0.01 s" in too_large(root, commit, tmp_path / "d", seconds=0.01)
     check_out(str(root), commit, root, tmp_path / "e", Caps(2**20, 5))
     assert (tmp_path / "e/software/main.py").is_file() and not (tmp_path / "e/.git").exists()
 
 
-def test_a_tree_that_holds_itself_ten_thousand_million_times_is_refused_at_once(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_tree_with_very_many_files_is_refused_at_once(folder: Path, tmp_path: Path) -> None:
     root = folder.parent
     kind, made = "blob", git(root, "hash-object", "-w", str(folder / "main.py"))
     for _ in range(10):
         mode = "100644" if kind == "blob" else "040000"
         lines = "".join(f"{mode} {kind} {made}\t{n}\n" for n in range(10))
-        listed = subprocess.run(
-            ["git", "mktree"], cwd=root, input=lines, check=True, capture_output=True, text=True
-        )
+        command = ["git", "mktree"]
+        listed = subprocess.run(command, cwd=root, input=lines, check=True, capture_output=True, text=True)
         kind, made = "tree", listed.stdout.strip()
     commit = git(root, "commit-tree", "-m", "bomb", made)
     git(root, "branch", "bomb", commit)
-    assert too_large(root, commit, tmp_path / "out", bytes=2**30) == "It has more than 50,000 files."
+    assert too_large(root, commit, tmp_path / "out", bytes=2**30).count("50,000") == 1
 
 
 class _Backend(BaseHTTPRequestHandler):
@@ -324,11 +314,7 @@ class _Backend(BaseHTTPRequestHandler):
 
     def _answer(self, body: bytes) -> None:
         path, _, query = self.path.partition("?")
-        encoding = (
-            {"HTTP_CONTENT_ENCODING": self.headers["Content-Encoding"]}
-            if "Content-Encoding" in self.headers
-            else {}
-        )
+        encoding = self.headers.get("Content-Encoding")
         env = {
             "PATH": os.environ["PATH"],
             "GIT_PROJECT_ROOT": str(self.root),
@@ -344,7 +330,7 @@ class _Backend(BaseHTTPRequestHandler):
             "CONTENT_TYPE": self.headers.get("Content-Type") or "",
             "CONTENT_LENGTH": str(len(body)),
             "GIT_PROTOCOL": self.headers.get("Git-Protocol") or "",
-            **encoding,
+            **({"HTTP_CONTENT_ENCODING": encoding} if encoding else {}),
         }
         made = subprocess.run(["git", "http-backend"], env=env, input=body, capture_output=True, check=False)
         head, _, answer = made.stdout.partition(b"\r\n\r\n")
@@ -393,13 +379,12 @@ def test_a_commit_comes_over_https_from_whom_a_certificate_vouches_for(
     files, source = built(tmp_path / "known", keys, handing_in=True)
     assert "main.py" in files and "later.py" not in files
     assert source == {"remote": address, "commit": commit, "dirty": False}
-    with pytest.raises(RunnerError) as refused:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E203"):
         built(tmp_path / "nothing", keys.replace(commit, "0" * 40))
-    assert refused.value.code == "E203"
     (folder / "noise").write_bytes(os.urandom(2 * 2**20))
     with pytest.raises(RunnerError) as refused:
         check_out(address, committed(folder.parent), folder, tmp_path / "large", Caps(2**20))
-    assert refused.value.why == "It is larger than 1 MiB."
+    assert "1 MiB" in refused.value.why
 
 
 def test_strangers_name_no_folder_of_the_machine_that_takes_them_in(

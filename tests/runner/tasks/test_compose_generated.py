@@ -38,20 +38,14 @@ def services(task: Task) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", tasks.task_ids(HERE))
-def test_committed_is_generated(name: str) -> None:
+def test_committed_files_are_generated_and_name_existing_folders(name: str) -> None:
     task = tasks.load_task(HERE, name)
-    assert compose.path(task).read_text("utf-8") == compose.render(task), (
-        "run: python -m runner.tasks.compose"
-    )
-
-
-@pytest.mark.parametrize("name", tasks.task_ids(HERE))
-def test_sources_are_there(name: str) -> None:
-    task = tasks.load_task(HERE, name)
+    assert compose.path(task).read_text("utf-8") == compose.render(task)
     for service in services(task).values():
         for volume in service.get("volumes", ()):
-            assert (task.folder / volume["source"]).exists()
-            assert volume["read_only"] is True
+            assert (task.folder / volume["source"]).exists() and volume["read_only"] is True
+        evaluation = json.loads(service.get("environment", {}).get("EVALUATOR_REQUEST_JSON", "{}"))
+        assert "records" not in evaluation, "files next to a batch run are not records"
 
 
 def assert_limits(service: dict[str, Any], limits: Limits) -> None:
@@ -69,31 +63,15 @@ def assert_limits(service: dict[str, Any], limits: Limits) -> None:
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
     config = project(tmp_path / "root")
-    write_task(
-        config,
-        limits={
-            "memory": "300MiB",
-            "cpus": 0.5,
-            "pids": 33,
-            "tmp": "5MiB",
-            "shm": "6MiB",
-            "log": "7kB",
-            "open_files": 99,
-            "output": "8MiB",
-            "tmp_exec": True,
-        },
-        evaluator={"limits": {"memory": "400MiB"}},
-    )
+    limits = {"memory": "300MiB", "cpus": 0.5, "pids": 33, "open_files": 99, "tmp_exec": True}
+    limits |= {"tmp": "5MiB", "shm": "6MiB", "log": "7kB", "output": "8MiB"}
+    write_task(config, limits=limits, evaluator={"limits": {"memory": "400MiB"}})
     return tasks.load_task(config, "toy")
 
 
-def test_limits_are_the_task_s(task: Task) -> None:
-    found = services(task)
-    assert_limits(found["software"], task.limits)
-    assert_limits(found["evaluator"], task.evaluator_limits)
-
-
-def test_both_are_sealed(task: Task) -> None:
+def test_both_are_sealed_and_have_the_limits_of_the_task(task: Task) -> None:
+    assert_limits(services(task)["software"], task.limits)
+    assert_limits(services(task)["evaluator"], task.evaluator_limits)
     users = set()
     for service in services(task).values():
         assert service["network_mode"] == "none"
@@ -109,13 +87,12 @@ def test_both_are_sealed(task: Task) -> None:
 
 def test_the_software_sees_the_public_inputs_and_no_truths(task: Task) -> None:
     software = services(task)["software"]
-    assert [(v["source"], v["target"]) for v in software["volumes"]] == [
-        ("./datasets/dev/inputs", tira.INPUT)
-    ]
+    inputs = "./datasets/dev/inputs"
+    assert [(v["source"], v["target"]) for v in software["volumes"]] == [(inputs, tira.INPUT)]
     assert software["environment"] == tira.container_env("dev") | composeroom.USER_ENV
     evaluator = services(task)["evaluator"]
     assert [(v["source"], v["target"]) for v in evaluator["volumes"]] == [
-        ("./datasets/dev/inputs", "/inputs"),
+        (inputs, "/inputs"),
         ("./datasets/dev/truths", "/truths"),
     ]
 
@@ -126,10 +103,9 @@ def test_a_scenario_s_view_is_bound_file_by_file(task: Task) -> None:
 
 
 def test_a_gpu_is_asked_for(task: Task) -> None:
-    asked = services(replace(task, limits=replace(task.limits, gpus=2)))["software"]["deploy"]["resources"][
-        "reservations"
-    ]["devices"]
-    assert asked == [{"driver": "nvidia", "count": 2, "capabilities": ["gpu"]}]
+    software = services(replace(task, limits=replace(task.limits, gpus=2)))["software"]
+    devices = software["deploy"]["resources"]["reservations"]["devices"]
+    assert devices == [{"driver": "nvidia", "count": 2, "capabilities": ["gpu"]}]
     assert "deploy" not in services(task)["software"]
 
 
@@ -180,7 +156,7 @@ def test_the_driver_is_told_what_the_graded_one_is(room: dict[str, Any]) -> None
 
 
 def test_records_of_a_debate_are_ours_and_those_of_a_batch_run_are_not_believed(room: dict[str, Any]) -> None:
-    """``evaluator debate`` takes the files beside the run for records of the platform: nobody else may write there."""
+    """``evaluator debate`` reads the files next to the run as records of the platform."""
     assert not any("EVALUATOR_REQUEST_JSON" in one.get("environment", {}) for one in room.values())
     doc = schemas.load_yaml(ROOT / "docker-compose.yml", "docker-compose.yml")
     shared: dict[str, dict[str, tuple[str, bool]]] = {"debates": {}, "served": {}}
@@ -194,13 +170,6 @@ def test_records_of_a_debate_are_ours_and_those_of_a_batch_run_are_not_believed(
     }
     script = "".join(doc.data["services"]["transcript"]["command"])
     assert 'evaluator debate "/in/run/$$RUN"' in script and "--served /in/served/served.jsonl" in script
-
-
-@pytest.mark.parametrize("name", tasks.task_ids(HERE))
-def test_what_a_batch_software_leaves_beside_its_run_is_no_record(name: str) -> None:
-    for service in services(tasks.load_task(HERE, name)).values():
-        asked = json.loads(service.get("environment", {}).get("EVALUATOR_REQUEST_JSON", "{}"))
-        assert "records" not in asked
 
 
 @pytest.mark.parametrize("change", ["image", "llm", "judge"])

@@ -10,9 +10,7 @@ import pytest
 from runner.tasks.data_files import contents, file_digest
 
 
-def test_a_change_within_the_same_tick_of_the_clock_is_another_content(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_within_one_tick_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before Linux 6.13 the times of files stand still for 4 to 10 ms: neither size nor time shows what is written in one of them."""
     at = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: at + 1_000_000)

@@ -34,17 +34,12 @@ MODEL = {"type": "openai", "model": "m"}
 
 def test_reports_whose_judge_nobody_has_tried(tmp_path: Path) -> None:
     [one] = doubts(task(tmp_path, "report", MODEL, f1="f1@macro"))
-    assert (
-        one.startswith("table by-f1 ranks by f1, and a model judges: nobody has measured")
-        and "--reliability" in one
-    )
+    assert "table by-f1" in one and "--reliability" in one
     for judge in (None, {"type": "lexical"}, {"type": "human"}):
         assert doubts(task(tmp_path, "report", judge, f1="f1@macro")) == []
 
 
-@pytest.mark.parametrize(
-    ("share", "says"), [(0.03, ""), (0.5, "it obeys 50%"), (1, "it obeys 100%"), ("x", "nobody has")]
-)
+@pytest.mark.parametrize(("share", "says"), [(0.03, ""), (0.5, "50%"), (1, "100%"), ("x", "--reliability")])
 def test_reports_whose_judge_was_tried(tmp_path: Path, share: Any, says: str) -> None:
     (tmp_path / "judge.json").write_text(
         json.dumps({"judge": {}, "figures": {"susceptibility to canaries": share}})
@@ -52,10 +47,8 @@ def test_reports_whose_judge_was_tried(tmp_path: Path, share: Any, says: str) ->
     found = doubts(task(tmp_path, "report", {**MODEL, "reliability": "judge.json"}, f1="f1@macro"))
     assert [says in one for one in found] == ([True] if says else [])
     (tmp_path / "judge.json").write_text("[" * 5000)
-    assert (
-        "nobody has measured"
-        in doubts(task(tmp_path, "report", {**MODEL, "reliability": "judge.json"}, f1="f1"))[0]
-    )
+    [one] = doubts(task(tmp_path, "report", {**MODEL, "reliability": "judge.json"}, f1="f1"))
+    assert "--reliability" in one
 
 
 def test_debates_whose_judge_is_not_asked_about_echoes(tmp_path: Path) -> None:
@@ -72,9 +65,9 @@ def test_debates_whose_judge_is_not_asked_about_echoes(tmp_path: Path) -> None:
         ("30%", 50, ""),
         ("10%", 50, ""),
         ("90%", 50, ""),
-        ("8%", 50, "about 4 of its 50 topics are public (chance decides): a mean over so few tells how single hidden topics"),
-        ("1%", 40, "about 0 of its 40 topics are public"),
-        ("95%", 40, "about 2 of its 40 topics are private (chance decides): a mean over so few decides by hardly any"),
+        ("8%", 50, "4 of its 50 "),
+        ("1%", 40, "0 of its 40 "),
+        ("95%", 40, "2 of its 40 "),
     ],
 )  # fmt: skip
 def test_a_tiny_part_of_split_topics(share: str, topics: int, says: str, project: Project) -> None:

@@ -64,12 +64,10 @@ def test_a_changed_schema_makes_scores_stale_and_a_changed_example_does_not(conf
         ("answer.schema.json", '{\n  "type": "object",\n  broken\n}', "tasks/penguins/answer.schema.json:3"),
         ("answer.schema.json", '{"a": "' + "x" * 300_000 + '"}', "256 KiB"),
         ("answers.example.csv", "x" * 300_000, "256 KiB"),
-        ("answer.schema.json", None, "there is no file answer.schema.json"),
+        ("answer.schema.json", None, "answer.schema.json"),
     ],
 )
-def test_wrong_files_are_told_with_their_place(
-    config: Config, name: str, content: str | None, said: str
-) -> None:
+def test_wrong_files_have_their_place(config: Config, name: str, content: str | None, said: str) -> None:
     (config.tasks / "penguins" / name).unlink()
     if content is not None:
         write(config, name, content)
@@ -85,7 +83,7 @@ def test_files_outside_of_the_task_are_not_read(config: Config, path: str) -> No
     changed(config, lambda data: data["options"]["outputs"][0].update(schema=path))
     with pytest.raises(RunnerError) as caught:
         load_task(config, "penguins")
-    assert "not inside the task's folder" in str(caught.value.problems[0])
+    assert caught.value.code == "E401" and path in str(caught.value.problems[0])
 
 
 def test_a_schema_can_stand_in_the_task_itself(config: Config) -> None:
@@ -100,64 +98,48 @@ def problems(config: Config) -> list[str]:
 
 def test_task_check_tells_everything_wrong_with_schemas_and_examples_once(config: Config) -> None:
     write(config, "answers.example.csv", "id,species,body_mass_g\np002,Emperor,1\nx,Adelie,two\n")
-    assert [one.split(". Fix")[0] for one in problems(config)] == [
-        f"tasks/penguins/task.yaml: the example of answers.csv, line {line}: row {line - 1}, column {said}"
-        for line, said in (
-            (2, '"species": expected one of "Adelie", "Chinstrap", "Gentoo", found "Emperor"'),
-            (3, '"id": expected text that matches ^p[0-9]{3}$, found "x"'),
-            (3, '"body_mass_g": expected a number, found "two"'),
-        )
-    ]
-    write(
-        config,
-        "answer.schema.json",
-        '{"properties": {"id": {"pattern": "(?=p)"}, "a": {"$ref": "http://x/y"}}}',
-    )
+    expected = [(2, "species", "Emperor"), (3, "id", "x"), (3, "body_mass_g", "two")]
+    for problem, (line, column, value) in zip(problems(config), expected, strict=True):
+        assert problem.startswith("tasks/penguins/task.yaml: ") and f"answers.csv, line {line}: " in problem
+        assert f'"{column}"' in problem and f'"{value}"' in problem
+    wrong = {"id": {"pattern": "(?=p)"}, "a": {"$ref": "http://x/y"}}
+    write(config, "answer.schema.json", json.dumps({"properties": wrong}))
     found = problems(config)
     assert len(found) == 2 and all(one.startswith("tasks/penguins/task.yaml") for one in found)
     assert "/properties/a/$ref" in found[0] and "/properties/id/pattern" in found[1]
 
 
-def test_task_check_reads_truths_by_their_schema_and_says_nothing_of_what_stands_there(
-    config: Config,
-) -> None:
+@pytest.mark.parametrize(
+    ("change", "secret"),
+    [
+        (lambda line: json.dumps({**json.loads(line), "species": "Emperor"}), "Emperor"),
+        (lambda line: '{"species": "Gentoo", ' + line[1:], "Gentoo"),
+    ],
+    ids=["schema", "key twice"],
+)
+def test_problems_do_not_show_truths(config: Config, change: Callable[[str], str], secret: str) -> None:
     path = config.tasks / "penguins/datasets/test/truths/penguins.jsonl"
     lines = path.read_text().splitlines()
-    path.write_text(
-        "\n".join([json.dumps({**json.loads(lines[0]), "species": "Emperor"}), *lines[1:]]) + "\n"
-    )
+    path.write_text("\n".join([change(lines[0]), *lines[1:]]) + "\n")
     (found,) = problems(config)
-    assert (
-        "truths/penguins.jsonl:1: it does not fit its schema at /species" in found and "Emperor" not in found
-    )
-
-
-def test_task_check_reads_truths_strictly(config: Config) -> None:
-    path = config.tasks / "penguins/datasets/test/truths/penguins.jsonl"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(['{"species": "Gentoo", ' + lines[0][1:], *lines[1:]]) + "\n")
-    (found,) = problems(config)
-    assert (
-        "truths/penguins.jsonl:1: the record cannot be read: key there twice" in found
-        and "Gentoo" not in found
-    )
+    assert "truths/penguins.jsonl:1: " in found and secret not in found
 
 
 def test_ids_of_truths_have_to_be_in_the_inputs(config: Config) -> None:
     path = config.tasks / "penguins/datasets/dev/inputs/penguins.jsonl"
     path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[1:]))
     (found,) = problems(config)
-    assert 'the record "p002" is not in inputs/penguins.jsonl' in found
+    assert '"p002"' in found and "inputs/penguins.jsonl" in found
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda data: data.update(output="other.csv"), "the first of options.outputs"),
-        (lambda data: data["measures"][0].update(measure="F2(species)"), "there is no measure F2"),
-        (lambda data: data["measures"][2].update(direction="higher"), "write direction: lower"),
-        (lambda data: data["measures"][0].update(options={"output": "x"}), "outputs are answers.csv"),
-        (lambda data: data["measures"][0].update(measure="F1(colour)"), "colour is not a label"),
+        (lambda data: data.update(output="other.csv"), "options.outputs"),
+        (lambda data: data["measures"][0].update(measure="F2(species)"), "F2"),
+        (lambda data: data["measures"][2].update(direction="higher"), "direction: lower"),
+        (lambda data: data["measures"][0].update(options={"output": "x"}), "answers.csv"),
+        (lambda data: data["measures"][0].update(measure="F1(colour)"), "colour"),
     ],
 )
 def test_wrong_definitions(config: Config, change: Callable[[dict[str, Any]], None], said: str) -> None:
@@ -165,21 +147,13 @@ def test_wrong_definitions(config: Config, change: Callable[[dict[str, Any]], No
     assert any(said in one for one in problems(config)), problems(config)
 
 
-def test_task_show_says_every_output_with_an_example(config: Config) -> None:
-    second = {
-        "path": "notes.jsonl",
-        "schema": {"properties": {"note": {"type": "string"}}},
-        "required": False,
-    }
+def test_task_show_lists_every_output_with_an_example(config: Config) -> None:
+    schema = {"properties": {"note": {"type": "string"}}}
+    second = {"path": "notes.jsonl", "schema": schema, "required": False}
     changed(config, lambda data: data["options"]["outputs"].append(second))
     text = " ".join(" ".join(screen(overview(load_task(config, "penguins")))).split())
-    assert (
-        "$outputDir/answers.csv (or answers.csv.gz): CSV, a record for each id: id (text), species (Adelie or"
-        in text
-    )
+    for part in ("$outputDir/answers.csv", "answers.csv.gz", "CSV", "id (text)", "species (Adelie or"):
+        assert part in text
     assert "p002,Adelie,3700" in text
-    assert (
-        "$outputDir/notes.jsonl (or notes.jsonl.gz): JSON Lines, a record for each id: note (text, optional) (may be left out)"
-        in text
-    )
+    assert "$outputDir/notes.jsonl" in text and "note (text, optional)" in text
     assert max(map(len, screen(overview(load_task(config, "penguins"))))) <= 80

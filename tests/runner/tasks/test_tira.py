@@ -22,12 +22,8 @@ def test_text_is_run_by_the_shell_with_placeholders_filled_in() -> None:
 
 
 def test_a_list_is_run_directly() -> None:
-    assert tira.container_command(["/run", "$inputDataset", "a b", "$HOME"], ENV) == (
-        "/run",
-        "/tira-data/input",
-        "a b",
-        "$HOME",
-    )
+    command = tira.container_command(["/run", "$inputDataset", "a b", "$HOME"], ENV)
+    assert command == ("/run", "/tira-data/input", "a b", "$HOME")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import gzip
 import hashlib
 import json
 import os
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any
 from xml.etree import ElementTree
@@ -153,9 +153,7 @@ def test_compressed_files_stay_compressed_and_give_the_same_bytes(tmp_path: Path
         (b'{"id": ' + b"9" * 5000 + b"}\n", 1, "number"),
     ],
 )
-def test_a_line_that_cannot_be_cut_is_refused_with_its_place(
-    tmp_path: Path, content: bytes, line: int, why: str
-) -> None:
+def test_bad_lines_are_refused_with_place(tmp_path: Path, content: bytes, line: int, why: str) -> None:
     (tmp_path / "d.jsonl").write_bytes(content)
     with pytest.raises(RunnerError) as caught:
         views.materialise([Shown(PurePosixPath("d.jsonl"), tmp_path / "d.jsonl", ("id",))], tmp_path / "home")
@@ -205,15 +203,8 @@ def test_exactly_the_named_keys_stay(
 def test_many_at_once_make_one(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text(corpus(CORPUS * 500))
     shown = Shown(PurePosixPath("d.jsonl"), tmp_path / "d.jsonl", ("id",))
-    found: list[Path] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(views.materialise([shown], tmp_path / "home")[0][1]))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda _: views.materialise([shown], tmp_path / "home")[0][1], range(8))]
     assert len(found) == 8 and len(set(found)) == 1
     assert len(found[0].read_text().splitlines()) == 1500
     assert sorted(p.name for p in (tmp_path / "home").iterdir()) == sorted([".locks", found[0].parent.name])
@@ -259,15 +250,12 @@ def test_the_report_is_read_from_what_is_mounted(config: Config) -> None:
 @pytest.mark.parametrize(
     ("scenario", "expected"),
     [
-        ({"id": "s", "files": ["*"], "view": [{"files": "*"}]}, "either `files` or `view`"),
-        ({"id": "s", "view": []}, "must not be empty"),
-        ({"id": "s", "view": [{"fields": ["x"]}]}, 'lacks the key "files"'),
-        ({"id": "s", "view": [{"files": "*", "fields": []}]}, "must not be empty"),
-        ({"id": "s", "view": [{"files": "/etc/*"}]}, "relative path"),
-        (
-            {"id": "s", "view": [{"files": "*", "datasets": ["tset"]}]},
-            'no dataset "tset". Fix: Did you mean "test"?',
-        ),
+        ({"id": "s", "files": ["*"], "view": [{"files": "*"}]}, "`view`"),
+        ({"id": "s", "view": []}, '"view"'),
+        ({"id": "s", "view": [{"fields": ["x"]}]}, '"files"'),
+        ({"id": "s", "view": [{"files": "*", "fields": []}]}, '"fields"'),
+        ({"id": "s", "view": [{"files": "/etc/*"}]}, "/etc/*"),
+        ({"id": "s", "view": [{"files": "*", "datasets": ["tset"]}]}, '"test"'),
     ],
 )
 def test_wrong_views_are_refused(config: Config, scenario: dict[str, Any], expected: str) -> None:
@@ -280,8 +268,7 @@ def test_wrong_views_are_refused(config: Config, scenario: dict[str, Any], expec
 def test_what_fits_nowhere_or_cannot_be_cut_is_a_problem_of_the_task(config: Config) -> None:
     task = with_view(config, [{"files": "none.*"}, {"files": "notes.txt", "fields": ["x"]}])
     text = "\n".join(str(p) for p in task_problems(task, config))
-    assert '"none.*" fits no input of "dev"' in text
-    assert "notes.txt:1 is not a JSON object" in text
+    assert '"none.*"' in text and '"dev"' in text and "notes.txt:1 " in text
 
 
 def test_a_file_that_only_some_datasets_have_may_be_named(config: Config) -> None:
@@ -298,21 +285,20 @@ def test_truths_that_are_shared_on_purpose(config: Config) -> None:
     (task.datasets["dev"].inputs / "copied.txt").write_bytes(
         (task.datasets["test"].truths / "qrels.txt").read_bytes()
     )
-    assert 'the truths of "test" are also among the inputs of "dev"' in str(task_problems(task, config)[0])
+    (problem,) = task_problems(task, config)
+    assert problem.code == "E403" and '"test"' in problem.what and '"dev"' in problem.what
 
 
 def test_compose_mounts_what_hides_no_field(config: Config) -> None:
     task = with_view(config)
     text = compose.render(task)
-    assert 'that of the scenario "all"' in text and "target: /tira-data/input" in text
+    assert '"all"' in text and "target: /tira-data/input" in text
     (config.tasks / "toy/task.yaml").write_text(
         (config.tasks / "toy/task.yaml").read_text().replace('{\n   "id": "all"\n  }', '{"id": "all", "view": [{"files": "documents.jsonl", "fields": ["id"]}]}')
     )  # fmt: skip
     hiding = compose.render(tasks.load_task(config, "toy"))
-    assert (
-        "Every scenario of this task hides fields" in hiding
-        and "documents.jsonl" not in hiding.split("services:")[1].split("evaluator:")[0]
-    )
+    assert "documents.jsonl" not in hiding.split("services:")[1].split("evaluator:")[0]
+    assert '"all"' not in hiding
 
 
 def test_a_place_that_cannot_be_written_is_the_platforms_fault(tmp_path: Path) -> None:
@@ -327,6 +313,7 @@ def test_a_place_that_cannot_be_written_is_the_platforms_fault(tmp_path: Path) -
 
 SIX = [json.dumps({"qid": str(n), "query": f"words of {n}", "more": n}) for n in range(6)]
 ELEMENTS = "".join(f"<topic number='{n}'>\n<title>words {n}</title>\n</topic>\n" for n in range(6))
+XML_HEAD = "<?xml version='1.0'?>\n<topics>\n"
 TREC = "".join(f"<top>\n<num> Number: {n}\n<title> words {n}\n</top>\n\n" for n in range(6))
 
 
@@ -356,12 +343,10 @@ def test_a_part_has_the_same_topics_in_any_order_and_scenario(config: Config, na
     task, ((whole, few), scenarios) = part_of(
         config, name, content, 2, view=[{"files": name, "fields": ["qid"]}]
     )
-    lines = shown(whole, scenarios["all"], name).decode().split()
-    ids = [
-        json.loads(line)["qid"] for line in shown(whole, scenarios["all"], name).decode().splitlines() if line
-    ]
-    assert sorted(ids) == CHOSEN and lines and topics_of(whole, scenarios["all"]) == ids
-    assert set(filter(None, shown(whole, scenarios["all"], name).decode().split("\n"))) < set(SIX)
+    lines = [line for line in shown(whole, scenarios["all"], name).decode().splitlines() if line]
+    ids = [json.loads(line)["qid"] for line in lines]
+    assert sorted(ids) == CHOSEN and topics_of(whole, scenarios["all"]) == ids
+    assert set(lines) < set(SIX)
     cut = [json.loads(line) for line in shown(few, scenarios["part"], name).decode().splitlines() if line]
     assert cut == [{"qid": one} for one in ids]
     # Everything else of the dataset is as it was, and each part has a digest of its own.
@@ -381,18 +366,12 @@ CHOSEN = sorted(
 @pytest.mark.parametrize(
     ("name", "text", "head"),
     [
-        (
-            "topics.xml",
-            f"<?xml version='1.0'?>\n<topics>\n{ELEMENTS}</topics>\n",
-            "<?xml version='1.0'?>\n<topics>\n",
-        ),
+        ("topics.xml", f"{XML_HEAD}{ELEMENTS}</topics>\n", XML_HEAD),
         ("topics.txt", TREC, ""),
         ("topics.tsv", "".join(f"{n}\twords {n}\n" for n in range(6)), ""),
     ],
 )
-def test_topics_in_other_forms_have_parts_that_can_be_read(
-    config: Config, name: str, text: str, head: str
-) -> None:
+def test_parts_of_topics_in_other_forms(config: Config, name: str, text: str, head: str) -> None:
     _, ((few,), scenarios) = part_of(config, name, text.encode(), 2)
     data = shown(few, scenarios["all"], name).decode()
     assert data.startswith(head) and data != text
@@ -412,25 +391,19 @@ def test_first_cases_that_a_scenario_cannot_have_fail_the_check(config: Config) 
     ]}  # fmt: skip
     task = with_view(config, **changes)
     (problem,) = task_problems(task, config)
-    assert "sees no topics in queries.jsonl" in problem.what
+    assert problem.code == "E402" and "queries.jsonl" in problem.what
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        (
-            '{"id": "q1", "query": "who  flies", "narrative": "…"}\n{"id": "q2", "title": "why"}\n',
-            "who flies",
-        ),
+        ('{"id": "q1", "query": "who  flies", "narrative": "…"}\n{"id": "q2", "title": "why"}\n', "who flies"),
         ("q1\twho flies\nq2\twhy\n", "who flies"),
-        (
-            "<topics><topic number='q1'><title>who flies</title><desc>long</desc></topic></topics>",
-            "who flies",
-        ),
+        ("<topics><topic number='q1'><title>who flies</title><desc>long</desc></topic></topics>", "who flies"),
         ("<top>\n<num> Number: q1\n<title> who flies\n<desc> Description:\nlong\n</top>\n", "who flies"),
         ('{"id": "q1", "number": 3}\n', ""),
     ],
-)
+)  # fmt: skip
 def test_what_a_topic_says_is_its_first_text(tmp_path: Path, text: str, wanted: str) -> None:
     (tmp_path / "topics").write_text(text)
     assert topic_texts(tmp_path / "topics")["q1"] == wanted

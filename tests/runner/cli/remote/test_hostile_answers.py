@@ -153,9 +153,8 @@ def known(home: Project, url: str) -> None:
 
 
 def said(home: Project, words: tuple[str, ...], url: str, capsys: pytest.CaptureFixture[str]) -> Said:
-    return call_here(
-        home, [{"URL": url, "OUT": str(home.home / "got")}.get(one, one) for one in words], capsys
-    )
+    places = {"URL": url, "OUT": str(home.home / "got")}
+    return call_here(home, [places.get(word, word) for word in words], capsys)
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -168,10 +167,8 @@ def test_a_hostile_answer_ends_no_command_in_a_traceback(
 
         def answering(method: str, path: str) -> Answer:
             made = making(method, path)
-            made.headers = {
-                name: value.replace("ELSEWHERE", f"{elsewhere}/api/v1/me")
-                for name, value in made.headers.items()
-            }
+            for name, value in made.headers.items():
+                made.headers[name] = value.replace("ELSEWHERE", f"{elsewhere}/api/v1/me")
             return made
 
         with hostile(answering) as (url, ours):
@@ -184,12 +181,8 @@ def test_a_hostile_answer_ends_no_command_in_a_traceback(
                 found = said(home, words, url, capsys)
                 assert found.code in (0, 1, 2, 3, 4), (name, found.all)
                 assert "E308" not in found.all and "\x1b" not in found.all, (name, found.all)
-                assert found.code == 0 or (
-                    re.search(r"^E\d{3}  ", found.err, re.M) and "Fix:" in found.err
-                ), (
-                    name,
-                    found.err,
-                )
+                error = re.search(r"^E\d{3}  ", found.err, re.M) and "Fix:" in found.err
+                assert found.code == 0 or error, (name, found.err)
                 assert len(found.all) < 200_000, name
     assert theirs == [], "no token goes to another server"
     assert ours and {*ours} == {f"Bearer {TOKEN}"}

@@ -150,22 +150,15 @@ def sent(url: str, token: str, *, terminal: bool) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
-@pytest.mark.parametrize(
-    ("status", "says"),
-    [
-        (413, "E312  lab: a request of 8 MiB is larger than the server, or what stands before it, takes"),
-        (409, "E312  the server has another part of it than was sent"),
-        (507, "E312  lab: it did not take that (status 507)"),
-    ],
-)
-def test_a_refusal_in_the_middle_is_a_clean_error(status: int, says: str, terminal: bool) -> None:
+@pytest.mark.parametrize(("status", "value"), [(413, "8 MiB"), (409, ""), (507, "507")])
+def test_a_refusal_in_the_middle_is_a_clean_error(status: int, value: str, terminal: bool) -> None:
     with refusing(status) as url:
         code, said = sent(url, str(Token.new()), terminal=terminal)
     lines = seen(said)
-    assert code == 3 and lines[0] == "before" and lines[-2:][0] == says, said
+    assert code == 3 and lines[0] == "before", said
+    assert lines[-2].startswith("E312  ") and value in lines[-2]
     assert lines[-1].startswith("Fix: ") and not [one for one in lines if "━" in one or "MB" in one]
-    again = [one for one in lines if "it is tried again" in one]
-    assert len(again) == (0 if status == 413 else 1) and len(lines) == 3 + len(again)
+    assert len(lines) == (3 if status == 413 else 4), "other refusals are tried again"
     if terminal:
         assert said.rindex("\x1b[?25h") > said.rindex("\x1b[?25l"), "the cursor is there again"
 
@@ -195,4 +188,4 @@ def test_the_front_of_a_disk_that_fills_up_is_understood(tmp_path: Path) -> None
         ended.set()
         thread.join()
     lines = seen(said)
-    assert code == 3 and lines[-3] == "E306  lab: what was sent could not be kept, and was not taken", said
+    assert code == 3 and lines[-3].startswith("E306  lab: "), said

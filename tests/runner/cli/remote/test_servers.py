@@ -40,9 +40,8 @@ def test_addresses(text: str, url: str, name: str) -> None:
     ],
 )
 def test_a_token_is_sent_by_https_or_to_this_machine(text: str) -> None:
-    with pytest.raises(RunnerError) as error:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E101"):
         address(text)
-    assert error.value.code == "E101"
 
 
 def test_a_token_is_kept_for_its_owner_alone(mine: Path) -> None:
@@ -62,16 +61,13 @@ def test_a_token_is_kept_for_its_owner_alone(mine: Path) -> None:
 def test_which_server_is_meant_is_said_where_there_are_several() -> None:
     with pytest.raises(RunnerError) as error:
         server(None)
-    said = (error.value.code, error.value.what, error.value.fix)
-    assert said == ("E102", "you are logged in to no server", "runner login https://task.example.org")
+    assert error.value.code == "E102" and error.value.fix.startswith("runner login")
     for name in ("one", "two"):
         remember(Server(name, "https://x", str(Token.new()), "alpha"))
-    with pytest.raises(RunnerError) as error:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E101"):
         server(None)
-    assert error.value.code == "E101"
-    with pytest.raises(RunnerError) as error:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E102"):
         server("three")
-    assert error.value.code == "E102"
     for name in ("../x", "a/b", "", ".x"):
         with pytest.raises(RunnerError):
             remember(Server(name, "https://x", str(Token.new()), "alpha"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def test_two_data_directories_of_one_database_have_one_coordinator(world: World,
     with connect.open_store(world.config) as other, coordinator(world.config, world.store):
         with pytest.raises(RunnerError) as caught, coordinator(elsewhere, other):
             pass
-        assert caught.value.code == "E306" and "another coordinator is at work" in caught.value.what
+        assert caught.value.code == "E306" and "coordinator" in caught.value.what
     with connect.open_store(world.config) as other, coordinator(elsewhere, other):
         other.commit("submission-registered", REGISTERED, actor="organiser")
 
@@ -71,13 +72,16 @@ def test_a_coordinator_whose_place_was_taken_commits_nothing_more(
             before = world.config.events.read_bytes()
             with pytest.raises(RunnerError) as caught:
                 world.store.commit("attempt-committed", facts, actor="runner")
-            assert caught.value.code == "E306" and "another coordinator has taken over" in caught.value.what
+            assert caught.value.code == "E306" and "coordinator" in caught.value.what
+            taken_over = caught.value.what
             asked = world.store.asked_for(Person("anna", "account"), "a" * 32)
             for store in (asked, beside):
-                with pytest.raises(RunnerError, match="another coordinator has taken over"):
+                with pytest.raises(RunnerError) as caught:
                     store.commit("attempt-committed", facts, actor="runner")
-            with pytest.raises(RunnerError, match="another coordinator has taken over"):
+                assert caught.value.what == taken_over
+            with pytest.raises(RunnerError) as caught:
                 world.store.catch_up()
+            assert caught.value.what == taken_over
             assert world.config.events.read_bytes() == before
             assert commit_orphans(other) == 1, "what was sealed is not lost"
 
@@ -143,7 +147,6 @@ def test_whoever_waits_is_told_of_a_store_that_was_made_again(world: World) -> N
 
 
 def test_a_store_is_made_again_in_a_schema_of_any_name(world: World, postgres: Server) -> None:
-    """Names that need quoting, or are as long as PostgreSQL has them, and others beside them that are like the ones we make."""
     world.register("alpha", "x")
     names = ["x", "x_anew", "n" * 63, "n" * 50 + "_anew", "n" * 49 + '"n', "a%sb", "ä" * 31]
     quoted = ['"' + name.replace('"', '""') + '"' for name in names]
@@ -166,14 +169,11 @@ def test_what_postgresql_takes_in_no_text_is_kept_and_what_is_too_long_is_refuse
     world.evaluation(world.attempt(submission), {"ndcg": topics})
     (run,) = queries.runs(world.store)
     assert list(results.topic_scores(world.store, run, "ndcg").items()) == sorted(topics.items())
-    import random
-
     long = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=9000))
     world.evaluation(world.attempt(world.register("beta", "y")), {"ndcg": {long: 1.0, "2": 0.5}})
     assert [run.outcome.name for run in queries.runs(world.store)] == ["scored", "held"]
-    with pytest.raises(RunnerError) as caught:
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E307"):
         world.commit("quota-extended", task=TASK, team="alpha", submissions=2**70)
-    assert caught.value.code == "E307"
 
 
 def test_a_server_that_is_not_there_and_one_that_refuses(world: World, tmp_path: Path) -> None:
@@ -206,11 +206,10 @@ def test_without_the_driver_it_is_said_how_to_get_it(tmp_path: Path) -> None:
         "try:\n    make_engine('postgresql://me:secret@host/db')\n"
         "except Exception as error:\n    print(error.code, error.why, error.fix)\n"
     )
-    said = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert "E306 postgresql needs the Python package psycopg" in said.stdout
-    assert "pip install 'proctor-ir[postgres]'" in said.stdout and "secret" not in said.stdout
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout.startswith("E306 ") and "psycopg" in said.stdout
+    assert "proctor-ir[postgres]" in said.stdout and "secret" not in said.stdout
 
 
 def test_the_doctor_says_what_database_and_role_lack(world: World, postgres: Server) -> None:
@@ -222,14 +221,12 @@ def test_the_doctor_says_what_database_and_role_lack(world: World, postgres: Ser
     url = postgres.url(role="guest", database="latin")
     check = doctor.database_check(replace(world.config, database_url=url))
     assert check.status == "FAIL"
-    for lacks in ("LATIN1", "no schemas", "no tables"):
+    for lacks in ("LATIN1", "schemas", "tables"):
         assert lacks in check.detail
     postgres.sql("DROP DATABASE latin WITH (FORCE)", "DROP ROLE guest")
 
 
-def test_of_what_is_granted_only_defaults_last_and_a_view_keeps_the_tables(
-    world: World, postgres: Server
-) -> None:
+def test_default_privileges_last_and_views_block_a_rebuild(world: World, postgres: Server) -> None:
     """As docs/how-to/postgres.md says it."""
     runs = f"{postgres.made[world.config.home]}.runs"
     postgres.sql("CREATE ROLE once", "CREATE ROLE always", f"GRANT SELECT ON {runs} TO once")
@@ -240,15 +237,11 @@ def test_of_what_is_granted_only_defaults_last_and_a_view_keeps_the_tables(
     )
     with world.store.read() as connection:
         assert tuple(connection.execute(query).one()) == (False, True)
-    postgres.sql(
-        "DROP OWNED BY once, always",
-        "DROP ROLE once, always",
-        f"CREATE VIEW public.mine AS SELECT * FROM {runs}",
-    )
+    view = f"CREATE VIEW public.mine AS SELECT * FROM {runs}"
+    postgres.sql("DROP OWNED BY once, always", "DROP ROLE once, always", view)
     with pytest.raises(RunnerError) as caught:
         connect.rebuild(world.config)
-    assert caught.value.code == "E306" and "mine depends on" in caught.value.why
-    assert caught.value.fix.startswith("drop what depends")
+    assert caught.value.code == "E306" and "mine" in caught.value.why and "drop" in caught.value.fix
     postgres.sql("DROP VIEW public.mine")
     connect.rebuild(world.config)
 
@@ -268,9 +261,8 @@ def test_no_server_of_tests_outlives_them() -> None:
         "print(server.folder, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     root = Path(__file__).parents[4]
-    said = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120, check=False
-    )
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
     folder = Path(said.stdout.strip())
     pid_file = folder / "data" / "postmaster.pid"  # the server removes it at its end
     end = time.monotonic() + 100

@@ -17,6 +17,13 @@ from tests.worlds.records import World
 ROOT = Path(__file__).parents[4]
 
 
+def output_of(code: str) -> list[str]:
+    """Run code in another process, and return the words that it prints."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.split()
+
+
 def test_sqlite_runs_in_wal_mode_with_foreign_keys(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     with world.store.read() as connection:
@@ -33,10 +40,7 @@ def test_opening_a_store_that_is_up_to_date_imports_nothing_heavy(tmp_path: Path
         f"home = Path({str(tmp_path)!r})\nopen_store(Config(home, home / 'home', None)).close()\n"
         "print(*({'pandas', 'numpy', 'scipy', 'jsonschema', 'docker'} & set(sys.modules)))\n"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert result.stdout.strip() == ""
+    assert output_of(code) == []
 
 
 def test_whether_a_store_is_current_is_seen_without_opening_it(tmp_path: Path) -> None:
@@ -49,10 +53,7 @@ def test_whether_a_store_is_current_is_seen_without_opening_it(tmp_path: Path) -
         f"home = Path({str(tmp_path)!r})\n"
         "print(is_current(Config(home, home / 'home', None)), 'sqlalchemy' in sys.modules)\n"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert result.stdout.split() == ["True", "False"]
+    assert output_of(code) == ["True", "False"]
     whole = world.config.events.read_bytes()
     for other in (whole[:-1], whole + b"{}\n", whole.replace(b"alpha", b"omega")):
         world.config.events.write_bytes(other)
@@ -71,7 +72,7 @@ def test_whether_a_store_is_current_is_seen_without_opening_it(tmp_path: Path) -
 
 
 def test_a_new_store_is_opened_by_several_at_once(tmp_path: Path) -> None:
-    """One of them used to be told that the database is locked: turning the write-ahead log on does not wait."""
+    """Turning the write-ahead log on does not wait for a lock."""
     for n in range(20):
         engines = [make_engine(f"sqlite:///{tmp_path}/{n}.sqlite") for _ in range(8)]
         together = threading.Barrier(len(engines))

@@ -6,7 +6,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import event, select
+from sqlalchemy import Table, event, select
 
 from runner.records.archive import Evaluation
 from runner.records.commit import commit
@@ -22,17 +22,22 @@ def evaluated(world: World, count: int) -> list[Evaluation]:
     return [world.evaluation(attempt, SCORES, commit=False) for attempt in attempts]
 
 
-def rows(world: World) -> list[list[Any]]:
+def rows(world: World, tables: tuple[Table, ...] = TABLES) -> list[list[Any]]:
     with world.store.read() as connection:
-        return [sorted(map(repr, connection.execute(select(table)))) for table in TABLES]
+        return [sorted(map(repr, connection.execute(select(table)))) for table in tables]
+
+
+def note_statements(world: World, statements: list[str]) -> None:
+    def note(*args: Any) -> None:
+        statements.append(args[2].split(" (")[0])
+
+    event.listen(world.store.engine, "before_cursor_execute", note)
 
 
 def test_evaluations_that_come_together_are_one_statement_of_each_table(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     found, said = evaluated(world, 5), list[str]()
-    event.listen(
-        world.store.engine, "before_cursor_execute", lambda *args: said.append(args[2].split(" (")[0])
-    )
+    note_statements(world, said)
     commit(world.store, *found)
     assert [said.count(f"INSERT INTO {table.name}") for table in TABLES] == [1, 1, 1]
     together = rows(world)
@@ -48,20 +53,14 @@ def test_attempts_that_come_together_are_one_statement_of_each_table(tmp_path: P
     found = [world.attempt(world.register("alpha", f"x{number}"), commit=False) for number in range(1, 5)]
     found.append(world.attempt(known, commit=False))
     said = list[str]()
-    event.listen(
-        world.store.engine, "before_cursor_execute", lambda *args: said.append(args[2].split(" (")[0])
-    )
+    note_statements(world, said)
     commit(world.store, *found)
     assert [said.count(f"INSERT INTO {table.name}") for table in (t.runs, t.attempts)] == [1, 1]
 
-    def rows() -> list[list[Any]]:
-        with world.store.read() as connection:
-            return [sorted(map(repr, connection.execute(select(table)))) for table in (t.runs, t.attempts)]
-
-    together = rows()
+    together = rows(world, (t.runs, t.attempts))
     assert [len(one) for one in together] == [5, 6]
     world.store.replay()  # which applies one event after the other
-    assert rows() == together
+    assert rows(world, (t.runs, t.attempts)) == together
 
 
 def test_one_that_cannot_be_read_costs_the_others_nothing(tmp_path: Path) -> None:
@@ -72,10 +71,8 @@ def test_one_that_cannot_be_read_costs_the_others_nothing(tmp_path: Path) -> Non
     result.write_text("{}")
     commit(world.store, *found)
     with world.store.read() as connection:
-        said = (
-            connection.execute(select(t.evaluations.c.status).order_by(t.evaluations.c.seq)).scalars().all()
-        )
-    assert said == ["valid", "error", "valid"]
+        query = select(t.evaluations.c.status).order_by(t.evaluations.c.seq)
+        assert connection.execute(query).scalars().all() == ["valid", "error", "valid"]
     assert len(rows(world)[2]) == 8
 
 

@@ -100,17 +100,9 @@ def config(tmp_path: Path) -> Config:
 def a_task(config: Config, url: str | None, **facts: Any) -> Task:
     """The toy task whose dataset "test" lacks one file of its inputs."""
     source = {"path": "inputs/big/data.bin", "url": url, **facts}
-    write_task(
-        config,
-        datasets=[
-            {"id": "dev", "visibility": "public", "topics": "queries.jsonl"},
-            {
-                "id": "test",
-                "visibility": "blinded",
-                "sources": [{k: v for k, v in source.items() if v is not None}],
-            },
-        ],
-    )
+    source = {key: value for key, value in source.items() if value is not None}
+    dev = {"id": "dev", "visibility": "public", "topics": "queries.jsonl"}
+    write_task(config, datasets=[dev, {"id": "test", "visibility": "blinded", "sources": [source]}])
     return tasks.load_task(config, "toy")
 
 
@@ -152,43 +144,27 @@ def test_an_interrupted_download_goes_on_where_it_stopped(config: Config, server
     assert server.asked == [None, "bytes=300000-", "bytes=600000-"]
 
 
-def test_another_process_goes_on_too(config: Config, server: Server) -> None:
-    task = a_task(config, server.url, sha256=SHA256)
-    part = sources.part_of(task.datasets["test"].sources[0])
-    part.parent.mkdir()
-    part.write_bytes(BODY[:1000])
+@pytest.mark.parametrize(
+    ("part", "facts", "ranges"),
+    [
+        (BODY[:1000], {"sha256": SHA256}, ["bytes=1000-"]),
+        (BODY, {"sha256": SHA256}, [f"bytes={len(BODY)}-"]),
+        (b"x" * 1000, {"sha256": SHA256}, ["bytes=1000-", None]),
+        (b"x" * 1000, {}, [None]),
+    ],
+    ids=["of this file", "whole", "of another file", "no hash"],
+)
+def test_the_part_of_an_earlier_download(
+    config: Config, server: Server, part: bytes, facts: dict[str, str], ranges: list[str | None]
+) -> None:
+    task = a_task(config, server.url, **facts)
+    path = sources.part_of(task.datasets["test"].sources[0])
+    path.parent.mkdir()
+    path.write_bytes(part)
     server.answer = lambda handler, _: ranged(handler)
-    pull(task)
-    assert server.asked == ["bytes=1000-"] and left(task) == ["data.bin"]
-
-
-def test_a_whole_part_needs_no_further_byte(config: Config, server: Server) -> None:
-    task = a_task(config, server.url, sha256=SHA256)
-    part = sources.part_of(task.datasets["test"].sources[0])
-    part.parent.mkdir()
-    part.write_bytes(BODY)
-    server.answer = lambda handler, _: ranged(handler)
-    pull(task)
-    assert server.asked == [f"bytes={len(BODY)}-"]
-
-
-def test_a_beginning_of_another_file_is_thrown_away(config: Config, server: Server) -> None:
-    task = a_task(config, server.url, sha256=SHA256)
-    part = sources.part_of(task.datasets["test"].sources[0])
-    part.parent.mkdir()
-    part.write_bytes(b"x" * 1000)
-    server.answer = lambda handler, _: ranged(handler)
-    assert pull(task)[0].sha256 == SHA256
-    assert server.asked == ["bytes=1000-", None]
-
-
-def test_without_a_hash_nothing_old_is_trusted(config: Config, server: Server) -> None:
-    task = a_task(config, server.url)
-    part = sources.part_of(task.datasets["test"].sources[0])
-    part.parent.mkdir()
-    part.write_bytes(b"x" * 1000)
     [found] = pull(task)
-    assert server.asked == [None] and not found.verified and found.sha256 == SHA256
+    assert found.sha256 == SHA256 and found.verified == bool(facts)
+    assert server.asked == ranges and left(task) == ["data.bin"]
 
 
 def test_a_server_that_cannot_send_parts_sends_all_again(config: Config, server: Server) -> None:
@@ -227,51 +203,45 @@ def test_a_server_that_sends_another_part_is_not_believed(config: Config, server
 )
 def test_a_wrong_hash(config: Config, server: Server, facts: dict[str, Any]) -> None:
     task = a_task(config, server.url, **facts)
-    assert "task.yaml says 000" in refused("E406", task)
+    assert "0" * 32 in refused("E406", task)
     assert left(task) == [], "a wrong file is not kept to be gone on with"
 
 
-def test_truncated_for_good(config: Config, server: Server) -> None:
-    """A server that ends early without saying so: known by the size, or by the hash."""
-    short = BODY[:1000]
-    server.answer = lambda handler, _: whole(handler, short)
-    task = a_task(config, server.url, size=len(BODY))
-    assert "It has 1,000 bytes; task.yaml says 1,048,576" in refused("E406", task)
+@pytest.mark.parametrize(("body", "size"), [(BODY[:1000], len(BODY)), (BODY, 1000)])
+def test_a_wrong_size(config: Config, server: Server, body: bytes, size: int) -> None:
+    server.answer = lambda handler, _: whole(handler, body)
+    task = a_task(config, server.url, size=size)
+    text = refused("E406", task)
+    assert f"{len(body):,}" in text and f"{size:,}" in text and left(task) == []
 
 
 def test_a_server_that_always_breaks_off(config: Config, server: Server) -> None:
     task = a_task(config, server.url, sha256=SHA256)
     server.answer = lambda handler, n: ranged(handler, 10 if n == 1 else 0)
     text = refused("E407", task)
-    assert "10 bytes have arrived" in text and "the connection broke off" in text
+    assert "10 bytes" in text
     assert len(server.asked) == download.TRIES + 1
     assert left(task) == [".data.bin.part"], "kept, to go on with"
-
-
-def test_larger_than_it_may_be(config: Config, server: Server) -> None:
-    task = a_task(config, server.url, size=1000)
-    assert "1,048,576 bytes; task.yaml says 1,000" in refused("E406", task)
-    assert left(task) == []
 
 
 def test_larger_than_it_may_be_without_saying_so(config: Config, server: Server) -> None:
     task = a_task(config, server.url, size=1000, sha256=SHA256)
     server.answer = lambda handler, _: send(handler, 200, {"Connection": "close"}, BODY)
-    assert "larger than the 1,000 bytes" in refused("E406", task)
+    assert "1,000" in refused("E406", task) and left(task) == []
 
 
 def test_no_room_on_the_disk(config: Config, server: Server) -> None:
     task = a_task(config, server.url)
     server.answer = lambda handler, _: send(handler, 200, {"Content-Length": str(10**17)}, b"")
-    assert "make room" in refused("E407", task)
+    refused("E407", task)
 
 
 @pytest.mark.parametrize(
     ("number", "fix"),
     [
-        (errno.EROFS, "mount it so that it can be written"),
+        (errno.EROFS, "mount"),
         (errno.EACCES, "chown"),
-        (errno.ENOSPC, "free space"),
+        (errno.ENOSPC, "space"),
     ],
 )
 def test_a_folder_that_cannot_be_written(config: Config, number: int, fix: str) -> None:
@@ -288,7 +258,7 @@ def test_a_folder_that_cannot_be_written(config: Config, number: int, fix: str) 
 def test_what_the_server_says(config: Config, server: Server, status: int) -> None:
     task = a_task(config, server.url)
     server.answer = lambda handler, _: send(handler, status, {"Content-Length": "3"}, b"no!")
-    assert f"the server says {status}" in refused("E407", task)
+    assert str(status) in refused("E407", task)
     assert len(server.asked) == (download.TRIES if status >= 500 else 1)
     assert left(task) == [".data.bin.part"]
 
@@ -305,27 +275,21 @@ def test_redirects_lead_on_but_not_in_circles(config: Config, server: Server) ->
     assert pull(task)[0].verified
 
 
-def test_a_redirect_loop(config: Config, server: Server) -> None:
+@pytest.mark.parametrize(
+    ("location", "requests"), [("/data.bin", download.REDIRECTS + 1), ("file:///etc/passwd", 1)]
+)
+def test_bad_redirects_are_refused(config: Config, server: Server, location: str, requests: int) -> None:
     task = a_task(config, server.url)
-    server.answer = lambda handler, _: send(
-        handler, 302, {"Location": "/data.bin", "Content-Length": "0"}, b""
-    )
-    assert "in circles" in refused("E407", task)
-    assert len(server.asked) == download.REDIRECTS + 1
-
-
-def test_a_redirect_to_a_file_of_this_machine(config: Config, server: Server) -> None:
-    task = a_task(config, server.url)
-    server.answer = lambda handler, _: send(
-        handler, 302, {"Location": "file:///etc/passwd", "Content-Length": "0"}, b""
-    )
-    assert "no web address" in refused("E407", task)
+    headers = {"Location": location, "Content-Length": "0"}
+    server.answer = lambda handler, _: send(handler, 302, headers, b"")
+    refused("E407", task)
+    assert len(server.asked) == requests
 
 
 def test_nobody_there(config: Config) -> None:
     task = a_task(config, "http://user:secret@127.0.0.1:9/data.bin?key=secret")
     text = refused("E407", task)
-    assert "no connection" in text and "secret" not in text
+    assert "127.0.0.1" in text and "secret" not in text
 
 
 def test_a_file_address(config: Config, tmp_path: Path) -> None:
@@ -336,7 +300,7 @@ def test_a_file_address(config: Config, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["file:///nonexistent/x", "file://other.example/etc/passwd"])
 def test_no_such_file(config: Config, url: str) -> None:
-    assert "no file of this machine" in refused("E407", a_task(config, url))
+    assert url in refused("E407", a_task(config, url))
 
 
 def test_two_processes_do_not_write_one_file(config: Config, server: Server) -> None:
@@ -344,7 +308,7 @@ def test_two_processes_do_not_write_one_file(config: Config, server: Server) -> 
     source = task.datasets["test"].sources[0]
     source.path.parent.mkdir()
     with sources.only_writer(source):
-        assert "another process" in refused("E407", task)
+        refused("E407", task)
     assert pull(task)[0].new
 
 
@@ -369,9 +333,8 @@ def test_bringing_what_is_not_named_or_is_there(config: Config, tmp_path: Path) 
         ("inputs/big/data.bim", tmp_path / "f", "E102"),
         ("inputs/big/data.bin", tmp_path / "none", "E102"),
     ):
-        with pytest.raises(RunnerError) as caught:
+        with pytest.raises(RunnerError, check=lambda error: error.code == code):
             sources.add_local_file(dataset, name, file)
-        assert caught.value.code == code
     assert not sources.add_local_file(dataset, "inputs/big/data.bin", tmp_path / "f").verified
     (tmp_path / "f").write_text("y")
     with pytest.raises(RunnerError) as caught:
@@ -382,15 +345,15 @@ def test_bringing_what_is_not_named_or_is_there(config: Config, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ({"path": "truths/../../x", "url": "https://x.example/"}, "not inside the dataset"),
-        ({"path": "inputs/./x"}, "not inside the dataset"),
-        ({"path": "other/x"}, "starts with inputs/ or truths/"),
-        ({"path": "inputs//etc/passwd"}, "starts with inputs/ or truths/"),
-        ({"path": "inputs/x", "url": "ftp://x.example/"}, "starts with https://"),
-        ({"path": "inputs/x", "url": "https://x.example/\n"}, "starts with https://"),
-        ({"path": "inputs/x", "sha256": "sha256:0"}, "64 hexadecimal digits"),
-        ({"path": "inputs/x", "size": -1}, "at least 0"),
-        ({"url": "https://x.example/"}, 'lacks the key "path"'),
+        ({"path": "truths/../../x", "url": "https://x.example/"}, "truths/../../x"),
+        ({"path": "inputs/./x"}, "inputs/./x"),
+        ({"path": "other/x"}, "other/x"),
+        ({"path": "inputs//etc/passwd"}, "inputs//etc/passwd"),
+        ({"path": "inputs/x", "url": "ftp://x.example/"}, "ftp://x.example/"),
+        ({"path": "inputs/x", "url": "https://x.example/\n"}, '"url"'),
+        ({"path": "inputs/x", "sha256": "sha256:0"}, "64"),
+        ({"path": "inputs/x", "size": -1}, '"size"'),
+        ({"url": "https://x.example/"}, '"path"'),
     ],
 )
 def test_wrong_entries_are_refused(config: Config, source: dict[str, Any], expected: str) -> None:
@@ -406,16 +369,15 @@ def test_a_task_without_its_remote_files(config: Config) -> None:
     dataset = task.datasets["test"]
     assert task_problems(task, config) == []
     [problem] = task_problems(task, config, ["test"])
-    assert "has not been fetched" in problem.what and problem.fix == "runner data pull toy --dataset test"
-    with pytest.raises(RunnerError) as caught:
+    assert problem.code == "E402" and problem.fix == "runner data pull toy --dataset test"
+    with pytest.raises(RunnerError, check=lambda error: error.code == "E402"):
         inputs_digest(dataset)
-    assert caught.value.code == "E402"
     with pytest.raises(RunnerError):
         view_files(dataset, task.scenarios["default"])
     assert truths_digest(dataset), "the truths are there"
     check = sources_check([task])
-    assert check.status == "CAUTION" and "toy/test lacks inputs/big/data.bin" in check.detail
-    assert check.fix == "runner data pull toy"
+    assert check.status == "CAUTION" and check.fix.split() == ["runner", "data", "pull", "toy"]
+    assert "toy/test" in check.detail and "inputs/big/data.bin" in check.detail
     assert sources_check([]).status == "PASS"
 
 
@@ -434,9 +396,8 @@ def test_the_command_line(
     }  # fmt: skip
     task.datasets["test"].sources[0].path.unlink()
     (tmp_path / "f").write_bytes(BODY)
-    said = CliRunner().invoke(
-        app, ["data", "import", "toy", "test", str(tmp_path / "f"), "--as", "inputs/big/data.bin"]
-    )
-    assert said.exit_code == 0 and "is in its place" in said.stderr
-    said = CliRunner().invoke(app, ["data", "import", "toy", "test", str(tmp_path / "f")])
+    local = ["data", "import", "toy", "test", str(tmp_path / "f")]
+    said = CliRunner().invoke(app, [*local, "--as", "inputs/big/data.bin"])
+    assert said.exit_code == 0 and "inputs/big/data.bin" in said.stderr
+    said = CliRunner().invoke(app, local)
     assert isinstance(said.exception, RunnerError) and said.exception.code == "E101"

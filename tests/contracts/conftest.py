@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,36 @@ def run_at_once(run: Callable[[int], Any], numbers: Iterable[int] = range(3)) ->
     calls = list(numbers)
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls, timeout=120))
+
+
+@dataclass
+class WebServer:
+    """A server that answers everything with one body, and the paths that it was asked for."""
+
+    port: int
+    paths: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def web_server(body: bytes, host: str = "127.0.0.1") -> Iterator[WebServer]:
+    """Serve ``body`` on a free port of this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            facts.paths.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer((host, 0), Handler) as server:
+        facts = WebServer(server.server_port)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield facts
+        server.shutdown()
 
 
 def caches_lock() -> FileLock:

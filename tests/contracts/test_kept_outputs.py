@@ -208,7 +208,7 @@ def test_a_keeper_that_waited_for_its_run_keeps_nobody_from_the_engine(
     monkeypatch.setattr(DockerSession, "outputs", slowly)
     with session():
         assert "began" not in other.said()
-        with pytest.raises(ValueError, match="inside a"), session():
+        with pytest.raises(ValueError), session():
             pass
 
 

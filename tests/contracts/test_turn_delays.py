@@ -258,7 +258,7 @@ def test_a_container_that_outlived_its_process_counts_until_it_is_removed(
     board = guarded.turns.board
     board.record_loopback()
     kill_during_blinded_run(guarded, f"{attempt}a", scratch_image, loopback=loopback)
-    time.sleep(3)
+    time.sleep(1.5)  # no longer: another process that shares the engine may remove the container
     before, looked_at = board.seconds_since_loopback(), time.monotonic()
     assert before is not None and before > 1
     record, records = board.record_loopback, []

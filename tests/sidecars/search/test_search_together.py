@@ -48,7 +48,7 @@ class Paced(Matrix):
         self.patience = 60
 
     def estimates(self, queries: Any, *args: Any, **more: Any) -> Any:
-        """What the matrix estimates. Raises MemoryError for every third reading, and TimeoutError where somebody served does not return."""
+        """Return the estimates. Raises MemoryError for every third reading, TimeoutError if a reader does not return."""
         served = sum(self.sizes)
         self.sizes.append(len(queries))
         with self.more:
@@ -87,7 +87,10 @@ class Queue(threading.Semaphore):
 
 
 def asked(folder: Path, *, fails: bool) -> tuple[list[Any], list[Any], list[int]]:
-    """What each of many got that asked while a reading went on, or what was raised; what each gets alone; the size of each reading."""
+    """Ask many questions while the matrix is being read.
+
+    Returns the answers, or what was raised; the answers to each question alone; and the size of each reading.
+    """
     dice = np.random.default_rng(3)
     calls = [call(vector.tolist()) for vector in dice.standard_normal((MANY + 1, 4))]
     with open_collection(write(folder)) as collection:

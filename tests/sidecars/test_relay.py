@@ -9,7 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,13 +48,11 @@ time.sleep(60)
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """A short path, with the stand-in first on the PATH."""
-    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as name:
-        path = Path(name)
-        path.joinpath("socat").write_text(STAND_IN.replace("{python}", sys.executable))
-        path.joinpath("socat").chmod(0o755)
-        yield path
+def folder(short_folder: Path) -> Path:
+    """A folder with the stand-in."""
+    short_folder.joinpath("socat").write_text(STAND_IN.replace("{python}", sys.executable))
+    short_folder.joinpath("socat").chmod(0o755)
+    return short_folder
 
 
 @pytest.fixture

@@ -5,10 +5,8 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,9 +42,8 @@ class Server:
 
 
 @pytest.fixture
-def path() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="w-") as folder:
-        yield Path(folder) / "s.sock"
+def path(short_folder: Path) -> Path:
+    return short_folder / "s.sock"
 
 
 def test_looks(path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -29,12 +27,6 @@ def follow_up(*contents: str) -> dict[str, Any]:
         {"role": ("assistant", "user")[n % 2], "content": content} for n, content in enumerate(contents)
     ]
     return {"model": "base-user", "messages": messages}
-
-
-@pytest.fixture
-def place() -> Iterator[Place]:
-    with tempfile.TemporaryDirectory(prefix="l-") as folder:
-        yield Place(Path(folder))
 
 
 class Both(ExitStack):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket as connections
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,14 +117,12 @@ def test_other_paths_and_methods(user: Running) -> None:
         assert all("error" in answer.json() for answer in answers)
 
 
-def test_on_a_unix_socket_with_one_model(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="u-") as folder:
-        socket = Path(folder) / "s"
-        stale = connections.socket(connections.AF_UNIX)
+def test_on_a_unix_socket_with_one_model(short_folder: Path) -> None:
+    socket = short_folder / "s"
+    with connections.socket(connections.AF_UNIX) as stale:
         stale.bind(str(socket))
-        stale.close()
-        given = ("--data", write(tmp_path), "--socket", socket, "--model", "base-user")
-        with serving("sidecars.user", *given) as user, user.client() as client:
-            assert socket.stat().st_mode & 0o777 == 0o666
-            assert client.post(CHAT, json=opening()).is_success
-            assert client.post(CHAT, json={"model": "any-user"}).status_code == 404
+    given = ("--data", write(short_folder / "data"), "--socket", socket, "--model", "base-user")
+    with serving("sidecars.user", *given) as user, user.client() as client:
+        assert socket.stat().st_mode & 0o777 == 0o666
+        assert client.post(CHAT, json=opening()).is_success
+        assert client.post(CHAT, json={"model": "any-user"}).status_code == 404

@@ -19,7 +19,7 @@ from runner.submissions import origins
 from runner.submissions.load import load_submission
 from runner.submissions.pack import image_of
 from tests.contracts.conftest import WebServer, web_server
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, call_here
 
 pytestmark = pytest.mark.engine
 
@@ -64,13 +64,18 @@ ADDITIONS = {
 
 @pytest.mark.parametrize("name", ADDITIONS)
 def test_a_teams_build_fetches_nothing(
-    engine: DockerEngine, project: Project, service: WebServer, monkeypatch: pytest.MonkeyPatch, name: str
+    engine: DockerEngine,
+    project: Project,
+    service: WebServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
 ) -> None:
     """The builder itself would fetch all of them, because ADD has the network of the engine."""
     write_system(project, "alpha", ADDITIONS[name].format(port=service.port), network=True)
     for command in (("pack", "--no-check"), ("submit", "--no-check"), ("try",)):
-        result = call(project, command[0], "-t", "alpha", "-s", "fetcher", *command[1:], expect=2)
-        assert "E212" in result.err and "fetcher/Dockerfile:" in result.err
+        result = call_here(project, [command[0], "-t", "alpha", "-s", "fetcher", *command[1:]], capsys)
+        assert result.code == 2 and "E212" in result.err and "fetcher/Dockerfile:" in result.err
     assert service.paths == []
     monkeypatch.setattr(origins, "unproven_additions", lambda _: [])
     assert build(engine, project, submit=False)
@@ -89,12 +94,16 @@ def test_the_isolated_build_fetches_nothing_without_the_check(
     assert service.paths == []
 
 
-def test_the_organiser_may_fetch_with_a_network(project: Project, service: WebServer) -> None:
+def test_the_organiser_may_fetch_with_a_network(
+    project: Project, service: WebServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["pack", "-t", BASELINES, "-s", "fetcher", "--no-check"]
     write_system(project, BASELINES, ADDITIONS["url"].format(port=service.port))
-    assert "E212" in call(project, "pack", "-t", BASELINES, "-s", "fetcher", "--no-check", expect=2).err
+    refused = call_here(project, command, capsys)
+    assert refused.code == 2 and "E212" in refused.err
     assert service.paths == []
     write_system(project, BASELINES, ADDITIONS["url"].format(port=service.port), network=True)
-    call(project, "pack", "-t", BASELINES, "-s", "fetcher", "--no-check")
+    assert call_here(project, command, capsys).code == 0
     assert "/secret" in service.paths
 
 

@@ -41,7 +41,7 @@ def test_a_good_answer_is_kept_whole_and_can_be_read_again(extra: dict[str, Any]
     try:
         answer = read_answer(json.dumps(data).encode())
     except Failure as failure:
-        assert "nested" in failure.detail
+        assert failure.kind == "not-json"
         return
     assert json.loads(answer.encoded) == data
     assert answer.words == count_words("x" + content)

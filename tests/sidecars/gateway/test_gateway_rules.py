@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import canonical
+from sidecars.gateway.__main__ import main
 from sidecars.gateway.budget import Budget
 from sidecars.gateway.config import Config, ConfigError, Spent, load
 from sidecars.gateway.question import PARAMETERS, read
 from sidecars.gateway.upstream import retry_after
 from sidecars.http import HttpError
-from tests.worlds.running import CANARY, ROOT, question
+from tests.worlds.running import CANARY, question
 
 GOOD = {"schema_version": 1, "base_url": "https://api.example.com/v1", "models": ["m"]}
 CONFIG = Config("https://api.example.com/v1", ("m",))
@@ -79,14 +78,16 @@ def test_http_is_for_this_machine_and_private_networks(tmp_path: Path, address: 
     assert load(write(tmp_path, base_url=address)).base_url == address
 
 
-def test_all_problems_are_said_at_once_and_none_shows_the_key(tmp_path: Path) -> None:
+def test_all_problems_are_reported_and_none_shows_the_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "key").write_text(f"{CANARY} and more")
     path = write(tmp_path, models=[], calls=-1, base_url="http://x.example/")
-    command = [sys.executable, "-m", "sidecars.gateway", "serve", "--config", str(path)]
-    command += ["--key-file", str(tmp_path / "key"), "--socket", str(tmp_path / "s")]
-    ended = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=60)
-    assert ended.returncode == 2 and len(ended.stderr.splitlines()) == 4
-    assert CANARY not in ended.stdout + ended.stderr
+    options = ["--key-file", str(tmp_path / "key"), "--socket", str(tmp_path / "s")]
+    assert main(["serve", "--config", str(path), *options]) == 2
+    printed = capsys.readouterr()
+    assert len(printed.err.splitlines()) == 4
+    assert CANARY not in printed.out + printed.err
 
 
 def test_a_replay_needs_no_address(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -179,16 +178,12 @@ def test_other_fields_come_back_as_they_are(tmp_path: Path) -> None:
     assert hit["_source"] == {**ARGUMENTS[0], **more}
 
 
-def test_four_thousand_arguments_are_ready_in_two_seconds(tmp_path: Path) -> None:
+def test_four_thousand_arguments_are_ready_after_four_seconds_of_processor_time(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     words = [f"word{i}" for i in range(3000)]
     arguments = [argument(f"{i}", " ".join(random.choice(words, 29))) for i in range(4000)]
     folder = write(tmp_path / "data", arguments, vectors=False)
-    began = os.times()
-    began_wall = time.monotonic()
+    began = os.times().user
     with open_collection(folder) as collection:
         assert collection.text.count == 4000
-    used = os.times()
-    # Processor time, since other tests run beside this one.
-    assert used.user - began.user < 4
-    assert time.monotonic() - began_wall < 20
+    assert os.times().user - began < 4, "processor time, because other tests run at the same time"

@@ -162,7 +162,7 @@ def kill_during_blinded_run(engine: DockerEngine, attempt: str, image: ImageRef,
 
 @pytest.fixture
 def far_engine(engine: DockerEngine) -> Iterator[DockerEngine]:
-    """The same engine, seen as one on another machine."""
+    """The same engine, used like an engine on another machine."""
     host = engine.clients.host
     with closing(DockerEngine(host, local=False, engine_for="both-without-eviction")) as far:
         yield far
@@ -171,9 +171,9 @@ def far_engine(engine: DockerEngine) -> Iterator[DockerEngine]:
 @pytest.fixture
 def keeper_engine(engine: DockerEngine) -> Iterator[DockerEngine]:
     """The same engine for a process that may not mount volumes on its machine."""
-    with closing(DockerEngine(engine.clients.host, engine_for="both-without-eviction")) as kept:
-        kept.mounts_memory = False
-        yield kept
+    with closing(DockerEngine(engine.clients.host, engine_for="both-without-eviction")) as restricted:
+        restricted.mounts_memory = False
+        yield restricted
 
 
 def _copy(mounts: Mounts, out: Path) -> None:

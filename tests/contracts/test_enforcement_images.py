@@ -1,4 +1,4 @@
-"""What an image or a command may not do to the sandbox. Real containers, each of an image made for it."""
+"""Images and commands that try to change the sandbox. Real containers, most of them from an image of their own."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_labels_of_an_image_do_not_replace_ours(run: Run) -> None:
 def test_directives_of_an_image_are_bounded(
     engine: DockerEngine, run: Run, build_image: Callable[..., ImageRef]
 ) -> None:
-    """A VOLUME would be a disk without a limit, a HEALTHCHECK is code beside the job, USER and ENV are its wish."""
+    """A VOLUME has a size limit, a HEALTHCHECK does not run, USER is ignored, and ENV is kept."""
     lines = (
         "VOLUME /data /in",
         "HEALTHCHECK --interval=1s CMD touch /data/health",
@@ -108,8 +108,8 @@ def test_directives_of_an_image_are_bounded(
         f"{sandbox.VOLUME_COVER} True False /work ['queries.txt'] /root void",
     ]
     volumes = {m["Name"] for m in result.inspected["Mounts"] if m["Type"] == "volume"}
-    kept = {v["Name"] for v in engine.clients.get().volumes().get("Volumes") or []}
-    assert not volumes & kept
+    left = {v["Name"] for v in engine.clients.get().volumes().get("Volumes") or []}
+    assert not volumes & left
 
 
 WITHOUT = "FROM scratch\nCOPY --from=0 /etc/hostname /data"  # neither sh nor anything else
@@ -144,9 +144,9 @@ MOUNTED = [
 )
 def test_an_image_that_cannot_be_started_is_blamed(run: Run, line: str, named: str) -> None:
     result = run(None if line == WITHOUT else ("true",), line)
-    told = str(result.exit.start_error)
-    assert result.exit.code is None and result.exit.start_error and named in told, told
-    assert "/overlay2/" not in told and "/volumes/" not in told, "the folders of the host are not shown"
+    error = str(result.exit.start_error)
+    assert result.exit.code is None and result.exit.start_error and named in error, error
+    assert "/overlay2/" not in error and "/volumes/" not in error, "the folders of the host are not shown"
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ os._exit(0)
 
 
 class Hostile(NamedTuple):
-    """What it does; how its own evaluation ends (empty: either way); and whether the room is used again."""
+    """A program, the status of its own evaluation (empty: any), and whether the room is used again."""
 
     program: str
     status: str

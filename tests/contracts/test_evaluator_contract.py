@@ -85,9 +85,9 @@ def cli(live: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said
     """Run ``runner`` in this process."""
 
     def run(*arguments: str, expect: int | None = 0) -> Said:
-        said = call_here(live, arguments, capsys)
-        assert expect is None or said.code == expect, said.all
-        return said
+        result = call_here(live, arguments, capsys)
+        assert expect is None or result.code == expect, result.all
+        return result
 
     return run
 
@@ -137,10 +137,10 @@ def test_task_check_asks_the_image_for_every_measure(
     write("ERR@5", *bad)
 
     def computed(expect: int = 0) -> dict[str, bool | None]:
-        said = cli("task", "check", "mini", "--json", expect=expect)
+        result = cli("task", "check", "mini", "--json", expect=expect)
         if expect:
-            assert "E404" in said.err and "cwl_eval" in said.err and "tasks/mini/task.yaml:" in said.err
-        return {row["measure"]: row["computed"] for row in said.json["measures"]}
+            assert all(text in result.err for text in ("E404", "cwl_eval", "tasks/mini/task.yaml:"))
+        return {row["measure"]: row["computed"] for row in result.json["measures"]}
 
     assert computed(expect=4) == {"ERR@5": True, **dict.fromkeys(bad, False)}
     write(*fine)

@@ -77,24 +77,24 @@ def run(start: Callable[..., Ran]) -> Run:
 @pytest.mark.parametrize("loopback", [True, False])
 def test_the_user_of_a_run_has_a_name_and_a_host_name(run: Run, loopback: bool) -> None:
     text = "socket.create_server((socket.gethostname(), 0))" if loopback else ""
-    found = run("accounts:plain", "RUN true", text=text, limits=replace(LIMITS, loopback=loopback))
-    assert found["user"] == found["logname"] == found["entry"][0] == "sandbox"
-    assert found["entry"][2:4] == [found["uid"], found["uid"]] and found["uid"] > sandbox.FIRST_UID
-    assert found["home"] == found["entry"][5] == "/tmp" and found["group"]
-    assert {"root", "nobody", "www-data"} < set(found["names"])  # accounts of the image
-    assert found["host"] == "127.0.0.1"
+    report = run("accounts:plain", "RUN true", text=text, limits=replace(LIMITS, loopback=loopback))
+    assert report["user"] == report["logname"] == report["entry"][0] == "sandbox"
+    assert report["entry"][2:4] == [report["uid"], report["uid"]] and report["uid"] > sandbox.FIRST_UID
+    assert report["home"] == report["entry"][5] == "/tmp" and report["group"]
+    assert {"root", "nobody", "www-data"} < set(report["names"])  # accounts of the image
+    assert report["host"] == "127.0.0.1"
 
 
 def test_the_home_of_an_image_stays_and_can_be_read(run: Run) -> None:
-    found = run(
+    report = run(
         "home:open",
         "ENV HOME=/opt/home USER=someone LOGNAME=someone",
         "RUN mkdir -p /opt/home/.cache && echo 1 > /opt/home/.cache/model",
         text="found['model'] = tell('~/.cache/model'); found['tmp'] = write('/tmp/x')",
     )
-    assert (found["model"], found["tmp"]) == ("1\n", 0)
-    assert found["home"] == found["entry"][5] == "/opt/home"
-    assert (found["user"] == "sandbox" and found["entry"][0] == "sandbox") or found["user"] == "someone"
+    assert (report["model"], report["tmp"]) == ("1\n", 0)
+    assert report["home"] == report["entry"][5] == "/opt/home"
+    assert (report["user"] == "sandbox" and report["entry"][0] == "sandbox") or report["user"] == "someone"
 
 
 @pytest.mark.parametrize("home", ["", "ENV HOME=/root"])
@@ -106,17 +106,17 @@ found["link"] = tell("/root/link")
 found["list"] = sorted(os.listdir("/root"))
 found["mode"] = oct(os.stat("/root/prog").st_mode & 0o7777)
 """
-    found = run(
+    report = run(
         f"home:root{len(home)}",
         *filter(None, [home]),
         "RUN mkdir -p /root/.cache/models && echo 1 > /root/.cache/models/w.bin && chmod -R go= /root && ln -s /etc/shadow /root/link",
         "RUN mkfifo /root/pipe && cp /bin/true /root/prog && chmod 4700 /root/prog",
         text=text,
     )
-    assert found["model"] == "1\n" and found["write"] != 0 and found["link"] == 13
-    assert "pipe" not in found["list"] and found["mode"] == "0o755"
-    assert found["at home"] == ("1\n" if home else 2)
-    assert (found["write home"] == 0) is not bool(home)
+    assert report["model"] == "1\n" and report["write"] != 0 and report["link"] == 13
+    assert "pipe" not in report["list"] and report["mode"] == "0o755"
+    assert report["at home"] == ("1\n" if home else 2)
+    assert (report["write home"] == 0) is not bool(home)
 
 
 def test_files_below_a_volume_are_visible_and_read_only(run: Run, engine: DockerEngine) -> None:
@@ -124,15 +124,15 @@ def test_files_below_a_volume_are_visible_and_read_only(run: Run, engine: Docker
         "RUN mkdir -p /models/m/inner /empty && echo 1 > /models/m/w.bin && ln /models/m/w.bin /models/hard && chmod 700 /models/m",
         'VOLUME ["/data", "/models", "/empty", "/models/m/inner", "/models/new/deep"]',
     )
-    # Where the image has the folder, engines give the memory file system over it the folder's owner and mode.
+    # Engines give the memory file system over a folder of the image the owner and mode of this folder.
     written = {"/data": 0, "/models": 30, "/empty": 13, "/models/m/inner": 13, "/models/new/deep": 0}
     text = f"""
 found["model"], found["hard"] = tell("/models/m/w.bin"), tell("/models/hard")
 found["written"] = {{path: write(path + "/x") for path in {list(written)!r}}}
 """
-    found = run("volumes:full", *lines, text=text)
-    assert found["model"] == found["hard"] == "1\n"
-    assert found["written"] == written
+    report = run("volumes:full", *lines, text=text)
+    assert report["model"] == report["hard"] == "1\n"
+    assert report["written"] == written
     before = set(engine.clients.volumes(data=None))
     run("volumes:full", *lines)
     assert set(engine.clients.volumes(data=None)) == before  # copied once
@@ -156,13 +156,13 @@ def test_a_volume_that_is_too_large_or_taken(
 
 @pytest.mark.parametrize("paths", ['"/models", "/models/a"', '"/models/", "/models", "//models/a"'])
 def test_a_volume_in_a_volume_keeps_its_files_and_links(run: Run, paths: str) -> None:
-    found = run(
+    report = run(
         f"volumes:nested{len(paths)}",
         "RUN mkdir -p /models/a && echo 1 > /models/a/w.bin && ln /models/a/w.bin /models/b && mkfifo /models/p && ln /models/p /models/q",
         f"VOLUME [{paths}]",
         text="found['read'] = [tell('/models/a/w.bin'), tell('/models/b'), tell('/models/q')]",
     )
-    assert found["read"] == ["1\n", "1\n", 2]
+    assert report["read"] == ["1\n", "1\n", 2]
 
 
 def test_what_no_run_needs_any_more_is_removed(
@@ -244,12 +244,12 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_odd_account_files_give_nobody_a_right(run: Run, kind: str) -> None:
-    found = run(f"passwd:{kind}", HOSTILE[kind], text="found['out'] = os.listdir('/out')")
-    assert found["user"] == "sandbox" and found["uid"] > sandbox.FIRST_UID
-    assert found["groups"] in ([], [found["uid"]]) and found["out"] == []
-    assert (found["entry"] is None) is (kind in ("link", "outside", "output"))
-    if found["entry"]:
-        assert found["entry"][:1] == ["sandbox"]
+    report = run(f"passwd:{kind}", HOSTILE[kind], text="found['out'] = os.listdir('/out')")
+    assert report["user"] == "sandbox" and report["uid"] > sandbox.FIRST_UID
+    assert report["groups"] in ([], [report["uid"]]) and report["out"] == []
+    assert (report["entry"] is None) is (kind in ("link", "outside", "output"))
+    if report["entry"]:
+        assert report["entry"][:1] == ["sandbox"]
 
 
 @pytest.mark.parametrize(

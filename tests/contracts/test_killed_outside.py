@@ -1,4 +1,4 @@
-"""Who ended a container: a call to the engine, the machine, or the software itself. Real engine."""
+"""Containers that a call to the engine, the machine, or the software itself ends. Real engine."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def verdict(end: Exit) -> str:
     return decide(Facts(end, output_present=end.code == 0, output_full=False), LIMITS, "run.txt").name
 
 
-# How the engine is told to end or stop a container: the program, the call, the deadline, exit codes, and who killed it.
+# The program, the call that ends it, the deadline, the exit codes, and the limit that it reaches.
 # Half a run file would be scored if a stop that the software obeys was a good end. Python turns SIGINT into an exception.
 CALLS = {
     "SIGKILL": (WAITS, lambda api, id: api.kill(id, signal.SIGKILL), 60.0, (137,), None),
@@ -101,8 +101,10 @@ def test_a_kill_from_the_machine(engine: DockerEngine, ended: Callable[..., Exit
         pytest.fail("this test kills by process id: it needs an engine on this machine", pytrace=False)
     end = ended(WAITS, lambda _, pid: os.kill(pid, signal.SIGKILL))
     assert end.code == 137
-    known = _kernel_tells()  # Linux before 6.15: it cannot be known, and is not guessed
-    assert (bool(end.outside), verdict(end)) == ((True, "killed-outside") if known else (False, "signal"))
+    is_certain = _kernel_tells()  # Linux before 6.15: it cannot be known, and is not guessed
+    assert (bool(end.outside), verdict(end)) == (
+        (True, "killed-outside") if is_certain else (False, "signal")
+    )
 
 
 def _kernel_tells() -> bool:

@@ -191,7 +191,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-# What is changed, and what the problem names: a number of pages, a file, or a counter.
+# A change, and what the problem names: a number of pages, a file, or a counter.
 PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"error": "[Errno 13] /proc/sys/vm/drop_caches"}, "Errno 13"),
     ({"after": {"volume": 63, "image": 100}}, "1 "),

@@ -96,7 +96,7 @@ def test_nothing_starts_where_the_engine_does_not_see_it(
         spec = ContainerSpec("software", scratch_image, ("true",), LIMITS, (Mount(out, "/out", False),))
         with pytest.raises(PlatformError) as caught:
             one.start(spec)
-    assert caught.value.code == "E306"
+    assert caught.value.code == "E303"
 
 
 def test_only_an_engine_that_sees_our_mounts_is_given_them(engine: DockerEngine, tmp_path: Path) -> None:

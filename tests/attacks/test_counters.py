@@ -10,23 +10,22 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from runner.engines import sandbox
 from runner.engines.base import ContainerSpec, Mount
 from runner.engines.docker import evict
 from runner.engines.docker.engine import DockerEngine
-from runner.engines.docker.owner import default_locks, private_folder
 from runner.model.container import ImageRef
 from runner.model.limits import MIB, Limits
 from runner.model.task import Visibility
 from tests.attacks.counting import COUNTERS
+from tests.contracts.conftest import guarded_engine
 
 pytestmark = pytest.mark.engine
 
@@ -111,10 +110,8 @@ def profile_without_remedy(loopback: bool = True, disk: bool = False) -> str:
 
 @pytest.fixture(scope="module")
 def guarded(engine: DockerEngine) -> Iterator[DockerEngine]:
-    """An engine that keeps public and blinded runs apart, while no other test empties caches."""
-    lock = FileLock(private_folder(default_locks()) / "test-caches.lock")
-    with lock, closing(DockerEngine(engine.clients.host)) as guarded_engine:
-        yield guarded_engine
+    with guarded_engine(engine) as guarded:
+        yield guarded
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from runner.engines.base import ContainerSpec, Mount, Volume
 from runner.engines.docker.engine import DockerEngine
-from runner.engines.docker.owner import default_locks, private_folder
 from runner.model.container import ImageRef
 from runner.model.limits import MIB, Limits
 from runner.model.task import Visibility
+from tests.contracts.conftest import guarded_engine
 
 pytestmark = pytest.mark.engine
 
@@ -77,20 +76,12 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-def quiet() -> Iterator[None]:
-    """No other test of this machine empties caches meanwhile."""
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
-        yield
-
-
-@pytest.fixture(scope="module")
 def secret() -> dict[str, str]:
     return {f"hidden-{number}": "".join(secrets.choice("01") for _ in range(BITS)) for number in range(RUNS)}
 
 
 @pytest.fixture(scope="module")
 def machine(
-    quiet: None,
     engine: DockerEngine,
     build_image: Callable[..., ImageRef],
     secret: dict[str, str],
@@ -109,15 +100,14 @@ def machine(
             small.write_text("x")
             files += [(PurePosixPath(Path(THERE.format(number)).name), small) for number in range(BITS)]
         volumes[name] = engine.data_volume(path.name, lambda files=files: files)  # type: ignore[misc]
-    guarded = DockerEngine(engine.clients.host)
     one = build_image("proctor/test-attack-one", f"{FILL} {SHARED}", f"{FILL} {OWN}")
     two = build_image("proctor/test-attack-two", f"{FILL} {SHARED}", "RUN echo two > /two")
-    yield Machine(guarded, engine, one, two, volumes)
+    with guarded_engine(engine) as guarded:
+        yield Machine(guarded, engine, one, two, volumes)
     markers = engine.markers()
     for volume in volumes.values():
         for name in (volume.name, markers[volume.name]):
             assert engine.clients.remove_volume(name)
-    guarded.close()
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +122,14 @@ def on(machine: Machine, secret: dict[str, str], off: object) -> list[dict[str, 
     return [machine.attack(machine.guarded, hidden) for hidden in secret]
 
 
-def right(guess: str, bits: str) -> int:
-    """How many bits were guessed right."""
-    assert len(guess) == len(bits) == BITS
-    return sum(a == b for a, b in zip(guess, bits, strict=True))
+def count_right(seen: list[dict[str, Any]], secret: dict[str, str], guess: Callable[..., str]) -> list[int]:
+    """Return how many bits were guessed right in each run."""
+    counts = []
+    for run, bits in zip(seen, secret.values(), strict=True):
+        guessed = guess(run)
+        assert len(guessed) == len(bits) == BITS
+        counts.append(sum(a == b for a, b in zip(guessed, bits, strict=True)))
+    return counts
 
 
 def by_the_clock(times: list[int]) -> str:
@@ -148,16 +142,11 @@ def by_the_clock(times: list[int]) -> str:
 def test_hidden_bits_come_out_without_the_remedy_and_no_more_than_chance_with_it(
     path: str, off: list[dict[str, Any]], on: list[dict[str, Any]], secret: dict[str, str]
 ) -> None:
-    before = [right(seen[path]["memory"], bits) for seen, bits in zip(off, secret.values(), strict=True)]
+    before, after = (count_right(arm, secret, lambda run: run[path]["memory"]) for arm in (off, on))
     assert min(before) >= ENOUGH * BITS, f"the attack itself does not work any more: {before}"
-    after = [right(seen[path]["memory"], bits) for seen, bits in zip(on, secret.values(), strict=True)]
-    timed = [
-        right(by_the_clock(seen[path]["times"]), bits) for seen, bits in zip(on, secret.values(), strict=True)
-    ]
-    clock = [
-        right(by_the_clock(seen[path]["times"]), bits)
-        for seen, bits in zip(off, secret.values(), strict=True)
-    ]
+    clock, timed = (
+        count_right(arm, secret, lambda run: by_the_clock(run[path]["times"])) for arm in (off, on)
+    )
     print(f"{path}: off {before} (clock alone {clock}), on {after} (clock alone {timed})")
     assert all(number in CHANCE for number in after), after
     assert all(number in CHANCE for number in timed), timed
@@ -168,11 +157,7 @@ def test_names_that_were_looked_up_tell_no_more_than_chance_either(
     path: str, off: list[dict[str, Any]], on: list[dict[str, Any]], secret: dict[str, str]
 ) -> None:
     before, after = (
-        [
-            right(by_the_clock(seen[path]["times"]), bits)
-            for seen, bits in zip(arm, secret.values(), strict=True)
-        ]
-        for arm in (off, on)
+        count_right(arm, secret, lambda run: by_the_clock(run[path]["times"])) for arm in (off, on)
     )
     print(f"{path}: off {before}, on {after}")
     assert statistics.median(before) >= CLEARLY, f"the attack itself does not work any more: {before}"

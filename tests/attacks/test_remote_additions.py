@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,39 +18,16 @@ from runner.model.names import BASELINES
 from runner.submissions import origins
 from runner.submissions.load import load_submission
 from runner.submissions.pack import image_of
-from tests.worlds.mini import Project, call
+from tests.contracts.conftest import WebServer, web_server
+from tests.worlds.mini import Project, call_here
 
 pytestmark = pytest.mark.engine
 
 
-@dataclass
-class Service:
-    """A web server on the loopback, with the paths that were asked for."""
-
-    port: int = 0
-    paths: list[str] = field(default_factory=list)
-
-
 @pytest.fixture
-def service() -> Iterator[Service]:
-    facts = Service()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            facts.paths.append(self.path)
-            self.send_response(200)
-            self.send_header("Content-Length", "6")
-            self.end_headers()
-            self.wfile.write(b"secret")
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        facts.port = server.server_port
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield facts
-        server.shutdown()
+def service() -> Iterator[WebServer]:
+    with web_server(b"secret") as server:
+        yield server
 
 
 @pytest.fixture
@@ -89,13 +64,18 @@ ADDITIONS = {
 
 @pytest.mark.parametrize("name", ADDITIONS)
 def test_a_teams_build_fetches_nothing(
-    engine: DockerEngine, project: Project, service: Service, monkeypatch: pytest.MonkeyPatch, name: str
+    engine: DockerEngine,
+    project: Project,
+    service: WebServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
 ) -> None:
     """The builder itself would fetch all of them, because ADD has the network of the engine."""
     write_system(project, "alpha", ADDITIONS[name].format(port=service.port), network=True)
     for command in (("pack", "--no-check"), ("submit", "--no-check"), ("try",)):
-        result = call(project, command[0], "-t", "alpha", "-s", "fetcher", *command[1:], expect=2)
-        assert "E212" in result.err and "fetcher/Dockerfile:" in result.err
+        result = call_here(project, [command[0], "-t", "alpha", "-s", "fetcher", *command[1:]], capsys)
+        assert result.code == 2 and "E212" in result.err and "fetcher/Dockerfile:" in result.err
     assert service.paths == []
     monkeypatch.setattr(origins, "unproven_additions", lambda _: [])
     assert build(engine, project, submit=False)
@@ -103,7 +83,7 @@ def test_a_teams_build_fetches_nothing(
 
 
 def test_the_isolated_build_fetches_nothing_without_the_check(
-    engine: DockerEngine, project: Project, service: Service, monkeypatch: pytest.MonkeyPatch
+    engine: DockerEngine, project: Project, service: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ADD never reaches the builder where submissions of several teams are built."""
     write_system(project, "alpha", ADDITIONS["url"].format(port=service.port))
@@ -114,17 +94,21 @@ def test_the_isolated_build_fetches_nothing_without_the_check(
     assert service.paths == []
 
 
-def test_the_organiser_may_fetch_with_a_network(project: Project, service: Service) -> None:
+def test_the_organiser_may_fetch_with_a_network(
+    project: Project, service: WebServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["pack", "-t", BASELINES, "-s", "fetcher", "--no-check"]
     write_system(project, BASELINES, ADDITIONS["url"].format(port=service.port))
-    assert "E212" in call(project, "pack", "-t", BASELINES, "-s", "fetcher", "--no-check", expect=2).err
+    refused = call_here(project, command, capsys)
+    assert refused.code == 2 and "E212" in refused.err
     assert service.paths == []
     write_system(project, BASELINES, ADDITIONS["url"].format(port=service.port), network=True)
-    call(project, "pack", "-t", BASELINES, "-s", "fetcher", "--no-check")
+    assert call_here(project, command, capsys).code == 0
     assert "/secret" in service.paths
 
 
 def test_a_trigger_of_a_base_image_fetches_nothing(
-    engine: DockerEngine, base_image: ImageRef, service: Service, tmp_path: Path
+    engine: DockerEngine, base_image: ImageRef, service: WebServer, tmp_path: Path
 ) -> None:
     """The instructions of ONBUILD are carried out like those of the Dockerfile."""
     (tmp_path / "Dockerfile").write_text(

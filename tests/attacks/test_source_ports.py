@@ -14,15 +14,14 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
-from filelock import FileLock
 
 from runner.engines import turns
-from runner.engines.base import ContainerSpec, Mount, Volume
+from runner.engines.base import ContainerSpec, Mount
 from runner.engines.docker.engine import DockerEngine
-from runner.engines.docker.owner import default_locks, private_folder
 from runner.model.container import ImageRef
 from runner.model.limits import MIB, Limits
 from runner.model.task import Visibility
+from tests.contracts.conftest import guarded_engine
 
 pytestmark = pytest.mark.engine
 
@@ -60,19 +59,11 @@ class Machine:
 
 @pytest.fixture
 def machine(engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path) -> Iterator[Machine]:
-    """The attack's machine. No other test that empties caches runs meanwhile."""
-    guarded = DockerEngine(engine.clients.host)
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
+    with guarded_engine(engine) as guarded:
         machine = Machine(guarded, scratch_image, tmp_path)
         yield machine
-        remove(guarded, machine.hidden)
-    guarded.close()
-
-
-def remove(engine: DockerEngine, volume: Volume) -> None:
-    """Remove a data volume and the one that marks it as complete."""
-    for name in (volume.name, engine.markers()[volume.name]):
-        assert engine.clients.remove_volume(name)
+        for name in (machine.hidden.name, guarded.markers()[machine.hidden.name]):
+            assert guarded.clients.remove_volume(name)
 
 
 def test_source_ports_carry_hidden_bits_only_without_the_wait(

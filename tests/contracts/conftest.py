@@ -1,17 +1,28 @@
-"""Two engines under one suite: what a program does is written twice, as Python for a container and as a script."""
+"""Two engines under one suite: each program is written twice, as Python for a container and as a script."""
 
 from __future__ import annotations
 
+import secrets
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 
-from runner.engines.base import ContainerSpec, Engine, Mount
+from runner.engines.base import ContainerSpec, Engine, Handle, Mount
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.owner import default_locks, private_folder
 from runner.engines.fake import FakeEngine, Mounts, Script
-from runner.model.container import Exit, ImageRef, Resources
+from runner.model.container import Collected, Exit, ImageRef, Resources
 from runner.model.limits import MIB, Limits
 
 LIMITS = Limits(
@@ -24,6 +35,145 @@ LIMITS = Limits(
     shm=8 * MIB,
     log=64 * 1024,
 )
+
+
+@dataclass
+class Ran:
+    """A container that ran to its end, and what it wrote."""
+
+    exit: Exit
+    stdout: bytes
+    stderr: bytes
+    out: Collected
+    seconds: float
+    inspected: dict[str, Any] = field(default_factory=dict)
+
+
+def run_software(
+    engine: DockerEngine,
+    image: ImageRef,
+    command: tuple[str, ...] | str | None,
+    dest: Path,
+    limits: Limits = LIMITS,
+    **changes: Any,
+) -> Ran:
+    """Run a command, or Python text, with a read-only /in and a writable /out, and fetch ``run.txt``."""
+    words = ("python3", "-c", command) if isinstance(command, str) else command
+    with engine.session(f"test-{secrets.token_hex(6)}-1") as session:
+        inputs = session.output_volume("in", bytes=MIB, inodes=8)
+        out = session.output_volume("output", bytes=limits.output, inodes=64)
+        session.copy_in(inputs, {"queries.txt": b"1 a query\n"})
+        mounts = (Mount(inputs, "/in"), Mount(out, "/out", read_only=False))
+        handle = session.start(ContainerSpec("software", image, words, limits, mounts, **changes))
+        ended = handle.wait(limits.wall_clock)
+        seconds = time.monotonic() - handle.clock
+        facts = engine.clients.get().inspect_container(handle.id) if handle.id else {}
+        logs = handle.logs("stdout", 60_000), handle.logs("stderr", 60_000)
+        files = session.copy_out(
+            out, dest, allowed=lambda name: name == "run.txt", max_bytes=limits.output, max_files=4
+        )
+    return Ran(ended, *logs, files, seconds, facts)
+
+
+def wait_for_line(handle: Handle, start: str, seconds: float = 40.0) -> str:
+    """Return the first line that the container prints with this beginning, as soon as it is there."""
+    end = time.monotonic() + seconds
+    while True:
+        for text in handle.logs("stdout", 256 * 1024).decode().splitlines():
+            if text.startswith(start):
+                return text
+        assert time.monotonic() < end, handle.logs("stderr", 5000)
+        time.sleep(0.02)
+
+
+def run_at_once(run: Callable[[int], Any], numbers: Iterable[int] = range(3)) -> list[Any]:
+    """Call ``run`` with each number in a thread of its own, all at the same time; return the results."""
+    calls = list(numbers)
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls, timeout=120))
+
+
+@dataclass
+class WebServer:
+    """A server that answers everything with one body, and the paths that it was asked for."""
+
+    port: int
+    paths: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def web_server(body: bytes, host: str = "127.0.0.1") -> Iterator[WebServer]:
+    """Serve ``body`` on a free port of this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            facts.paths.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer((host, 0), Handler) as server:
+        facts = WebServer(server.server_port)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield facts
+        server.shutdown()
+
+
+def caches_lock() -> FileLock:
+    """The lock of the tests that empty the machine's caches, or need them left alone."""
+    return FileLock(private_folder(default_locks()) / "test-caches.lock")
+
+
+@contextmanager
+def guarded_engine(engine: DockerEngine, **options: Any) -> Iterator[DockerEngine]:
+    """The same engine, which keeps public and blinded runs apart. No other such test runs meanwhile."""
+    with caches_lock(), closing(DockerEngine(engine.clients.host, **options)) as guarded:
+        yield guarded
+
+
+BLINDED_RUN = """
+import sys, time
+from runner.engines.base import ContainerSpec
+from runner.engines.docker.engine import DockerEngine
+from runner.model.limits import MIB, Limits
+host, attempt, image, loopback = sys.argv[1:]
+engine = DockerEngine(host)
+with engine.session(attempt, visibility="blinded") as session:
+    limits = Limits(memory=64 * MIB, pids=16, loopback=loopback == "True")
+    session.start(ContainerSpec("software", engine.resolve(image), ("sleep", "600"), limits))
+    print("running", flush=True)
+    time.sleep(600)
+"""
+
+
+def kill_during_blinded_run(engine: DockerEngine, attempt: str, image: ImageRef, *, loopback: bool) -> None:
+    """Start a blinded run in a process of its own, and kill the process; the container stays."""
+    command = [sys.executable, "-c", BLINDED_RUN, str(engine.clients.host), attempt, image.id, str(loopback)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == b"running\n"
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def far_engine(engine: DockerEngine) -> Iterator[DockerEngine]:
+    """The same engine, used like an engine on another machine."""
+    host = engine.clients.host
+    with closing(DockerEngine(host, local=False, engine_for="both-without-eviction")) as far:
+        yield far
+
+
+@pytest.fixture
+def keeper_engine(engine: DockerEngine) -> Iterator[DockerEngine]:
+    """The same engine for a process that may not mount volumes on its machine."""
+    with closing(DockerEngine(engine.clients.host, engine_for="both-without-eviction")) as restricted:
+        restricted.mounts_memory = False
+        yield restricted
 
 
 def _copy(mounts: Mounts, out: Path) -> None:

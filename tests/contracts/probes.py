@@ -195,8 +195,8 @@ found["sockets"] = {
     "ping": attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1)),
     "ping6": attempt(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM, 58)),
     "sctp": attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)),
-    "mptcp with a bit that is not read": call(41, 2, 1, ctypes.c_uint64(1 << 32 | 262)),
-    "netlink with a bit that is not read": call(41, ctypes.c_uint64(1 << 32 | 16), 3, 0),
+    "mptcp, high bit": call(41, 2, 1, ctypes.c_uint64(1 << 32 | 262)),
+    "netlink, high bit": call(41, ctypes.c_uint64(1 << 32 | 16), 3, 0),
 }
 buffer = ctypes.create_string_buffer(256)
 found["calls"] = {  # x86-64 numbers
@@ -227,8 +227,8 @@ found["options"] = {
     "TCP_ULP": option(6, 31),
     "TCP_MD5SIG": option(6, 14),
     "UDP_ENCAP": option(17, 100),
-    "level with a bit that is not read": option(ctypes.c_uint64(high | 1), 26),
-    "name with a bit that is not read": option(1, ctypes.c_uint64(high | 26)),
+    "high bit of level": option(ctypes.c_uint64(high | 1), 26),
+    "high bit of name": option(1, ctypes.c_uint64(high | 26)),
     "IP_ADD_MEMBERSHIP": option(0, 35),
     "MCAST_JOIN_GROUP": option(0, 42),
     "IPV6_JOIN_GROUP": option(41, 20, socket.AF_INET6),
@@ -279,14 +279,14 @@ with open("/proc/self/ns/mnt") as namespace, socket.socket(socket.AF_UNIX) as s:
         "SO_COOKIE": read_option(1, 57),
         "SO_NETNS_COOKIE": read_option(1, 71),
         "SO_PEERPIDFD": read_option(1, 77),
-        "SO_COOKIE, level with a bit that is not read": read_option(ctypes.c_uint64(high | 1), 57),
-        "SO_COOKIE, name with a bit that is not read": read_option(1, ctypes.c_uint64(high | 57)),
+        "SO_COOKIE, high bit of level": read_option(ctypes.c_uint64(high | 1), 57),
+        "SO_COOKIE, high bit of name": read_option(1, ctypes.c_uint64(high | 57)),
         "SO_PASSPIDFD": call(54, s.fileno(), 1, 76, buffer, 4),
         "CLONE_PIDFD": call(56, 0x1000 | 17, 0, buffer, 0, 0),
         "IN_MOVED_FROM": watch(0x40),
         "IN_MOVED_TO": watch(0x80),
         "IN_ALL_EVENTS": watch(0xFFF),
-        "IN_MOVED_TO, with a bit that is not read": watch(ctypes.c_uint64(high | 0x80)),
+        "IN_MOVED_TO, high bit": watch(ctypes.c_uint64(high | 0x80)),
         "STATX_MNT_ID_UNIQUE": call(332, -100, b"/tmp", 0, 0x4000, buffer),
         "statmount": call(457, buffer, buffer, 256, 0),
         "listmount": call(458, buffer, buffer, 1, 0),
@@ -311,7 +311,7 @@ with open("/in/queries.txt", "rb") as f:
     found["fcntl"] = {
         "F_SETLEASE": attempt(lambda: fcntl.fcntl(f, 1024, fcntl.F_RDLCK)),
         "F_NOTIFY": call(72, f.fileno(), 1026, 1),
-        "F_NOTIFY with a bit that is not read": call(72, f.fileno(), ctypes.c_uint64(high | 1026), 1),
+        "F_NOTIFY, high bit": call(72, f.fileno(), ctypes.c_uint64(high | 1026), 1),
         "F_GETFL": attempt(lambda: fcntl.fcntl(f, fcntl.F_GETFL)),
         "flock": attempt(lambda: fcntl.flock(f, fcntl.LOCK_SH)),
     }

@@ -13,7 +13,7 @@ import pytest
 from runner.engines.base import BuildSpec
 from runner.model.container import ImageRef
 from tests.leftovers import KEPT
-from tests.worlds.mini import Project, Said, call
+from tests.worlds.mini import Project, Said, call_here
 
 pytestmark = pytest.mark.engine
 SHELL = Path(__file__).resolve().parent / "evaluators" / "shell"
@@ -45,45 +45,49 @@ def _score(**changes: Any) -> str:
     return json.dumps({"measure": "p_10", "topic": "test-1", "value": 0.5, **changes}) + "\n"
 
 
-# name -> (program, how often it is tried before the run is held, a piece of the reason that is given). What is wrong
+# name -> (program, how often it is tried before the run is held, a value in the reason). What is wrong
 # inside the three files is tried without containers in tests/runner/execution/test_evaluation.py.
 MISBEHAVING: dict[str, tuple[str, int, str]] = {
-    "exit-1": ("import sys; print('cannot'); sys.exit(1)", 3, "exit code 1"),
-    "nothing": ("", 1, "did not write result.json"),
-    "not-json": (_write("{"), 1, "is not JSON"),
+    "exit-1": ("import sys; print('cannot'); sys.exit(1)", 3, "code 1"),
+    "nothing": ("", 1, "result.json"),
+    "not-json": (_write("{"), 1, "JSON"),
     "nan-score": (_write(scores=_score(value=float("nan"))), 1, "scores.jsonl:1"),
     "terminal": (_write(_result(status="error", message="\x1b[2J\x07 \u202e evil")), 1, "evil"),
     "link": (
         _write() + "os.unlink('/out/result.json'); os.symlink('/truths/qrels.txt', '/out/result.json')",
         1,
-        "did not write result.json",
+        "result.json",
     ),
     "folder": (
         _write() + "os.unlink('/out/scores.jsonl'); os.mkdir('/out/scores.jsonl')",
         1,
-        "did not write scores.jsonl",
+        "scores.jsonl",
     ),
     "too-much": (
         "f = open('/out/scores.jsonl', 'wb')\nwhile True: f.write(bytes(1 << 20))",
         3,
-        "exit code 1",
+        "code 1",
     ),
-    "time": ("import time; time.sleep(60)", 1, "killed at its limit of 3 s"),
-    "processor": ("while True: pass", 1, "more than its limit of 1 s of processor time"),
+    "time": ("import time; time.sleep(60)", 1, "3 s"),
+    "processor": ("while True: pass", 1, "1 s"),
     "processor-at-the-end": (
         "import time\nwhile time.process_time() < 1.1: pass",
         1,
-        "more than its limit of 1 s of processor time",
+        "1 s",
     ),
-    "memory": ("x = bytearray(1 << 30); print(len(x))", 1, "more memory than its limit"),
-    "network": ("import socket; socket.create_connection(('1.1.1.1', 80), 2)", 3, "exit code 1"),
+    "memory": ("x = bytearray(1 << 30); print(len(x))", 1, "memory"),
+    "network": ("import socket; socket.create_connection(('1.1.1.1', 80), 2)", 3, "code 1"),
 }
 
 
 @pytest.fixture
-def cli(live: Project) -> Callable[..., Said]:
-    def run(*arguments: str, **options: object) -> Said:
-        return call(live, *arguments, **options)  # type: ignore[arg-type]
+def cli(live: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """Run ``runner`` in this process."""
+
+    def run(*arguments: str, expect: int | None = 0) -> Said:
+        result = call_here(live, arguments, capsys)
+        assert expect is None or result.code == expect, result.all
+        return result
 
     return run
 
@@ -104,11 +108,8 @@ def test_an_image_written_from_the_documented_contract(
     cli("submit", "-t", "alpha", "--no-check")
     cli("evaluate", "--all")
     rows = {row["software"]: row for row in cli("runs", "--json").json}
-    assert {name: row["outcome"]["name"] for name, row in rows.items()} == {
-        "good": "scored",
-        "bad": "invalid",
-        "ours": "scored",
-    }
+    outcomes = {name: row["outcome"]["name"] for name, row in rows.items()}
+    assert outcomes == {"good": "scored", "bad": "invalid", "ours": "scored"}
     good = cli("show", rows["good"]["run"], "--json").json
     ours = cli("show", rows["ours"]["run"], "--json").json
     assert good["scores"]["p_10"]["value"] == pytest.approx(ours["scores"]["p_10"]["value"], abs=1e-9)
@@ -124,16 +125,8 @@ def test_task_check_asks_the_image_for_every_measure(
     live: Project, cli: Callable[..., Said], bad_image: ImageRef
 ) -> None:
     """One of each provider that our image has, and some that it cannot compute; a stranger's image is asked, too."""
-    fine = [
-        "nDCG@10",
-        "SetP",
-        "ERR@5",
-        "alpha_nDCG@5",
-        "Compat",
-        "Accuracy",
-        "RR(cutoff=5)",
-        "Judged(cutoff=5)",
-    ]
+    fine = ["nDCG@10", "SetP", "ERR@5", "alpha_nDCG@5", "Compat", "Accuracy"]
+    fine += ["RR(cutoff=5)", "Judged(cutoff=5)"]
     bad = ["SDCG(max_rel=3)@5", "alpha_nDCG@30"]
     tables = [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "m0"}]
 
@@ -142,16 +135,19 @@ def test_task_check_asks_the_image_for_every_measure(
         live.write_task(measures=rows, tables=tables)
 
     write("ERR@5", *bad)
-    said = cli("task", "check", "mini", "--json", expect=4)
-    found = {m["measure"]: m["computed"] for m in said.json["measures"]}
-    assert found == {"ERR@5": True, **dict.fromkeys(bad, False)}
-    assert "E404" in said.err and "cwl_eval" in said.err and "tasks/mini/task.yaml:" in said.err
+
+    def computed(expect: int = 0) -> dict[str, bool | None]:
+        result = cli("task", "check", "mini", "--json", expect=expect)
+        if expect:
+            assert all(text in result.err for text in ("E404", "cwl_eval", "tasks/mini/task.yaml:"))
+        return {row["measure"]: row["computed"] for row in result.json["measures"]}
+
+    assert computed(expect=4) == {"ERR@5": True, **dict.fromkeys(bad, False)}
     write(*fine)
-    assert f"the evaluator image computes {', '.join(fine)}" in cli("task", "check", "mini").err
+    assert computed() == dict.fromkeys(fine, True)
     live.write_task(evaluator={"image": bad_image.id})
     (live.root / "tasks/mini/datasets/dev/truths/program.py").write_text("raise SystemExit(1)")
-    said = cli("task", "check", "mini")
-    assert "not checked: whether the evaluator image computes nDCG@10, P@10: the evaluator ended" in said.err
+    assert computed() == {"nDCG@10": None, "P@10": None}
 
 
 @pytest.fixture
@@ -172,7 +168,7 @@ def test_misbehaving_evaluators_cost_nobody_anything(
         (live.truths / name / "test" / "program.py").write_text(program)
         live.software(name, task=name)
     cli("submit", "-t", "alpha", "--no-check")
-    cli("evaluate", "--all", timeout=300)
+    cli("evaluate", "--all")
     rows = cli("runs", "--json").json
     assert len(rows) == len(MISBEHAVING)
     for row in rows:

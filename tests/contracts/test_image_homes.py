@@ -1,4 +1,4 @@
-"""Ordinary images in the sandbox: a user with a name, a home, folders declared as VOLUME, and the own host name."""
+"""Ordinary images in the sandbox: a user with a name, a home, folders declared as VOLUME, and the host name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from runner.engines import sandbox
-from runner.engines.base import ContainerSpec, Mount
+from runner.engines.base import ContainerSpec
 from runner.engines.docker import volumes
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import Processors
-from runner.model.container import Exit, ImageRef
+from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import MIB, Exceptions, Limits
+from tests.contracts.conftest import Ran, run_software
 
 pytestmark = pytest.mark.engine
 
@@ -46,69 +47,58 @@ def write(path):
 """
 
 
-@pytest.fixture
-def run(engine: DockerEngine, attempt: str) -> Callable[..., tuple[Exit, Any]]:
-    """Run Python text after :data:`WHO` in an image; returns how it ended and ``found``."""
+Run = Callable[..., Any]
 
-    def go(image: ImageRef, text: str = "", *, limits: Limits = LIMITS, **changes: Any) -> tuple[Exit, Any]:
-        command = ("python3", "-c", f"{WHO}{text}\nprint(json.dumps(found))")
-        with engine.session(attempt) as session:
-            out = session.output_volume("output", bytes=MIB, inodes=64)
-            mounts = (Mount(out, "/out", read_only=False),)
-            handle = session.start(ContainerSpec("software", image, command, limits, mounts, **changes))
-            ended = handle.wait(limits.wall_clock)
-            said = handle.logs("stdout", 60_000), handle.logs("stderr", 60_000)
-        return ended, json.loads(said[0]) if ended.code == 0 else said[1]
+
+@pytest.fixture
+def start(engine: DockerEngine, build_image: Callable[..., ImageRef], tmp_path: Path) -> Callable[..., Ran]:
+    """Run Python text after :data:`WHO` in an image with these lines."""
+
+    def go(tag: str, *lines: str, text: str = "", limits: Limits = LIMITS, **changes: Any) -> Ran:
+        image = build_image(f"proctor/test-{tag}", *lines)
+        code = f"{WHO}{text}\nprint(json.dumps(found))"
+        return run_software(engine, image, code, tmp_path / "out", limits, **changes)
 
     return go
 
 
-def test_the_user_of_a_run_has_a_name(run: Callable[..., Any], scratch_image: ImageRef) -> None:
-    for limits in (LIMITS, replace(LIMITS, loopback=True)):
-        ended, found = run(scratch_image, limits=limits)
-        assert ended.code == 0, found
-        assert found["user"] == found["logname"] == found["entry"][0] == "sandbox"
-        assert found["entry"][2:4] == [found["uid"], found["uid"]] and found["uid"] > sandbox.FIRST_UID
-        assert found["home"] == found["entry"][5] == "/tmp" and found["group"]
-        assert {"root", "nobody", "www-data"} < set(found["names"])  # accounts of the image
-        assert found["host"] == "127.0.0.1"
+@pytest.fixture
+def run(start: Callable[..., Ran]) -> Run:
+    """The same; it must succeed. Returns what the program found."""
+
+    def go(tag: str, *lines: str, **changes: Any) -> Any:
+        result = start(tag, *lines, **changes)
+        assert result.exit.code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return go
 
 
-def test_a_server_binds_to_its_own_host_name(run: Callable[..., Any], scratch_image: ImageRef) -> None:
-    text = "socket.create_server((socket.gethostname(), 0))"
-    ended, found = run(scratch_image, text, limits=replace(LIMITS, loopback=True))
-    assert ended.code == 0, found
+@pytest.mark.parametrize("loopback", [True, False])
+def test_the_user_of_a_run_has_a_name_and_a_host_name(run: Run, loopback: bool) -> None:
+    text = "socket.create_server((socket.gethostname(), 0))" if loopback else ""
+    report = run("accounts:plain", "RUN true", text=text, limits=replace(LIMITS, loopback=loopback))
+    assert report["user"] == report["logname"] == report["entry"][0] == "sandbox"
+    assert report["entry"][2:4] == [report["uid"], report["uid"]] and report["uid"] > sandbox.FIRST_UID
+    assert report["home"] == report["entry"][5] == "/tmp" and report["group"]
+    assert {"root", "nobody", "www-data"} < set(report["names"])  # accounts of the image
+    assert report["host"] == "127.0.0.1"
 
 
-def test_the_home_of_an_image_stays_and_can_be_read(
-    run: Callable[..., Any], build_image: Callable[..., ImageRef]
-) -> None:
-    image = build_image(
-        "proctor/test-home:open",
+def test_the_home_of_an_image_stays_and_can_be_read(run: Run) -> None:
+    report = run(
+        "home:open",
         "ENV HOME=/opt/home USER=someone LOGNAME=someone",
         "RUN mkdir -p /opt/home/.cache && echo 1 > /opt/home/.cache/model",
+        text="found['model'] = tell('~/.cache/model'); found['tmp'] = write('/tmp/x')",
     )
-    ended, found = run(image, "found['model'] = tell('~/.cache/model'); found['tmp'] = write('/tmp/x')")
-    assert ended.code == 0, found
-    assert (found["model"], found["home"], found["entry"][5], found["tmp"]) == (
-        "1\n",
-        "/opt/home",
-        "/opt/home",
-        0,
-    )
-    assert (found["user"] == "sandbox" and found["entry"][0] == "sandbox") or found["user"] == "someone"
+    assert (report["model"], report["tmp"]) == ("1\n", 0)
+    assert report["home"] == report["entry"][5] == "/opt/home"
+    assert (report["user"] == "sandbox" and report["entry"][0] == "sandbox") or report["user"] == "someone"
 
 
 @pytest.mark.parametrize("home", ["", "ENV HOME=/root"])
-def test_the_home_of_root_can_be_read_and_not_written(
-    run: Callable[..., Any], build_image: Callable[..., ImageRef], home: str
-) -> None:
-    image = build_image(
-        f"proctor/test-home:root{len(home)}",
-        *filter(None, [home]),
-        "RUN mkdir -p /root/.cache/models && echo 1 > /root/.cache/models/w.bin && chmod -R go= /root && ln -s /etc/shadow /root/link",
-        "RUN mkfifo /root/pipe && cp /bin/true /root/prog && chmod 4700 /root/prog",
-    )
+def test_the_home_of_root_can_be_read_and_not_written(run: Run, home: str) -> None:
     text = """
 found["model"], found["at home"] = tell("/root/.cache/models/w.bin"), tell("~/.cache/models/w.bin")
 found["write"], found["write home"] = write("/root/x"), write("~/x")
@@ -116,74 +106,63 @@ found["link"] = tell("/root/link")
 found["list"] = sorted(os.listdir("/root"))
 found["mode"] = oct(os.stat("/root/prog").st_mode & 0o7777)
 """
-    ended, found = run(image, text)
-    assert ended.code == 0, found
-    assert found["model"] == "1\n" and found["write"] != 0 and found["link"] == 13
-    assert "pipe" not in found["list"] and found["mode"] == "0o755"
-    assert found["at home"] == ("1\n" if home else 2)
-    assert (found["write home"] == 0) is not bool(home)
+    report = run(
+        f"home:root{len(home)}",
+        *filter(None, [home]),
+        "RUN mkdir -p /root/.cache/models && echo 1 > /root/.cache/models/w.bin && chmod -R go= /root && ln -s /etc/shadow /root/link",
+        "RUN mkfifo /root/pipe && cp /bin/true /root/prog && chmod 4700 /root/prog",
+        text=text,
+    )
+    assert report["model"] == "1\n" and report["write"] != 0 and report["link"] == 13
+    assert "pipe" not in report["list"] and report["mode"] == "0o755"
+    assert report["at home"] == ("1\n" if home else 2)
+    assert (report["write home"] == 0) is not bool(home)
 
 
-def test_what_lies_below_a_volume_is_visible_and_read_only(
-    run: Callable[..., Any], build_image: Callable[..., ImageRef], engine: DockerEngine
-) -> None:
-    image = build_image(
-        "proctor/test-volumes:full",
+def test_files_below_a_volume_are_visible_and_read_only(run: Run, engine: DockerEngine) -> None:
+    lines = (
         "RUN mkdir -p /models/m/inner /empty && echo 1 > /models/m/w.bin && ln /models/m/w.bin /models/hard && chmod 700 /models/m",
         'VOLUME ["/data", "/models", "/empty", "/models/m/inner", "/models/new/deep"]',
     )
-    text = """
+    # Engines give the memory file system over a folder of the image the owner and mode of this folder.
+    written = {"/data": 0, "/models": 30, "/empty": 13, "/models/m/inner": 13, "/models/new/deep": 0}
+    text = f"""
 found["model"], found["hard"] = tell("/models/m/w.bin"), tell("/models/hard")
-found["written"] = {path: write(path + "/x") for path in ("/data", "/models", "/empty", "/models/m/inner", "/models/new/deep")}
+found["written"] = {{path: write(path + "/x") for path in {list(written)!r}}}
 """
-    ended, found = run(image, text)
-    assert ended.code == 0, found
-    assert found["model"] == found["hard"] == "1\n"
-    # Where the image has the folder, engines give the memory file system over it the folder's owner and mode.
-    assert found["written"] == {
-        "/data": 0,
-        "/models": 30,
-        "/empty": 13,
-        "/models/m/inner": 13,
-        "/models/new/deep": 0,
-    }
+    report = run("volumes:full", *lines, text=text)
+    assert report["model"] == report["hard"] == "1\n"
+    assert report["written"] == written
     before = set(engine.clients.volumes(data=None))
-    assert run(image, text)[0].code == 0
+    run("volumes:full", *lines)
     assert set(engine.clients.volumes(data=None)) == before  # copied once
 
 
 def test_a_volume_that_is_too_large_or_taken(
-    run: Callable[..., Any], build_image: Callable[..., ImageRef], monkeypatch: pytest.MonkeyPatch
+    run: Run, start: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    image = build_image(
-        "proctor/test-volumes:large",
+    lines = (
         "RUN mkdir -p /large /more && head -c 1500000 /dev/zero | tee /large/x > /more/x",
         'VOLUME ["/large", "/more", "/tmp", "/etc", "/out"]',
     )
     monkeypatch.setattr("runner.engines.docker.volumes.MAX_COPIED", 2_000_000)
     for _ in range(2):  # neither does a second try get further
-        ended, _ = run(image)
+        ended = start("volumes:large", *lines).exit
         assert ended.code is None and "VOLUME" in str(ended.start_error)
     granted = Exceptions(writable=("/large/x.d", "/more/x.d"))
-    ended, found = run(image, "found['write'] = write('/large/x.d/y')", exceptions=granted)
-    assert ended.code == 0, found
-    assert found["write"] == 0
+    text = "found['write'] = write('/large/x.d/y')"
+    assert run("volumes:large", *lines, text=text, exceptions=granted)["write"] == 0
 
 
 @pytest.mark.parametrize("paths", ['"/models", "/models/a"', '"/models/", "/models", "//models/a"'])
-def test_a_volume_in_a_volume_keeps_its_files_and_links(
-    run: Callable[..., Any], build_image: Callable[..., ImageRef], paths: str
-) -> None:
-    image = build_image(
-        f"proctor/test-volumes:nested{len(paths)}",
+def test_a_volume_in_a_volume_keeps_its_files_and_links(run: Run, paths: str) -> None:
+    report = run(
+        f"volumes:nested{len(paths)}",
         "RUN mkdir -p /models/a && echo 1 > /models/a/w.bin && ln /models/a/w.bin /models/b && mkfifo /models/p && ln /models/p /models/q",
         f"VOLUME [{paths}]",
+        text="found['read'] = [tell('/models/a/w.bin'), tell('/models/b'), tell('/models/q')]",
     )
-    ended, found = run(
-        image, "found['read'] = [tell('/models/a/w.bin'), tell('/models/b'), tell('/models/q')]"
-    )
-    assert ended.code == 0, found
-    assert found["read"] == ["1\n", "1\n", 2]
+    assert report["read"] == ["1\n", "1\n", 2]
 
 
 def test_what_no_run_needs_any_more_is_removed(
@@ -240,7 +219,7 @@ def test_a_copy_is_kept_for_a_container_that_is_made_while_it_is_removed(
 
 
 def test_account_files_are_made_after_the_wait_for_processors(
-    run: Callable[..., Any], scratch_image: ImageRef, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
     for owner, name in ((Processors, "take"), (DockerEngine, "file_mounts")):
@@ -250,8 +229,7 @@ def test_account_files_are_made_after_the_wait_for_processors(
             return real(*values)
 
         monkeypatch.setattr(owner, name, call)
-    ended, found = run(scratch_image, limits=replace(LIMITS, cpus=1, pinned=True))
-    assert ended.code == 0, found
+    run("accounts:plain", "RUN true", limits=replace(LIMITS, cpus=1, pinned=True))
     assert calls == ["take", "file_mounts"]
 
 
@@ -265,18 +243,13 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_odd_account_files_give_nobody_a_right(
-    run: Callable[..., Any], build_image: Callable[..., ImageRef], kind: str
-) -> None:
-    ended, found = run(
-        build_image(f"proctor/test-passwd:{kind}", HOSTILE[kind]), "found['out'] = os.listdir('/out')"
-    )
-    assert ended.code == 0, found
-    assert found["user"] == "sandbox" and found["uid"] > sandbox.FIRST_UID
-    assert found["groups"] in ([], [found["uid"]]) and found["out"] == []
-    assert (found["entry"] is None) is (kind in ("link", "outside", "output"))
-    if found["entry"]:
-        assert found["entry"][:1] == ["sandbox"]
+def test_odd_account_files_give_nobody_a_right(run: Run, kind: str) -> None:
+    report = run(f"passwd:{kind}", HOSTILE[kind], text="found['out'] = os.listdir('/out')")
+    assert report["user"] == "sandbox" and report["uid"] > sandbox.FIRST_UID
+    assert report["groups"] in ([], [report["uid"]]) and report["out"] == []
+    assert (report["entry"] is None) is (kind in ("link", "outside", "output"))
+    if report["entry"]:
+        assert report["entry"][:1] == ["sandbox"]
 
 
 @pytest.mark.parametrize(
@@ -288,9 +261,7 @@ def test_odd_account_files_give_nobody_a_right(
         "RUN rm /etc/group && ln -s /dev/zero /etc/group",
     ],
 )
-def test_account_files_that_cannot_be_read_are_refused(
-    run: Callable[..., Any], build_image: Callable[..., ImageRef], line: str
-) -> None:
-    ended, _ = run(build_image(f"proctor/test-passwd:{abs(hash(line)) % 1000}", line))
+def test_account_files_that_cannot_be_read_are_refused(start: Callable[..., Ran], line: str) -> None:
+    ended = start("passwd:refused", line).exit
     assert ended.code is None and "/etc/" in str(ended.start_error)
     assert not os.path.exists("/etc/shadow-of-nothing")

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from runner.engines.base import ContainerSpec, Mount, Space
 from runner.engines.docker.client import labels_filter
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.memory.outputs import LITTLE
-from runner.engines.docker.owner import default_locks, me, private_folder
+from runner.engines.docker.owner import me
 from runner.engines.docker.session import DockerSession
 from runner.model.config import EngineFor
 from runner.model.container import Collected
 from runner.model.limits import MIB, Limits
+from tests.contracts.conftest import caches_lock
 
 pytestmark = pytest.mark.engine
 SPACE = Space(4 * MIB, 64)
@@ -61,22 +61,11 @@ class Kept:
         limits = Limits(memory=192 * MIB, output=space.bytes, wall_clock=60)
         with self.engine.session(f"{self.tag}-{number}", output=space) as session:
             out = session.output_volume("output", bytes=space.bytes, inodes=space.inodes)
-            spec = ContainerSpec(
-                "software",
-                self.image,
-                ("python3", "-c", program),
-                limits,
-                (Mount(out, "/out", read_only=False),),
-            )
-            handle = session.start(spec)
+            command, mounts = ("python3", "-c", program), (Mount(out, "/out", read_only=False),)
+            handle = session.start(ContainerSpec("software", self.image, command, limits, mounts))
             handle.over(60)
-            found = session.copy_out(
-                out,
-                self.folder / str(number),
-                allowed=lambda name: name == "run.txt",
-                max_bytes=MIB,
-                max_files=2,
-            )
+            dest = self.folder / str(number)
+            found = session.copy_out(out, dest, allowed="run.txt".__eq__, max_bytes=MIB, max_files=2)
             assert handle.wait(60).code == 0, handle.logs("stderr", 1000)
             said = handle.logs("stdout", 10_000).decode()
             self.keepers.append(self.keeper_of(out.name))
@@ -179,7 +168,7 @@ def waiting(
         attempt = f"kept-run-{secrets.token_hex(4)}"
         return guarded.session(attempt, visibility=first, output=SPACE, cancelled=given_up.is_set)
 
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"), contextlib.closing(guarded):
+    with caches_lock(), contextlib.closing(guarded):
         clock.start()
         try:
             with guarded.keeping(1):
@@ -208,7 +197,7 @@ def test_a_keeper_that_waited_for_its_run_keeps_nobody_from_the_engine(
     monkeypatch.setattr(DockerSession, "outputs", slowly)
     with session():
         assert "began" not in other.said()
-        with pytest.raises(ValueError, match="inside a"), session():
+        with pytest.raises(ValueError), session():
             pass
 
 

@@ -78,6 +78,8 @@ def left(
 )
 def test_all_ways_take_the_same(
     engine: DockerEngine,
+    far_engine: DockerEngine,
+    keeper_engine: DockerEngine,
     scratch_image: ImageRef,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -86,17 +88,11 @@ def test_all_ways_take_the_same(
     refused: int,
     here_alone: bool,
 ) -> None:
-    assert engine.local, "this test compares with an engine on this machine"
-    far = DockerEngine(engine.clients.host, local=False, engine_for="both-without-eviction")
-    by_engine = left(far, scratch_image, tmp_path / "far", leaves)
-    far.close()
-    with_keeper = DockerEngine(engine.clients.host, engine_for="both-without-eviction")
-    with_keeper.mounts_memory = False
-    assert engine.mounts_memory, "this test compares with volumes that are mounted by this process"
+    assert engine.local and engine.mounts_memory, "this test compares with an engine on this machine"
+    by_engine = left(far_engine, scratch_image, tmp_path / "far", leaves)
     if here_alone:
         monkeypatch.setattr(session_volumes, "TRANSFER", None)  # asking the engine for the files would fail
-    assert left(with_keeper, scratch_image, tmp_path / "kept", leaves) == by_engine
-    with_keeper.close()
+    assert left(keeper_engine, scratch_image, tmp_path / "kept", leaves) == by_engine
     here = left(engine, scratch_image, tmp_path / "here", leaves)
     assert here == by_engine
     assert len(here[0].refused) == refused, here[0].refused

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import errno
 import json
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -29,6 +27,7 @@ from runner.engines.docker.session import DockerSession
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import MIB, Limits
+from tests.contracts.conftest import wait_for_line, web_server
 
 pytestmark = pytest.mark.engine
 
@@ -106,6 +105,15 @@ while True:
 """
 
 
+ASK_GATEWAY = """
+import os, socket
+s = socket.socket(socket.AF_UNIX); s.connect("/gateway/gateway.sock")
+s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n"); data = b""
+while part := s.recv(4096): data += part
+print(data[-7:].decode(), os.listdir("/sys/class/net"))
+"""
+
+
 @dataclass
 class Room:
     """A running room; :meth:`ask` has its driver evaluate an expression."""
@@ -119,62 +127,27 @@ class Room:
     asked: int = 0
 
     def start(
-        self,
-        name: str,
-        role: Role,
-        image: ImageRef,
-        command: tuple[str, ...],
-        *mounts: Mount,
-        **more: Any,
+        self, name: str, role: Role, image: ImageRef, words: tuple[str, ...], *mounts: Mount, **more: Any
     ) -> DockerHandle:
-        self.specs[name] = ContainerSpec(role, image, command, LIMITS, mounts, **more)
+        self.specs[name] = ContainerSpec(role, image, words, LIMITS, mounts, **more)
         self.handles[name] = self.session.start(self.specs[name])
         return self.handles[name]
 
     def ask(self, expression: str) -> Any:
         self.session.copy_in(self.given, {str(self.asked): f"{expression}\n".encode()})
         self.asked += 1
-        text = line(self.handles["driver"], f"[{self.asked - 1}, ")
+        text = wait_for_line(self.handles["driver"], f"[{self.asked - 1}, ")
         return json.loads(text)[1]
 
     def uid(self, name: str) -> int:
         return int(self.api.inspect_container(self.handles[name].id)["Config"]["User"].split(":")[0])
 
 
-def room_facts(engine: DockerEngine, handle: DockerHandle) -> dict[str, Any]:
-    found: dict[str, Any] = engine.clients.get().inspect_container(handle.id)
-    return found
-
-
-def line(handle: DockerHandle, start: str, seconds: float = 40.0) -> str:
-    """The first line that the container writes with this beginning."""
-    end = time.monotonic() + seconds
-    while True:
-        for text in handle.logs("stdout", LIMITS.log).decode().splitlines():
-            if text.startswith(start):
-                return text
-        assert time.monotonic() < end and not handle.ended(), handle.logs("stderr", 5000).decode()
-        time.sleep(0.05)
-
-
 @pytest.fixture(scope="module")
 def outside(gateway_network: tuple[str, str]) -> Iterator[tuple[str, int]]:
     """A server of this machine in the gateway's network."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"outside")
-
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
-    server = ThreadingHTTPServer((gateway_network[1], 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield gateway_network[1], server.server_address[1]
-    server.shutdown()
-    server.server_close()
+    with web_server(b"outside", gateway_network[1]) as server:
+        yield gateway_network[1], server.port
 
 
 @pytest.fixture(scope="module")
@@ -195,28 +168,14 @@ def room(
         hops = {hop: session.socket_volume(hop) for hop in ("sock", "search", "user", "gateway")}
         room = Room(session, name, engine.clients.get(), given)
         theirs = other.socket_volume("user")
-        stranger = other.start(
-            ContainerSpec(
-                "sidecar",
-                scratch_image,
-                (*serve, "other", "/user/user.sock"),
-                LIMITS,
-                (Mount(theirs, "/user", False),),
-            )
-        )
-        for which in ("search", "user"):
-            room.start(
-                which, "sidecar", scratch_image, (*serve, which, f"/{which}/{which}.sock"),
-                Mount(hops[which], f"/{which}", read_only=False),
-            )  # fmt: skip
-        room.start(
-            "gateway",
-            "gateway",
-            scratch_image,
-            (*serve, "gateway", "/gateway/gateway.sock"),
-            Mount(hops["gateway"], "/gateway", read_only=False),
-            network=gateway_network[0],
-        )
+        command = (*serve, "other", "/user/user.sock")
+        mounts = (Mount(theirs, "/user", read_only=False),)
+        foreign = other.start(ContainerSpec("sidecar", scratch_image, command, LIMITS, mounts))
+        for which, role in (("search", "sidecar"), ("user", "sidecar"), ("gateway", "gateway")):
+            words = (*serve, which, f"/{which}/{which}.sock")
+            mount = Mount(hops[which], f"/{which}", read_only=False)
+            more = {"network": gateway_network[0]} if which == "gateway" else {}
+            room.start(which, role, scratch_image, words, mount, **more)
         relay = room.start(
             "relay",
             "sidecar",
@@ -226,8 +185,8 @@ def room(
             Mount(hops["sock"], "/sock", read_only=False),
             Mount(hops["search"], "/search"),
         )  # fmt: skip
-        for handle in (stranger, *room.handles.values()):
-            line(handle, "ready")
+        for handle in (foreign, *room.handles.values()):
+            wait_for_line(handle, "ready")
         room.start("software", "software", scratch_image, ("python3", "-c", PROBE, outside[0]), join=relay)
         room.start(
             "driver", "sidecar", scratch_image, ("python3", "-c", DRIVE),
@@ -239,25 +198,24 @@ def room(
 @pytest.fixture(scope="module")
 def seen(room: Room) -> dict[str, Any]:
     """What the software found out about its surroundings."""
-    found: dict[str, Any] = json.loads(line(room.handles["software"], "{"))
+    found: dict[str, Any] = json.loads(wait_for_line(room.handles["software"], "{"))
     return found
 
 
-def test_the_software_has_a_loopback_and_nothing_else(seen: dict[str, Any], outside: tuple[str, int]) -> None:
+def test_the_software_reaches_its_own_port_and_the_search_and_nothing_else(
+    seen: dict[str, Any], outside: tuple[str, int]
+) -> None:
     assert seen["interfaces"] == ["lo"]
     assert outside[0] in seen["connect"]
     for way in ("connect", "datagram"):
         assert set(seen[way].values()) == {errno.ENETUNREACH}, seen[way]
     assert seen["dns"] == "gaierror"
-
-
-def test_its_loopback_has_its_own_port_and_the_search(seen: dict[str, Any]) -> None:
     assert seen["open_ports"] == [8080, 9200]
     assert seen["search"] == "search"
     assert seen["take_search_port"] == errno.EADDRINUSE
 
 
-def test_it_finds_no_socket_of_others(seen: dict[str, Any]) -> None:
+def test_the_software_finds_no_socket_and_no_process_of_others(seen: dict[str, Any]) -> None:
     assert 7777 not in seen["open_ports"]  # another session's loopback is another loopback
     assert seen["sockets"] == []
     assert seen["abstract"] == []
@@ -265,36 +223,31 @@ def test_it_finds_no_socket_of_others(seen: dict[str, Any]) -> None:
     # The kernel tells the name of the relay's socket, and a name is all it is.
     assert set(seen["named"].values()) <= {errno.ENOENT}, seen["named"]
     assert not {"/sock", "/search", "/user", "/gateway"} & set(seen["mounts"])
-
-
-def test_it_sees_no_process_of_others(seen: dict[str, Any]) -> None:
     assert {name for name in seen["processes"] if "init" not in name and "python" not in name} == set()
     assert len(seen["processes"]) == 2
 
 
-def test_the_driver_reaches_the_software_and_the_user(room: Room, seen: dict[str, Any]) -> None:
+def test_the_driver_reaches_the_software_and_the_user_also_with_long_and_late_answers(
+    room: Room, seen: dict[str, Any]
+) -> None:
     assert room.ask("get('/sock/software.sock')") == "software"
     assert room.ask("get('/sock/software.sock', '/search')") == "search"
     assert room.ask("get('/user/user.sock')") == "user"
     assert room.ask("os.listdir('/sys/class/net')") == ["lo"]
-
-
-def test_long_and_late_answers_pass_the_relay(room: Room, seen: dict[str, Any]) -> None:
     assert room.ask("len(get('/sock/software.sock', '/big'))") == 10 << 20
     assert room.ask("get('/sock/software.sock', '/slow')") == "software"
     assert room.ask("[get('/sock/software.sock') for _ in range(100)].count('software')") == 100
 
 
-def test_the_driver_does_not_reach_what_it_was_not_given(room: Room, outside: tuple[str, int]) -> None:
+def test_the_driver_neither_reaches_nor_changes_what_belongs_to_others(
+    room: Room, outside: tuple[str, int]
+) -> None:
     for port in (8080, 9200):
         answer = room.ask(f"error(lambda: socket.create_connection(('127.0.0.1', {port}), 1))")
         assert answer == errno.ECONNREFUSED
     unreachable = room.ask(f"error(lambda: socket.create_connection({outside!r}, 1))")
     assert unreachable == errno.ENETUNREACH
     assert room.ask("[os.path.exists(p) for p in ('/search', '/gateway')]") == [False, False]
-
-
-def test_clients_cannot_change_what_holds_the_sockets(room: Room) -> None:
     for action in (
         "os.unlink('/sock/software.sock')",
         "os.chmod('/sock/software.sock', 0)",
@@ -335,18 +288,17 @@ def test_every_wall_is_on_every_container(room: Room, gateway_network: tuple[str
     assert facts["Config"]["Labels"]["proctor.role"] == spec.role
 
 
-def test_a_flood_of_connections_blocks_who_makes_it_and_nobody_else(room: Room, seen: dict[str, Any]) -> None:
+def test_a_flood_of_connections_blocks_only_its_sender(room: Room, seen: dict[str, Any]) -> None:
     held, _ = json.loads(room.ask("get('/sock/software.sock', '/flood')"))
     assert held > CHILDREN
     processes = room.api.top(room.handles["relay"].id)["Processes"]
     assert len(processes) <= 2 + 2 * (CHILDREN + 1) + 1
     # The way from the driver to the software is another one.
     assert room.ask("get('/sock/software.sock')") == "software"
-    time.sleep(3.5)
-    assert room.ask("get('/sock/software.sock', '/search')") == "search"
-
-
-def test_a_flood_from_the_driver_is_bounded_too(room: Room, seen: dict[str, Any]) -> None:
+    end = time.monotonic() + 60
+    while room.ask("get('/sock/software.sock', '/search')") != "search":  # until the software gives up
+        assert time.monotonic() < end
+    # A flood from the driver is bounded, too.
     assert room.ask("many(200, 0.2)") > CHILDREN
     assert room.ask("get('/sock/software.sock')") == "software"
     assert not room.handles["relay"].ended()
@@ -371,26 +323,13 @@ def test_the_gateway_reaches_the_outside_and_nobody_reaches_the_gateway(
         assert (ended.code, handle.logs("stdout", 99)) == (0, b"outside\n"), handle.logs("stderr", 5000)
         # An evaluator talks to it over its socket alone.
         hop = session.socket_volume("gateway")
-        server = session.start(
-            ContainerSpec(
-                "gateway", scratch_image, ("python3", "-c", SERVE, "gateway", "/gateway/gateway.sock"), LIMITS,
-                (Mount(hop, "/gateway", False),), network=gateway_network[0],
-            )
-        )  # fmt: skip
-        line(server, "ready")
-        ask = textwrap.dedent(
-            """
-            import os, socket
-            s = socket.socket(socket.AF_UNIX); s.connect("/gateway/gateway.sock")
-            s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n"); data = b""
-            while part := s.recv(4096): data += part
-            print(data[-7:].decode(), os.listdir("/sys/class/net"))
-            """
-        )
+        command = ("python3", "-c", SERVE, "gateway", "/gateway/gateway.sock")
+        mounts = (Mount(hop, "/gateway", False),)
+        server = session.start(replace(spec, command=command, mounts=mounts))
+        wait_for_line(server, "ready")
+        mounts = (Mount(hop, "/gateway"),)
         judge = session.start(
-            ContainerSpec(
-                "evaluator", scratch_image, ("python3", "-c", ask), LIMITS, (Mount(hop, "/gateway"),)
-            )
+            ContainerSpec("evaluator", scratch_image, ("python3", "-c", ASK_GATEWAY), LIMITS, mounts)
         )
         assert judge.wait(120).code == 0
         assert judge.logs("stdout", 99) == b"gateway ['lo']\n"
@@ -403,16 +342,14 @@ def test_the_machines_own_network(engine: DockerEngine, scratch_image: ImageRef,
     with engine.session(attempt) as session:
         spec = ContainerSpec("gateway", scratch_image, ("ls", "/sys/class/net"), LIMITS, network="host")
         handle = session.start(spec)
-        facts = room_facts(engine, handle)
+        facts = engine.clients.get().inspect_container(handle.id)
         assert handle.wait(100).code == 0
         links = handle.logs("stdout", 9999).decode().split()
     assert facts["HostConfig"]["NetworkMode"] == "host" and facts["HostConfig"]["CapDrop"] == ["ALL"]
     assert not engine.local or set(links) >= {"lo"}
 
 
-def test_a_network_that_is_not_there_is_told(
-    engine: DockerEngine, scratch_image: ImageRef, attempt: str
-) -> None:
+def test_a_missing_network_is_an_error(engine: DockerEngine, scratch_image: ImageRef, attempt: str) -> None:
     with engine.session(attempt) as session:
         spec = ContainerSpec("gateway", scratch_image, ("true",), LIMITS, network="proctor-no-such-network")
         with pytest.raises(PlatformError) as caught:
@@ -426,10 +363,8 @@ def test_the_relay_outlives_the_software(room: Room, seen: dict[str, Any]) -> No
     assert room.handles["software"].wait(100).code == 5
     assert not room.handles["relay"].ended()
     begun = time.monotonic()
-    assert room.ask("get('/sock/software.sock')") in (
-        "",
-        "ConnectionResetError(104, 'Connection reset by peer')",
-    )
+    answer = room.ask("get('/sock/software.sock')")
+    assert answer == "" or str(errno.ECONNRESET) in answer
     assert time.monotonic() - begun < 40
 
 
@@ -438,21 +373,21 @@ def test_leaving_removes_everything(
 ) -> None:
     api = engine.clients.get()
     filters = {"label": [f"proctor.attempt={attempt}"]}
-    with pytest.raises(RuntimeError, match="over"), engine.session(attempt) as session:
+    with pytest.raises(ZeroDivisionError), engine.session(attempt) as session:
         hop = session.socket_volume("sock")
         command = ("python3", "-m", "sidecars.relay", "--listen-socket", "/sock/s", "--to-port", "8080")
         relay = session.start(
             ContainerSpec("sidecar", sidecars_image, command, LIMITS, (Mount(hop, "/sock", False),))
         )
-        line(relay, "ready")
+        wait_for_line(relay, "ready")
         session.start(ContainerSpec("software", scratch_image, ("sleep", "60"), LIMITS, join=relay))
         assert len(api.containers(all=True, filters=filters)) == 3 - engine.mounts_memory
-        raise RuntimeError("over")
+        raise ZeroDivisionError
     assert api.containers(all=True, filters=filters) == []
     assert not api.volumes(filters=filters).get("Volumes")
 
 
-def test_following_what_says_nothing_is_ended_by_another_thread(
+def test_following_a_silent_container_can_be_ended_by_another_thread(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str
 ) -> None:
     cuts, said = Queue[Callable[[], None]](), Queue[bytes]()
@@ -464,7 +399,7 @@ def test_following_what_says_nothing_is_ended_by_another_thread(
 
     with engine.session(attempt) as session:
         silent = ("python3", "-c", "import time; print('said', flush=True); time.sleep(600)")
-        line(session.start(ContainerSpec("software", scratch_image, silent, LIMITS)), "said")
+        wait_for_line(session.start(ContainerSpec("software", scratch_image, silent, LIMITS)), "said")
         following = threading.Thread(target=follow, daemon=True)
         following.start()
         cut = cuts.get(timeout=60)
@@ -477,14 +412,13 @@ def test_following_what_says_nothing_is_ended_by_another_thread(
 def test_following_is_about_the_software(engine: DockerEngine, scratch_image: ImageRef, attempt: str) -> None:
     with engine.session(attempt) as session:
         say = "print({!r}, flush=True); import time; time.sleep(2)"
-        beside = session.start(
-            ContainerSpec("sidecar", scratch_image, ("python3", "-c", say.format("beside")), LIMITS)
-        )
-        line(beside, "beside")
-        session.start(
-            ContainerSpec(
-                "software", scratch_image, ("python3", "-c", say.format("mine")), LIMITS, join=beside
-            )
-        )
-        session.start(ContainerSpec("sidecar", scratch_image, ("python3", "-c", say.format("later")), LIMITS))
+
+        def start(role: Role, text: str, **more: Any) -> DockerHandle:
+            command = ("python3", "-c", say.format(text))
+            return session.start(ContainerSpec(role, scratch_image, command, LIMITS, **more))
+
+        sidecar = start("sidecar", "beside")
+        wait_for_line(sidecar, "beside")
+        start("software", "mine", join=sidecar)
+        start("sidecar", "later")
         assert b"".join(engine.follow(attempt)) == b"mine\n"

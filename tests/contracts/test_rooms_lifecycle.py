@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from runner.engines.base import Handle, Mount
+from runner.engines.base import Mount
+from runner.model.errors import PlatformError
 from runner.model.limits import MIB
-
-
-def said(handle: Handle, text: bytes, seconds: float = 15.0) -> None:
-    """Wait until the container has written ``text``: logs are there while it runs."""
-    end = time.monotonic() + seconds
-    while text not in handle.logs("stdout", 1000):
-        assert time.monotonic() < end, handle.logs("stderr", 1000)
-        time.sleep(0.02)
+from tests.contracts.conftest import wait_for_line
 
 
 def test_stopping_politely(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         handle = session.start(world.spec("polite", role="sidecar"))
-        said(handle, b"begun")
+        wait_for_line(handle, "begun")
         assert not handle.ended()
         ended = handle.stop()
         assert handle.ended()
         assert (ended.killed, ended.code) == ("stop", 7)
         assert handle.wait(100) is ended is handle.stop()
         assert handle.logs("stdout", 99) == b"begun\nending\n"
-
-
-def test_stopping_what_will_not(world: Any, attempt: str) -> None:
-    with world.engine.session(attempt) as session:
-        handle = session.start(world.spec("stubborn", role="sidecar"))
-        said(handle, b"begun")
-        begun = time.monotonic()
-        ended = handle.stop(grace=0.5)
-        assert 0.4 < time.monotonic() - begun < 40
-    assert (ended.killed, ended.code) == ("stop", 137)
 
 
 def test_an_earlier_end_stays_what_it_was(world: Any, attempt: str) -> None:
@@ -60,13 +44,21 @@ def test_an_earlier_end_stays_what_it_was(world: Any, attempt: str) -> None:
 def test_whoever_waits_learns_that_it_was_stopped(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         handle = session.start(world.spec("polite", role="sidecar"))
-        said(handle, b"begun")
-        seen: list[Any] = []
-        waiter = threading.Thread(target=lambda: seen.append(handle.wait(100)))
-        waiter.start()
-        ended = handle.stop()
-        waiter.join()
-    assert seen == [ended] and ended.killed == "stop"
+        wait_for_line(handle, "begun")
+        with ThreadPoolExecutor(1) as pool:
+            waited = pool.submit(handle.wait, 100)
+            ended = handle.stop()
+            assert waited.result(60) == ended and ended.killed == "stop"
+
+
+def test_a_program_that_ignores_the_signal_is_killed_after_the_grace(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        handle = session.start(world.spec("stubborn", role="sidecar"))
+        wait_for_line(handle, "begun")
+        begun = time.monotonic()
+        ended = handle.stop(grace=0.5)
+        assert 0.4 < time.monotonic() - begun < 40
+    assert (ended.killed, ended.code) == ("stop", 137)
 
 
 def test_a_deadline_counts_from_the_containers_own_start(world: Any, attempt: str) -> None:
@@ -97,7 +89,7 @@ def test_killing_ends_all_and_each_knows_why(world: Any, attempt: str) -> None:
         software = session.start(world.spec("polite", join=relay))
         driver = session.start(world.spec("polite", role="sidecar"))
         for handle in (relay, software, driver):
-            said(handle, b"begun")
+            wait_for_line(handle, "begun")
         assert world.engine.kill(attempt) is True
         ends = [handle.wait(100) for handle in (relay, software, driver)]
         assert world.engine.kill(attempt) is False
@@ -107,7 +99,7 @@ def test_killing_ends_all_and_each_knows_why(world: Any, attempt: str) -> None:
 def test_a_sidecar_outlives_the_software_that_joined_it(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         relay = session.start(world.spec("polite", role="sidecar"))
-        said(relay, b"begun")
+        wait_for_line(relay, "begun")
         software = session.start(world.spec("fail", join=relay))
         assert software.wait(100).code == 3
         assert not relay.ended()
@@ -129,21 +121,17 @@ def test_who_may_join_whom(world: Any, attempt: str) -> None:
             ("software", foreign),
             ("evaluator", second),
             ("gateway", second),
+            ("software", session.start(world.spec("polite", role="gateway"))),
         ):
-            with pytest.raises(ValueError, match=r"join|shares"):
+            with pytest.raises(ValueError):
                 session.start(world.spec("polite", role=role, join=host))
-        gateway = session.start(world.spec("polite", role="gateway"))
-        with pytest.raises(ValueError, match="only a sidecar"):
-            session.start(world.spec("polite", join=gateway))
         for role in ("software", "evaluator", "sidecar"):
-            with pytest.raises(ValueError, match="network"):
+            with pytest.raises(ValueError):
                 session.start(world.spec("polite", role=role, network="bridge"))
 
 
 def test_nobody_joins_what_has_ended(world: Any, attempt: str) -> None:
     """That is a failure of ours, found out when the software starts."""
-    from runner.model.errors import PlatformError
-
     with world.engine.session(attempt) as session:
         relay = session.start(world.spec("fail", role="sidecar"))
         relay.wait(100)

@@ -106,7 +106,7 @@ def test_after_a_failure_nothing_more_runs_in_it(place: World, attempt: str, tmp
         assert (done.exit.code, done.exit.killed) == (3, None)
         assert done.collected.files == () and not (tmp_path / "out/result.txt").exists()
         assert not room.usable
-        with pytest.raises(ValueError, match="nothing more"):
+        with pytest.raises(ValueError):
             run(room, "one", tmp_path / "out")
 
 
@@ -121,33 +121,29 @@ def test_processor_time_is_limited_for_each_program_and_not_for_the_room(
         assert (done.exit.killed, done.collected.files) == ("processor", ()) and not room.usable
 
 
-def test_at_the_deadline_it_is_killed_with_its_room(place: World, attempt: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", ["time", "cancel"])
+def test_a_program_that_is_stopped_is_killed_with_its_room(
+    place: World, attempt: str, tmp_path: Path, killed: str
+) -> None:
+    stop = threading.Event()
+    threading.Timer(1.0, stop.set).start()
+    more = {"deadline": 1.5} if killed == "time" else {"cancelled": stop.is_set}
     with room_of(place, attempt) as room:
         begun = time.monotonic()
-        done = run(room, "sleeps", tmp_path / "out", deadline=1.5)
-        assert done.exit.killed == "time" and time.monotonic() - begun < 60
+        done = run(room, "sleeps", tmp_path / "out", **more)
+        assert done.exit.killed == killed and time.monotonic() - begun < 60
         assert done.stdout.startswith(b"hello sleeps") and done.collected.files == ()
         assert not room.usable
 
 
-def test_a_person_can_cancel_it(place: World, attempt: str, tmp_path: Path) -> None:
-    stop = threading.Event()
-    threading.Timer(1.0, stop.set).start()
-    with room_of(place, attempt) as room:
-        done = run(room, "sleeps", tmp_path / "out", cancelled=stop.is_set)
-        assert done.exit.killed == "cancel" and not room.usable
-
-
-def test_of_what_it_says_the_last_bytes_stay(place: World, attempt: str, tmp_path: Path) -> None:
+def test_a_long_log_keeps_its_end_and_a_retired_room_is_not_usable(
+    place: World, attempt: str, tmp_path: Path
+) -> None:
     with room_of(place, attempt) as room:
         done = run(room, "loud", tmp_path / "out")
         assert done.exit.log_truncated and len(done.stdout) == LIMITS.log
         assert done.stdout.endswith(b"x\nthe end\n")
         assert room.usable and done.collected.files == ("result.txt",)
-
-
-def test_a_retired_room_is_not_usable(place: World, attempt: str) -> None:
-    with room_of(place, attempt) as room:
         room.retire()
         assert not room.usable
 
@@ -177,10 +173,10 @@ def test_rooms_are_kept_for_the_next_with_the_same_key(place: World, attempt: st
         use(rooms, "a", "one")
         assert len(made) == 3
         with (
-            pytest.raises(PlatformError, match="in between"),
+            pytest.raises(PlatformError),
             rooms.lend("a", furnish, attempt_id="none", visibility="public", cancelled=lambda: False),
         ):
-            raise PlatformError("in between")
+            raise PlatformError("x")
         use(rooms, "a", "one")
         assert len(made) == 4
     if place.real:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from runner.engines import turns
 from runner.engines.base import Cancelled, ContainerSpec
@@ -23,6 +18,7 @@ from runner.engines.turns import Board, Turns
 from runner.model.container import ImageRef
 from runner.model.limits import MIB, Limits
 from runner.model.task import Visibility
+from tests.contracts.conftest import guarded_engine, kill_during_blinded_run
 
 LIMITS = Limits(memory=64 * MIB, pids=16, wall_clock=60, loopback=True)
 
@@ -78,11 +74,10 @@ def start(board: Board, folder: Path, visibility: Visibility = "public") -> None
 def test_a_public_session_that_waited_starts_on_a_full_minute(
     clock: Clock, tmp_path: Path, busy_seconds: float
 ) -> None:
+    """The start does not reveal the second in which the blinded session ended."""
     began = clock.now
     start(Busy(clock, clock.now + busy_seconds), tmp_path)
-    assert clock.now == began + 60.0, (
-        "the start says nothing about the second in which the blinded session ended"
-    )
+    assert clock.now == began + 60.0
 
 
 def test_the_first_public_session_after_a_blinded_one_starts_on_a_full_minute(
@@ -99,10 +94,12 @@ def test_the_first_public_session_after_a_blinded_one_starts_on_a_full_minute(
     assert clock.now == began + 63.25
 
 
-def test_public_sessions_without_blinded_ones_start_at_once(clock: Clock, tmp_path: Path) -> None:
+def test_nothing_delays_public_sessions_alone_and_blinded_ones(clock: Clock, tmp_path: Path) -> None:
     board = Board()
     start(board, tmp_path)
     start(board, tmp_path)
+    board.record_loopback()
+    start(board, tmp_path, "blinded")
     assert clock.sleeps == []
 
 
@@ -121,27 +118,22 @@ def test_a_session_cancelled_in_its_delay_leaves_the_delay_to_the_next(clock: Cl
     assert clock.now == began + 60.0 and not board.marked()
 
 
-@pytest.mark.parametrize(("age", "delay"), [(0.0, 60.0), (11.5, 48.5), (12.0, 0.0), (3600.0, 0.0)])
+# Seconds from the full minute to the loopback, from the loopback to the start, and of delay. Twelve seconds
+# after the end alone would tell the end: a loopback late in a minute skips the next full minute.
+DELAYS = [(0.0, 0.0, 60.0), (0.0, 11.5, 48.5), (0.0, 12.0, 0.0), (0.0, 3600.0, 0.0), (50.0, 0.0, 70.0)]
+
+
+@pytest.mark.parametrize(("second", "age", "delay"), DELAYS)
 def test_a_public_session_keeps_its_distance_to_a_loopback(
-    clock: Clock, tmp_path: Path, age: float, delay: float
+    clock: Clock, tmp_path: Path, second: float, age: float, delay: float
 ) -> None:
     board = Board()
+    clock.now += second
     board.record_loopback()
     clock.now += age
     began = clock.now
     start(board, tmp_path)
     assert clock.now - began == pytest.approx(delay)
-
-
-def test_a_loopback_that_ended_late_in_a_minute_skips_the_next_grid_point(
-    clock: Clock, tmp_path: Path
-) -> None:
-    """Twelve seconds after the end alone would tell the end."""
-    board = Board()
-    clock.now += 50.0
-    board.record_loopback()
-    start(board, tmp_path)
-    assert clock.now == 1_000_000_020.0 + 120.0
 
 
 def test_a_clock_that_was_set_back_delays_no_longer_than_a_fresh_loopback(
@@ -155,20 +147,11 @@ def test_a_clock_that_was_set_back_delays_no_longer_than_a_fresh_loopback(
     assert clock.now - began <= 72.0
 
 
-def test_a_blinded_session_waits_for_no_minute(clock: Clock, tmp_path: Path) -> None:
-    board = Board()
-    board.record_loopback()
-    start(board, tmp_path, "blinded")
-    assert clock.sleeps == []
-
-
 def test_a_delayed_session_can_be_cancelled(clock: Clock, tmp_path: Path) -> None:
     board = Board()
     board.record_loopback()
-    with (
-        pytest.raises(Cancelled),
-        Turns(board, lambda: tmp_path / "turn.lock").take("public", "attempt-1", lambda: True),
-    ):
+    cancelled = Turns(board, lambda: tmp_path / "turn.lock").take("public", "attempt-1", lambda: True)
+    with pytest.raises(Cancelled), cancelled:
         pass
     assert board.present("public") == []
 
@@ -179,19 +162,27 @@ def test_a_delayed_session_can_be_cancelled(clock: Clock, tmp_path: Path) -> Non
 @pytest.fixture
 def guarded(engine: DockerEngine) -> Iterator[DockerEngine]:
     """An engine that keeps the rules, and where nothing was recorded."""
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
-        found = DockerEngine(engine.clients.host)
-        forget(found)
-        yield found
-        forget(found)
-        found.close()
+    with guarded_engine(engine) as guarded:
+        forget(guarded)
+        yield guarded
+        forget(guarded)
+
+
+def forget_volumes(engine: DockerEngine) -> None:
+    """Remove the records of a loopback that the engine keeps."""
+    for name in engine.clients.volumes(mark="loopback"):
+        engine.clients.remove_volume(name)
+
+
+def forget_file(_: DockerEngine) -> None:
+    """Remove the record of a loopback on this machine."""
+    (private_folder(default_locks()) / f"loopback-{boot_id()}").unlink(missing_ok=True)
 
 
 def forget(engine: DockerEngine) -> None:
     """Remove every record of a loopback."""
-    for name in engine.clients.volumes(mark="loopback"):
-        engine.clients.remove_volume(name)
-    (private_folder(default_locks()) / f"loopback-{boot_id()}").unlink(missing_ok=True)
+    forget_volumes(engine)
+    forget_file(engine)
 
 
 def run(engine: DockerEngine, image: ImageRef, attempt: str, limits: Limits, visibility: Visibility) -> None:
@@ -229,17 +220,8 @@ def test_without_our_seccomp_profile_every_blinded_container_counts(
     assert guarded.turns.board.seconds_since_loopback() is not None
 
 
-def _prune_volumes(engine: DockerEngine) -> None:
-    for name in engine.clients.volumes(mark="loopback"):
-        engine.clients.remove_volume(name)
-
-
-def _lose_file(_: DockerEngine) -> None:
-    (private_folder(default_locks()) / f"loopback-{boot_id()}").unlink()
-
-
 @pytest.mark.engine
-@pytest.mark.parametrize("lose", [_prune_volumes, _lose_file])
+@pytest.mark.parametrize("lose", [forget_volumes, forget_file])
 def test_the_record_survives_the_loss_of_one_of_its_two_places(
     guarded: DockerEngine, lose: Callable[[DockerEngine], None]
 ) -> None:
@@ -251,21 +233,6 @@ def test_the_record_survives_the_loss_of_one_of_its_two_places(
     lose(guarded)
     since = board.seconds_since_loopback()
     assert since is not None and since < 10
-
-
-KILLED = """
-import sys, time
-from runner.engines.base import ContainerSpec
-from runner.engines.docker.engine import DockerEngine
-from runner.model.limits import MIB, Limits
-host, attempt, image, loopback = sys.argv[1:]
-engine = DockerEngine(host)
-with engine.session(attempt, visibility="blinded") as session:
-    limits = Limits(memory=64 * MIB, pids=16, loopback=loopback == "True")
-    session.start(ContainerSpec("software", engine.resolve(image), ("sleep", "600"), limits))
-    print("running", flush=True)
-    time.sleep(600)
-"""
 
 
 def _start_public(engine: DockerEngine, attempt: str) -> None:
@@ -290,15 +257,8 @@ def test_a_container_that_outlived_its_process_counts_until_it_is_removed(
 ) -> None:
     board = guarded.turns.board
     board.record_loopback()
-    command = [sys.executable, "-c", KILLED, guarded.clients.host, f"{attempt}a", scratch_image.id]
-    command.append(str(loopback))
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None and process.stdout.readline() == b"running\n"
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    time.sleep(3)
+    kill_during_blinded_run(guarded, f"{attempt}a", scratch_image, loopback=loopback)
+    time.sleep(1.5)  # no longer: another process that shares the engine may remove the container
     before, looked_at = board.seconds_since_loopback(), time.monotonic()
     assert before is not None and before > 1
     record, records = board.record_loopback, []

@@ -1,4 +1,4 @@
-"""Blinded and public sessions on one engine: never both at once, and a wiped cache in between. On both engines."""
+"""Blinded and public sessions on one engine: never both at once, and empty caches in between. Both engines."""
 
 from __future__ import annotations
 
@@ -6,40 +6,34 @@ import contextlib
 import hashlib
 import json
 import secrets
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from runner.engines import sandbox, tarstream
 from runner.engines.base import Cancelled, Mount, Volume
 from runner.engines.docker import turns as docker_turns
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.evict import PROGRAM, evict, judge
-from runner.engines.docker.owner import default_locks, private_folder
 from runner.engines.fake import FakeEngine
 from runner.engines.turns import Turns, cannot_evict
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
-from tests.contracts.conftest import World
+from tests.contracts.conftest import World, caches_lock, guarded_engine, kill_during_blinded_run, run_at_once
 
 
 @pytest.fixture
 def guarded(world: World) -> Iterator[Any]:
-    """An engine that keeps the rules. No other test of this machine that is about them runs meanwhile."""
-    if not world.real:
+    """An engine that keeps the rules."""
+    if not isinstance(world.engine, DockerEngine):
         yield world.engine
         return
-    assert isinstance(world.engine, DockerEngine)
-    found = DockerEngine(world.engine.clients.host)
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
-        yield found
-    found.close()
+    with guarded_engine(world.engine) as guarded:
+        yield guarded
 
 
 def board(engine: Any) -> Any:
@@ -63,19 +57,14 @@ def test_a_blinded_session_marks_the_engine_and_a_public_one_wipes_it(
 
 @pytest.mark.parametrize("visibility", ["public", "blinded"])
 def test_sessions_of_one_visibility_share_the_engine(guarded: Any, attempt: str, visibility: Any) -> None:
-    inside, done = threading.Barrier(3, timeout=60), []
+    inside = threading.Barrier(3, timeout=60)
 
-    def run(number: int) -> None:
+    def run(number: int) -> int:
         with guarded.session(f"{attempt}{number}", visibility=visibility):
             inside.wait()
-            done.append(number)
+            return number
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(90)
-    assert sorted(done) == [0, 1, 2]
+    assert run_at_once(run) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("first", "second"), [("public", "blinded"), ("blinded", "public")])
@@ -92,9 +81,9 @@ def test_the_other_kind_waits(guarded: Any, attempt: str, first: Any, second: An
     with guarded.session(f"{attempt}a", visibility=first):
         thread.start()
         end = time.monotonic() + 100
-        while not any(f"waiting for 1 {first}" in words for words in told) and time.monotonic() < end:
+        while not any(first in words for words in told):
+            assert time.monotonic() < end, told
             time.sleep(0.02)
-        assert any(f"waiting for 1 {first}" in words for words in told), told
         time.sleep(0.5)
         order.append("first ends")
     thread.join(60)
@@ -113,23 +102,17 @@ def test_a_program_of_ours_without_hidden_data_waits_for_nobody(
         assert f"{attempt}a" in present and f"{attempt}b" not in present
 
 
-def test_who_waits_can_be_called_off(guarded: Any, attempt: str) -> None:
-    caught: list[BaseException] = []
+def test_a_waiting_session_can_be_cancelled(guarded: Any, attempt: str) -> None:
     stop = threading.Event()
 
     def other() -> None:
-        try:
-            with guarded.session(f"{attempt}b", visibility="blinded", cancelled=stop.is_set):
-                pytest.fail("it began")
-        except Cancelled as error:
-            caught.append(error)
+        with guarded.session(f"{attempt}b", visibility="blinded", cancelled=stop.is_set):
+            pass
 
-    thread = threading.Thread(target=other)
-    with guarded.session(f"{attempt}a"):
-        thread.start()
+    with guarded.session(f"{attempt}a"), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(other)
         stop.set()
-        thread.join(100)
-        assert len(caught) == 1
+        assert isinstance(waiting.exception(100), Cancelled)
         assert board(guarded).present("blinded") == []
 
 
@@ -142,18 +125,19 @@ def test_a_run_whose_announcement_failed_halfway_keeps_nobody_waiting(guarded: A
 
         def announce(self, visibility: Any, attempt_id: str) -> None:
             board(guarded).announce(visibility, attempt_id)
-            raise PlatformError("the engine did not answer", code="E301")
+            raise PlatformError("no answer", code="E301")
 
     turns = Turns(Halfway(), guarded.turns._gate)
-    with pytest.raises(PlatformError, match="did not answer"), turns.take("blinded", attempt):
+    with pytest.raises(PlatformError) as caught, turns.take("blinded", attempt):
         pass
+    assert caught.value.code == "E301"
     assert attempt not in board(guarded).present("blinded")
 
 
 def test_no_turn_inside_one_of_the_other_kind(guarded: Any, attempt: str) -> None:
     with (
         guarded.session(f"{attempt}a"),
-        pytest.raises(ValueError, match="inside"),
+        pytest.raises(ValueError),
         guarded.session(f"{attempt}b", visibility="blinded"),
     ):
         pass
@@ -173,17 +157,13 @@ def test_an_engine_for_one_kind_refuses_the_other(
         pass  # images of ours are built everywhere
 
 
-def test_no_blinded_run_begins_where_caches_cannot_be_emptied(attempt: str) -> None:
-    with contextlib.closing(FakeEngine({}, faults={"evict": [cannot_evict("no")]})) as engine:
+def test_no_run_begins_where_caches_must_be_emptied_and_cannot(attempt: str) -> None:
+    faults = {"evict": [cannot_evict("no") for _ in range(3)]}
+    with contextlib.closing(FakeEngine({}, faults=faults)) as engine:
         with pytest.raises(PlatformError) as caught, engine.session(attempt, visibility="blinded"):
             pass
         assert caught.value.code == "E311" and "RUNNER_ENGINE_FOR" in caught.value.fix
         assert not engine.board.marked() and engine.board.present("blinded") == []
-
-
-def test_no_public_run_follows_a_blinded_one_where_they_cannot(attempt: str) -> None:
-    faults = {"evict": [cannot_evict("no"), cannot_evict("no")]}
-    with contextlib.closing(FakeEngine({}, faults=faults)) as engine:
         engine.board.mark()
         for _ in range(2):
             with pytest.raises(PlatformError) as caught, engine.session(attempt):
@@ -211,17 +191,26 @@ GOOD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [({}, ""), ({"error": "[Errno 13] Permission denied"}, "Permission denied"),
-     ({"after": {"volume": 63, "image": 100}}, "1 stayed in memory"), ({"after": {"volume": 64, "image": 0}}, "100 stayed"),
-     ({"volume": [64, 64]}, "cannot be measured"), ({"image": [0, 0]}, "cannot be measured"),
-     ({"counters": {}}, "not moved"), ({"counters": GOOD["counters"] | {"inodes": 1}}, "1 of 2 processors"),
-     ({"memory": True, "after": {"volume": 0, "image": 0}}, "")],
-)  # fmt: skip
-def test_what_counts_as_proof(change: dict[str, Any], expected: str) -> None:
-    said = judge(GOOD | change)
-    assert expected in said if expected else said == ""
+# A change, and what the problem names: a number of pages, a file, or a counter.
+PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    ({"error": "[Errno 13] /proc/sys/vm/drop_caches"}, "Errno 13"),
+    ({"after": {"volume": 63, "image": 100}}, "1 "),
+    ({"after": {"volume": 64, "image": 0}}, "100 "),
+    ({"volume": [64, 64]}, "volume"),
+    ({"image": [0, 0]}, "image"),
+    ({"counters": {}}, "counters"),
+    ({"counters": GOOD["counters"] | {"inodes": 1}}, "1 of 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), PROBLEMS)
+def test_caches_that_are_not_proved_empty(change: dict[str, Any], named: str) -> None:
+    assert named in judge(GOOD | change)
+
+
+@pytest.mark.parametrize("change", [{}, {"memory": True, "after": {"volume": 0, "image": 0}}])
+def test_caches_that_are_proved_empty(change: dict[str, Any]) -> None:
+    assert judge(GOOD | change) == ""
 
 
 def test_every_session_of_ours_says_on_data_of_which_visibility_it_runs() -> None:
@@ -240,46 +229,22 @@ def test_every_session_of_ours_says_on_data_of_which_visibility_it_runs() -> Non
     assert [name for name, keywords in found if "visibility" not in keywords] == []
 
 
-KILLED = """
-import sys, time
-from runner.engines.base import *
-from runner.model.limits import *
-from runner.engines.docker.engine import DockerEngine
-host, attempt, image = sys.argv[1:]
-engine = DockerEngine(host)
-with engine.session(attempt, visibility="blinded") as session:
-    session.start(ContainerSpec("software", engine.resolve(image), ("sleep", "600"), Limits(memory=64 * MIB)))
-    print("running", flush=True)
-    time.sleep(600)
-"""
-
-
 @pytest.mark.engine
 def test_a_blinded_run_whose_process_was_killed_is_removed_before_a_public_one(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str
 ) -> None:
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, engine.clients.host, f"{attempt}a", scratch_image.id],
-            stdout=subprocess.PIPE,
-        )
-        try:
-            assert process.stdout is not None and process.stdout.readline() == b"running\n"
-        finally:
-            process.kill()
-            process.wait()
-        told: list[str] = []
-        guarded = DockerEngine(engine.clients.host, tell=told.append)
+    told: list[str] = []
+    with guarded_engine(engine, tell=told.append) as guarded:
+        kill_during_blinded_run(engine, f"{attempt}a", scratch_image, loopback=False)
         with guarded.session(f"{attempt}b"):
-            listed = guarded.clients.get().containers(filters={"label": [f"proctor.attempt={attempt}a"]})
-            assert listed == []
+            filters = {"label": [f"proctor.attempt={attempt}a"]}
+            assert guarded.clients.get().containers(filters=filters) == []
             assert any("emptying" in words for words in told)
-        guarded.close()
 
 
 @pytest.mark.engine
 def test_the_mark_outlives_a_clean_up_of_unused_volumes(engine: DockerEngine) -> None:
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
+    with caches_lock():
         board(engine).mark()
         engine.clients.get().remove_volume("proctor-blinded-since-eviction")
         assert board(engine).marked()
@@ -292,8 +257,7 @@ def test_machines_that_share_an_engine_keep_the_latest_record_of_a_loopback(
     engine: DockerEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another machine records a loopback after this one has made its volume, and before it removes older ones."""
-    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
-        other = DockerEngine(engine.clients.host)
+    with guarded_engine(engine) as other:
         board(engine).record_loopback()
         [*older] = engine.clients.volumes(mark="loopback")
         create = engine.clients.get().create_volume
@@ -310,7 +274,6 @@ def test_machines_that_share_an_engine_keep_the_latest_record_of_a_loopback(
         monkeypatch.setattr(docker_turns, "LOOPBACK_RECORD_SECONDS", -60.0)
         board(engine).record_loopback()
         assert not engine.clients.volumes(mark="loopback").keys() & left
-        other.close()
 
 
 @contextlib.contextmanager
@@ -375,4 +338,4 @@ print(json.dumps({"written": [n for n in names if tried(n)], "switch": tried("/p
 def test_an_engine_that_may_not_empty_its_caches_is_found_out(engine: DockerEngine, attempt: str) -> None:
     """As where root in a container is nobody outside: the same container under another user."""
     with evict_container(engine, attempt, PROGRAM, User="65534:65534") as made:
-        assert "Permission denied" in judge(said(engine, made))
+        assert "Errno 13" in judge(said(engine, made))

@@ -133,4 +133,4 @@ def test_the_new_sidecar_runs_with_everything_that_its_entry_says(used: dict[str
     assert "/clock" in used["mounts"][relay]
     assert used["env"]["CLOCK_URL"] == "http://127.0.0.1:9400"
     assert used["memory"] > 64 << 20
-    assert "the clock stopped answering" in used["broken"]
+    assert "clock" in used["broken"]

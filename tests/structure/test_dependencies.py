@@ -1,11 +1,13 @@
-"""pyproject.toml against the code: what is imported is declared, what is declared is imported, and all of it is locked."""
+"""pyproject.toml against the code: dependencies are declared and locked, and the wheel has all files."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -82,3 +84,19 @@ def test_everything_declared_is_locked() -> None:
     wanted = {name for extra in (None, *PROJECT["optional-dependencies"]) for name in _declared(extra)}
     assert wanted - set(locked) == set()
     assert {"docker", "pyyaml", "jsonschema", "ir-measures", "pandas", "typer", "pytest"} <= wanted
+
+
+KINDS = (".html", ".css", ".js", ".json")
+
+
+def test_pages_and_schemas_are_in_the_wheel(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    ended = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.endswith(KINDS)}
+    files = [path for name in PACKAGES for path in (ROOT / name).rglob("*")]
+    here = {path.relative_to(ROOT).as_posix() for path in files if path.suffix in KINDS}
+    assert {"runner/views/show/run.html", "runner/annotation/sheet.js"} <= here
+    assert here - packed == set()

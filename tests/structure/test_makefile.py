@@ -11,20 +11,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_makefile_offers_what_it_promises() -> None:
     text = (ROOT / "Makefile").read_text()
-    for target in (
-        "setup",
-        "demo",
-        "test",
-        "lint",
-        "submit",
-        "evaluate",
-        "try",
-        "bench",
-        "pictures",
-        "docs",
-        "clean",
-        "tools",
-    ):
+    targets = "setup demo test lint submit evaluate try bench pictures docs clean tools"
+    for target in targets.split():
         assert f"\n{target}:" in text
     assert shutil.which("make"), "make is needed to work on this project"
 
@@ -46,4 +34,4 @@ def test_all_benchmarks_run_also_where_one_misses_its_goal(tmp_path: Path) -> No
         modules = {f"benchmarks.{one.stem}" for one in (ROOT / "benchmarks").glob("*.py")}
         called = ran.read_text().split()
         assert len(called) == len(set(called)) >= 20 and modules.issuperset(called)
-        assert ("missed or failed: table scale" in ended.stderr) == bool(missing)
+        assert (": table scale\n" in ended.stderr) == bool(missing)

@@ -41,7 +41,7 @@ def test_a_good_answer_is_kept_whole_and_can_be_read_again(extra: dict[str, Any]
     try:
         answer = read_answer(json.dumps(data).encode())
     except Failure as failure:
-        assert "nested" in failure.detail
+        assert failure.kind == "not-json"
         return
     assert json.loads(answer.encoded) == data
     assert answer.words == count_words("x" + content)
@@ -52,10 +52,7 @@ def test_a_good_answer_is_kept_whole_and_can_be_read_again(extra: dict[str, Any]
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ('{"score": "0.7"}', "wrong-type"),
-        ('{"score": true}', "wrong-type"),
-        ('{"score": 7}', "wrong-type"),
-        ('{"score": -0.01}', "wrong-type"),
+        *((f'{{"score": {score}}}', "wrong-type") for score in ('"0.7"', "true", "7", "-0.01")),
         ('{"score": NaN}', "not-json"),
         ('{"value": 1}', "no-content"),
         ("[1]", "wrong-type"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gzip
 import json
 import time
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 import schemas
-from tests.worlds.standins import Asked, Handler, Room, debate, good, reply, simulated
+from tests.worlds.standins import Asked, Handler, Room, Server, debate, good, reply, simulated
 
 NO_ANSWER = {"utterance": "", "response": {"content": "", "arguments": []}}
 
@@ -28,16 +29,31 @@ def sends(data: Any) -> Handler:
     return says(json.dumps(data).encode())
 
 
-async def closes(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    return None
+def sends_raw(data: bytes | None) -> Handler:
+    """Send these bytes as they are, then close the connection."""
+
+    async def handler(asked: Asked, writer: asyncio.StreamWriter) -> Any:
+        return data
+
+    return handler
+
+
+def drips(head: bytes, piece: bytes, pause: float) -> Handler:
+    """Send ``piece`` again and again, without an end."""
+
+    async def handler(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(pause)
+
+    return handler
 
 
 async def hangs(asked: Asked, writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(30)
-
-
-async def breaks_off(asked: Asked, writer: asyncio.StreamWriter) -> Any:
-    return b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"content": "half'
 
 
 async def is_late(asked: Asked, writer: asyncio.StreamWriter) -> Any:
@@ -45,61 +61,21 @@ async def is_late(asked: Asked, writer: asyncio.StreamWriter) -> Any:
     return await good(asked, writer)
 
 
-async def drips(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-    with contextlib.suppress(ConnectionError):
-        while True:
-            writer.write(b" ")
-            await writer.drain()
-            await asyncio.sleep(0.02)
-
-
-async def drips_headers(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\n")
-    with contextlib.suppress(ConnectionError):
-        for number in range(1000):
-            writer.write(b"X-%d: y\r\n" % number)
-            await writer.drain()
-            await asyncio.sleep(0.02)
-
-
-async def goes_on_and_on(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while True:
-            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
-            await writer.drain()
-            await asyncio.sleep(0.01)
-
-
-async def floods(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    with contextlib.suppress(ConnectionError):
-        while True:
-            writer.write(b"10000\r\n" + b"x" * 65536 + b"\r\n")
-            await writer.drain()
-
-
-async def huge_headers(asked: Asked, writer: asyncio.StreamWriter) -> Any:
-    return reply(b"{}", 200, "X: " + "y" * 1_000_000)
-
-
-async def not_http(asked: Asked, writer: asyncio.StreamWriter) -> Any:
-    return b"220 smtp.example ESMTP\r\n"
-
-
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 DEEP = b'{"content": "x", "a": ' + b"[" * 40 + b"]" * 40 + b"}"
 BOTTOMLESS = b"[" * 100_000
 
 FAULTS: dict[str, tuple[Handler, str]] = {
     "hangs": (hangs, "timeout"),
     "answers after the limit": (is_late, "timeout"),
-    "drips the body": (drips, "timeout"),
-    "drips the headers": (drips_headers, "timeout"),
-    "only ever 100 Continue": (goes_on_and_on, "timeout"),
-    "closes": (closes, "connection"),
-    "breaks off": (breaks_off, "connection"),
-    "not HTTP": (not_http, "connection"),
-    "huge headers": (huge_headers, "connection"),
+    "drips the body": (drips(OK + b"Content-Length: 100000\r\n\r\n", b" ", 0.02), "timeout"),
+    "drips the headers": (drips(OK, b"X: y\r\n", 0.02), "timeout"),
+    "only ever 100 Continue": (drips(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100, 0.01), "timeout"),
+    "closes": (sends_raw(None), "connection"),
+    "breaks off": (sends_raw(OK + b'Content-Length: 1000\r\n\r\n{"content": "half'), "connection"),
+    "not HTTP": (sends_raw(b"220 smtp.example ESMTP\r\n"), "connection"),
+    "huge headers": (says(b"{}", 200, "X: " + "y" * 1_000_000), "connection"),
     "two lengths": (says(b"{}", 200, "Content-Length: 7"), "connection"),
     "status 500 with HTML": (says(b"<h1>Oops</h1>", 500), "status"),
     "status 500 with a good answer": (says(b'{"content": "fine"}', 500), "status"),
@@ -109,7 +85,7 @@ FAULTS: dict[str, tuple[Handler, str]] = {
     "blank body": (says(b" \n"), "empty"),
     "empty content": (sends({"content": " \n"}), "empty"),
     "ten megabytes": (says(b'{"content": "' + b"x" * 10_000_000 + b'"}'), "too-large"),
-    "endless chunks": (floods, "too-large"),
+    "endless chunks": (drips(CHUNKED, b"10000\r\n" + b"x" * 65536 + b"\r\n", 0), "too-large"),
     "a flood of arguments": (sends({"content": "x", "arguments": [{"id": "1"}] * 50_000}), "too-large"),
     "HTML": (says(b"<!doctype html><p>hello"), "not-json"),
     "broken JSON": (says(b'{"content": "x",}'), "not-json"),
@@ -120,10 +96,7 @@ FAULTS: dict[str, tuple[Handler, str]] = {
     "not UTF-8": (says(b'{"content": "\xff"}'), "not-json"),
     "nested": (says(DEEP), "not-json"),
     "nested without end": (says(BOTTOMLESS), "not-json"),
-    "compressed": (
-        says(gzip.compress(b'{"content": "x"}'), 200, "Content-Encoding: gzip"),
-        "not-json",
-    ),
+    "compressed": (says(gzip.compress(b'{"content": "x"}'), 200, "Content-Encoding: gzip"), "not-json"),
     "a list": (sends([{"content": "x"}]), "wrong-type"),
     "a text": (sends("x"), "wrong-type"),
     "content is a number": (sends({"content": 7}), "wrong-type"),
@@ -170,13 +143,8 @@ def test_details_say_what_was_wrong_in_safe_words(room: Room) -> None:
     debate(room, second, turns=2)
     details = [turn["failure"]["detail"] for turn in room.turns[:2]]
     assert details[0] == r"status 500: \x1b[31m<h1>Oops</h1>"
-    assert details[1].startswith("the answer is not JSON (line 1, column 1") and "<html>" in details[1]
+    assert "line 1, column 1" in details[1] and "<html>" in details[1]
     assert all(text.isprintable() for text in details)
-
-
-def test_a_missing_list_of_arguments_is_fine(room: Room) -> None:
-    debate(room, sends({"content": "x"}))
-    assert room.classes == [None] * 6
 
 
 def test_half_characters_are_made_whole(room: Room) -> None:
@@ -193,9 +161,10 @@ def test_only_so_many_ids_are_recorded(room: Room) -> None:
     assert len(room.turns[0]["argument_ids"][0]) == 200
 
 
-def test_no_cookie_is_kept(room: Room) -> None:
+def test_answers_without_arguments_are_accepted_and_cookies_are_not_kept(room: Room) -> None:
     room.claims("One")
     _, software, _ = debate(room, says(b'{"content": "x"}', 200, "Set-Cookie: debate=1"))
+    assert room.classes == [None] * 3
     assert all("cookie" not in asked.headers for asked in software.asked)
 
 
@@ -266,18 +235,21 @@ def test_a_server_that_never_listens(room: Room) -> None:
     assert 0.8 <= time.monotonic() - started < 4
     assert not (room.folder / "out" / "simulations.jsonl").exists()
     assert [asked.path for asked in user.asked] == ["/healthz"]  # no claim was shown to anybody
+    room.config().ended.touch()  # its container has ended: there is nothing to wait for
+    started = time.monotonic()
+    report, _, _ = debate(room, good, ready_seconds=30)
+    assert report.ready is False and time.monotonic() - started < 5
 
 
 def test_a_relay_whose_server_does_not_listen_yet_is_not_ready(room: Room) -> None:
-    """Behind a relay every connection succeeds; it ends at once when nobody is there."""
+    """Every connection to a relay succeeds, and ends at once if the software does not listen."""
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
 
     async def relay() -> None:
-        async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.close()
-
-        server = await asyncio.start_unix_server(refuse, room.config().software)
-        await asyncio.sleep(60)
-        server.close()
+        async with await asyncio.start_unix_server(refuse, room.config().software):
+            await asyncio.sleep(60)
 
     report, _, _ = debate(room, None, then=relay, ready_seconds=1.0)
     assert report.ready is False
@@ -288,25 +260,12 @@ def test_a_server_that_becomes_ready_late(room: Room) -> None:
 
     async def late() -> None:
         await asyncio.sleep(0.7)
-        from tests.worlds.standins import Server
-
         async with Server(config.software, good):
             await asyncio.sleep(60)
 
     report, _, _ = debate(room, None, then=late)
     assert report.ready and report.ready_ms is not None and report.ready_ms >= 700
     assert report.failed == 0
-
-
-def test_a_server_whose_container_ends_before_it_is_ready(room: Room) -> None:
-    room.config().ended.touch()
-    started = time.monotonic()
-    report, _, _ = debate(room, good, ready_seconds=30)
-    assert report.ready is False and time.monotonic() - started < 5
-
-
-async def _never_healthy(asked: Asked, writer: asyncio.StreamWriter) -> Any:
-    return reply(b"", 503)
 
 
 def _user_that(answer: Any, after: int = 0) -> Handler:
@@ -319,22 +278,22 @@ def _user_that(answer: Any, after: int = 0) -> Handler:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "named"),
     [
-        (reply(b'{"error": "no model"}', 502), "status 502"),
-        (reply(b'{"error": "bad"}', 400), "status 400"),
-        (reply(b"not json"), "no message"),
-        ({"message": {"role": "assistant", "content": ""}}, "empty"),
-        (b"", "disconnected"),
+        (reply(b'{"error": "no model"}', 502), "502"),
+        (reply(b'{"error": "bad"}', 400), "400"),
+        (reply(b"not json"), ""),
+        ({"message": {"role": "assistant", "content": ""}}, ""),
+        (b"", ""),
     ],
 )
 def test_a_failure_of_the_user_is_not_the_softwares(
-    room: Room, answer: Any, words: str, monkeypatch: pytest.MonkeyPatch
+    room: Room, answer: Any, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sidecars.driver.user.PAUSE", 0.01)
     room.claims(*[f"Claim {n}" for n in range(20)])
     report, software, _ = debate(room, user=_user_that(answer, after=4), concurrency=1, turns=3)
-    assert report.part == "user" and words in report.message.lower()
+    assert report.part == "user" and report.message and named in report.message
     assert report.data()["ready"] is True
     # It stops early; what was finished is kept, in its place.
     assert len(software.asked) == 4
@@ -354,8 +313,8 @@ def test_a_user_that_fails_once_is_asked_again(room: Room, monkeypatch: pytest.M
 
 def test_a_user_that_never_becomes_healthy(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sidecars.driver.user.READY", 0.3)
-    report, software, _ = debate(room, user=_never_healthy)
-    assert report.part == "user" and "never became ready" in report.message
+    report, software, _ = debate(room, user=says(b"", 503))
+    assert report.part == "user"
     assert software.asked == []
 
 
@@ -374,32 +333,29 @@ def test_debates_in_the_middle_stop_when_the_user_fails(room: Room, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "named"),
     [
-        ("", "has no claim"),
-        ("{}\n", "claims.jsonl:1: needs the texts id and claim"),
-        ('{"id": "a", "claim": "b"}\n\n[]\n', "claims.jsonl:3: is not a JSON object"),
+        (None, "claims.jsonl"),
+        ("", "claim"),
+        ("{}\n", "claims.jsonl:1"),
+        ('{"id": "a", "claim": "b"}\n\n[]\n', "claims.jsonl:3"),
         ('{"id": "a", "claim": 7}\n', "claims.jsonl:1"),
         ("nonsense\n", "claims.jsonl:1"),
     ],
 )
-def test_claims_that_cannot_be_used(room: Room, text: str, words: str) -> None:
-    (room.folder / "claims.jsonl").write_text(text)
-    report, software, _ = debate(room)
-    assert report.part == "input" and words in report.message
-    assert software.asked == []
-
-
-def test_missing_claims(room: Room) -> None:
+def test_claims_that_cannot_be_used(room: Room, text: str | None, named: str) -> None:
     (room.folder / "claims.jsonl").unlink()
-    report, _, _ = debate(room)
-    assert report.part == "input" and "cannot be read" in report.message
+    if text is not None:
+        (room.folder / "claims.jsonl").write_text(text)
+    report, software, _ = debate(room)
+    assert report.part == "input" and named in report.message
+    assert software.asked == []
 
 
 def test_a_full_disk_is_the_drivers_failure(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device", "/out/parts/1.line")
+        raise OSError(errno.ENOSPC, "full", "/out/parts/1.line")
 
     monkeypatch.setattr("sidecars.driver.output.Output.keep", full)
     report, _, _ = debate(room)
-    assert report.part == "driver" and "No space left" in report.message
+    assert report.part == "driver" and "full" in report.message

@@ -123,10 +123,9 @@ def test_numbers_are_written_as_javascript_does(room: Room, theirs: str, ours: s
 def test_a_debate_of_genirsim_with_half_a_character_can_be_judged(room: Room) -> None:
     """GenIRSim passes on what a software says, halves of surrogate pairs too; our files cannot hold them."""
     line = lines("simulations.jsonl")[0]
-    assert line.count("with little money gain most") > 1
-    broken = line.replace(
-        "with little money gain most", "with \\ud83d, \\\\ud83d and \\ud83d\\ude00 gain most"
-    )
+    words = "with little money gain most"
+    assert line.count(words) > 1
+    broken = line.replace(words, "with \\ud83d, \\\\ud83d and \\ud83d\\ude00 gain most")
     (room.folder / "debates.jsonl").write_text(broken + "\n", encoding="utf-8")
 
     async def judge(asked: Asked, writer: asyncio.StreamWriter) -> Any:

@@ -14,19 +14,12 @@ CRITERIA = ["Quantity", "Quality", "Relation", "Manner"]
 
 
 def simulation(turns: int, words: str = "x") -> dict[str, Any]:
-    turn = {
-        "utterance": f"user says {words}",
-        "systemResponse": {
-            "utterance": f"system says {words}",
-            "response": {"content": f"system says {words}", "arguments": [{"id": "1.2", "text": "y"}]},
-            "milliseconds": 5291.567591,
-        },
-    }
-    return {
-        "configuration": {"topic": {"description": words}},
-        "userTurns": [turn] * turns,
-        "milliseconds": 1,
-    }
+    answer = f"system says {words}"
+    response = {"content": answer, "arguments": [{"id": "1.2", "text": "y"}]}
+    system = {"utterance": answer, "response": response, "milliseconds": 5291.567591}
+    turn = {"utterance": f"user says {words}", "systemResponse": system}
+    configuration = {"topic": {"description": words}}
+    return {"configuration": configuration, "userTurns": [turn] * turns, "milliseconds": 1}
 
 
 def ready(room: Room, *lines: Any) -> None:
@@ -46,17 +39,10 @@ def test_the_output_has_the_structure_of_genirsim(room: Room) -> None:
     report, software, _ = debate(room, fair, mode="judge")
     assert (report.part, report.debates, report.turns, report.failed) == (None, 2, 4 * 3 + 4 * 4, 0)
     first, second = room.lines("evaluations.jsonl")
-    assert list(first) == [
-        "configuration",
-        "simulation",
-        "userTurnsEvaluations",
-        "overallEvaluations",
-        "millisecondsEvaluation",
-    ]
-    assert first["configuration"]["evaluators"]["Manner"] == {
-        "class": "ApiBasedEvaluator",
-        "url": "http://127.0.0.1:8080/manner",
-    }
+    keys = ["userTurnsEvaluations", "overallEvaluations", "millisecondsEvaluation"]
+    assert list(first) == ["configuration", "simulation", *keys]
+    manner = {"class": "ApiBasedEvaluator", "url": "http://127.0.0.1:8080/manner"}
+    assert first["configuration"]["evaluators"]["Manner"] == manner
     assert first["simulation"] == one and second["simulation"] == two
     turns = second["userTurnsEvaluations"]
     assert [list(turn) for turn in turns] == [[*CRITERIA, "milliseconds"]] * 3
@@ -70,18 +56,6 @@ def test_the_output_has_the_structure_of_genirsim(room: Room) -> None:
     # Every request holds the whole debate; the index is absent, not null, for the debate as a whole.
     assert [a.data.get("userTurnIndex", "absent") for a in mine] == [0, 1, 2, "absent"]
     assert all(set(a.data) <= {"simulation", "userTurnIndex"} for a in software.asked)
-
-
-def test_records(room: Room) -> None:
-    ready(room, {"simulation": simulation(1)})
-    debate(room, fair, mode="judge")
-    assert [(r["turn"], r["criterion"], r["score"]) for r in room.turns] == [
-        *((1, name, 0.0) for name in CRITERIA),
-        *((None, name, None) for name in CRITERIA),
-    ]
-    for record in room.turns:
-        assert schemas.validate(record, "turn") == []
-        assert record["outcome"] == "answered"
 
 
 def test_a_failed_judgment_is_left_out_and_the_rest_counts(room: Room) -> None:
@@ -109,13 +83,20 @@ def test_a_failed_judgment_is_left_out_and_the_rest_counts(room: Room) -> None:
     ]  # fmt: skip
 
 
-def test_debates_that_failed_and_debates_without_a_configuration(room: Room) -> None:
+def test_records_and_debates_that_failed_or_have_no_configuration(room: Room) -> None:
     bare = {"userTurns": simulation(1)["userTurns"]}
     ready(room, {}, {"simulation": bare})
     report, _, _ = debate(room, fair, mode="judge")
     first, second = room.lines("evaluations.jsonl")
     assert first == {} and second["simulation"] == bare
     assert report.debates == 2 and {record["debate"] for record in room.turns} == {2}
+    assert [(r["turn"], r["criterion"], r["score"]) for r in room.turns] == [
+        *((1, name, 0.0) for name in CRITERIA),
+        *((None, name, None) for name in CRITERIA),
+    ]
+    for record in room.turns:
+        assert schemas.validate(record, "turn") == []
+        assert record["outcome"] == "answered"
 
 
 def test_debates_that_cannot_be_used(room: Room) -> None:

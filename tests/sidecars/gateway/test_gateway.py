@@ -15,8 +15,8 @@ import pytest
 
 from evaluator.judges.chat import Chat, JudgeError
 from schemas.replies import reply_key
-from tests.worlds.openai_server import OpenAIServer, completion, failure
-from tests.worlds.running import CANARY, Place, lines, question
+from tests.worlds.openai_server import Answer, OpenAIServer, Request, completion, failure
+from tests.worlds.running import CANARY, Place, lines, question, serving
 
 
 def test_a_reply_comes_through_once_and_is_known_from_then_on(place: Place, ask: Any) -> None:
@@ -29,11 +29,8 @@ def test_a_reply_comes_through_once_and_is_known_from_then_on(place: Place, ask:
         assert len(server.chats) == 2
     assert gateway.code == 0
     log = lines(place.calls)
-    assert [(line["n"], line["status"], line["cached"]) for line in log] == [
-        (1, 200, False),
-        (2, 200, True),
-        (3, 200, False),
-    ]
+    assert [(line["n"], line["status"]) for line in log] == [(1, 200), (2, 200), (3, 200)]
+    assert [line["cached"] for line in log] == [False, True, False]
     body = question()
     parameters = {"max_tokens": 10, "temperature": 0}
     assert log[0]["key"] == reply_key("m", body["messages"], parameters) == lines(place.replies)[0]["key"]
@@ -43,14 +40,8 @@ def test_a_reply_comes_through_once_and_is_known_from_then_on(place: Place, ask:
 
 def test_only_what_was_checked_goes_up_with_our_headers_alone(place: Place) -> None:
     with OpenAIServer() as server, place.gateway(server.base_url) as gateway, gateway.client() as client:
-        sent = {
-            "Authorization": "Bearer theirs",
-            "Cookie": "a=b",
-            "X-Forwarded-Host": "evil.example",
-            "Host": "evil.example",
-            "OpenAI-Organization": "org",
-            "Proxy-Authorization": "x",
-        }
+        sent = {"Authorization": "Bearer theirs", "Cookie": "a=b", "Proxy-Authorization": "x"}
+        sent |= dict.fromkeys(("Host", "X-Forwarded-Host", "OpenAI-Organization"), "evil.example")
         body = {**question(), "n": 1, "stream": False, "stop": ["\n"], "seed": 7, "top_p": None}
         assert client.post("/v1/chat/completions?x=http://evil.example", json=body, headers=sent).is_success
         [request] = server.requests
@@ -65,33 +56,22 @@ def test_only_what_was_checked_goes_up_with_our_headers_alone(place: Place) -> N
 @pytest.mark.parametrize(
     ("mode", "status", "code", "asked"),
     [
-        ("429-then-good", 200, None, 2),
-        ("500-then-good", 200, None, 2),
-        ("cut-then-good", 200, None, 2),
-        ("empty", 200, None, 1),
-        ("null", 200, None, 1),
-        ("cut-off", 200, None, 1),
-        ("no-usage", 200, None, 1),
+        *((mode, 200, None, 2) for mode in ("429-then-good", "500-then-good", "cut-then-good")),
+        *((mode, 200, None, 1) for mode in ("empty", "null", "cut-off", "no-usage")),
         ("always-429", 429, "rate_limited", 2),
-        ("always-500", 502, "upstream_failed", 2),
-        ("close", 502, "upstream_failed", 2),
-        ("truncated", 502, "upstream_failed", 2),
-        ("hang", 502, "upstream_failed", 2),
-        ("slow", 502, "upstream_failed", 2),
-        ("not-json", 502, "upstream_failed", 2),
-        ("wrong-json", 502, "upstream_failed", 2),
-        ("stream", 502, "upstream_failed", 2),
-        ("huge", 502, "upstream_failed", 2),
+        *((mode, 502, "upstream_failed", 2) for mode in ("always-500", "close", "truncated", "hang", "slow")),
+        *((mode, 502, "upstream_failed", 2) for mode in ("not-json", "wrong-json", "stream", "huge")),
         ("redirect", 502, "upstream_refused", 1),
         ("401", 502, "key_refused", 1),
         ("400", 400, "upstream_refused", 1),
     ],
 )
-def test_what_an_endpoint_does_wrong_is_tried_again_or_named_and_never_shows_the_key(
+def test_faults_of_an_endpoint_are_retried_or_reported_and_never_show_the_key(
     place: Place, ask: Any, mode: str, status: int, code: str | None, asked: int
 ) -> None:
     with OpenAIServer() as elsewhere, OpenAIServer(mode, location=elsewhere.base_url, delay=3) as server:
-        with place.gateway(server.base_url, timeout=0.7) as gateway:
+        # Only answers that shall be too late are: a busy machine takes its time.
+        with place.gateway(server.base_url, timeout=0.7 if mode in ("hang", "slow") else 30) as gateway:
             answer = ask(gateway)
             with gateway.client() as client:
                 used = client.get("/usage").text
@@ -120,35 +100,23 @@ def test_a_key_that_the_endpoint_repeats_goes_no_further(place: Place, ask: Any)
     assert CANARY.encode() not in environment + arguments + place.replies.read_bytes()
 
 
-def test_without_a_key_none_is_sent(place: Place, ask: Any) -> None:
-    with OpenAIServer() as server, place.gateway(server.base_url, key=False) as gateway:
-        assert ask(gateway).is_success
-        assert "authorization" not in server.requests[0].headers
-
-
 def test_proxies_and_certificates_of_the_environment_are_not_used(place: Place, ask: Any) -> None:
     with OpenAIServer() as proxy, OpenAIServer() as server:
         aside = f"http://127.0.0.1:{proxy.port}"
         env = {**os.environ, "HTTP_PROXY": aside, "http_proxy": aside, "ALL_PROXY": aside, "NO_PROXY": ""}
-        with place.gateway(server.base_url, env=env) as gateway:
+        with place.gateway(server.base_url, env=env, key=False) as gateway:
             assert ask(gateway).is_success
         assert len(server.requests) == 1 and not proxy.requests
+        assert "authorization" not in server.requests[0].headers, "there is no key"
 
 
 def test_retry_after_is_kept_to(place: Place, ask: Any) -> None:
-    with (
-        OpenAIServer("429-then-good", retry_after="1.2") as server,
-        place.gateway(server.base_url) as gateway,
-    ):
-        began = time.monotonic()
-        assert ask(gateway).is_success
-        assert time.monotonic() - began >= 1.2
-    with (
-        OpenAIServer("429-then-good", retry_after="3600") as server,
-        place.gateway(server.base_url) as gateway,
-    ):
-        answer = ask(gateway, "Is it too long?")
-        assert answer.status_code == 429 and len(server.chats) == 1
+    for seconds, status, asked in (("1.2", 200, 2), ("3600", 429, 1)):
+        with OpenAIServer("429-then-good", retry_after=seconds) as server:
+            began = time.monotonic()
+            with place.gateway(server.base_url) as gateway:
+                assert ask(gateway, seconds).status_code == status and len(server.chats) == asked
+            assert time.monotonic() - began >= 1.2 or status != 200
 
 
 @pytest.mark.parametrize(
@@ -181,15 +149,15 @@ def test_calls_count_with_their_retries(place: Place, ask: Any) -> None:
         assert len(server.chats) == 3
 
 
-def test_calls_that_may_have_been_charged_for_count_in_full(place: Place, ask: Any) -> None:
-    with OpenAIServer("truncated") as server, place.gateway(server.base_url, retries=0) as gateway:
+@pytest.mark.parametrize(("mode", "charged"), [("truncated", True), ("429-then-good", False)])
+def test_calls_that_may_have_been_charged_for_count_in_full(
+    place: Place, ask: Any, mode: str, charged: bool
+) -> None:
+    with OpenAIServer(mode) as server, place.gateway(server.base_url, retries=0) as gateway:
         assert not ask(gateway, "x" * 1000, max_tokens=50).is_success
         with gateway.client() as client:
-            assert client.get("/usage").json()["spent"]["tokens"] > 1050
-    with OpenAIServer("429-then-good") as server, place.gateway(server.base_url, retries=0) as gateway:
-        assert not ask(gateway, "y" * 1000, max_tokens=50).is_success
-        with gateway.client() as client:
-            assert client.get("/usage").json()["spent"]["tokens"] == 0
+            tokens = client.get("/usage").json()["spent"]["tokens"]
+    assert tokens > 1050 if charged else tokens == 0
 
 
 def test_no_more_calls_are_open_than_allowed_and_equal_ones_are_one(place: Place, ask: Any) -> None:
@@ -239,9 +207,10 @@ def test_what_cannot_be_logged_is_not_asked(place: Place, ask: Any) -> None:
 
 
 def test_models_health_and_usage(place: Place) -> None:
+    models = ["m", "n/o"]
     with (
         OpenAIServer() as server,
-        place.gateway(server.base_url, models=["m", "n/o"]) as gateway,
+        place.gateway(server.base_url, models=models) as gateway,
         gateway.client() as client,
     ):
         assert [model["id"] for model in client.get("/v1/models").json()["data"]] == ["m", "n/o"]
@@ -251,8 +220,6 @@ def test_models_health_and_usage(place: Place) -> None:
 
 
 def test_it_listens_on_tcp_too(place: Place) -> None:
-    from tests.worlds.running import serving
-
     with OpenAIServer() as server:
         with place.gateway(server.base_url):
             pass  # writes the definition
@@ -265,19 +232,20 @@ def test_it_listens_on_tcp_too(place: Place) -> None:
 def test_the_judges_client_through_the_gateway(place: Place) -> None:
     """The two of them share what a key is, and what is worth another try."""
 
+    async def ask(
+        content: str, model: str = "m", retries: int = 3, **parameters: Any
+    ) -> tuple[Any, list[str]]:
+        async with Chat(model=model, socket=place.socket, retries=retries, timeout=20) as chat:
+            messages = [{"role": "user", "content": content}]
+            return await chat.ask(messages, max_tokens=10, **parameters), [*chat.replies._known]
+
     async def judge() -> tuple[Any, ...]:
-        messages = [{"role": "user", "content": "Is it so?"}]
-        async with Chat(model="m", socket=place.socket, retries=3, timeout=20) as chat:
-            first = await chat.ask(messages, max_tokens=10)
-            key = next(iter(chat.replies._known))
-        async with Chat(model="m", socket=place.socket) as chat:
-            second = await chat.ask(messages, max_tokens=10, temperature=0.0, top_p=None)
-        async with Chat(model="other", socket=place.socket) as chat:
-            with pytest.raises(JudgeError) as unknown:
-                await chat.ask(messages, max_tokens=10)
-        async with Chat(model="m", socket=place.socket) as chat:
-            with pytest.raises(JudgeError) as spent:
-                await chat.ask([{"role": "user", "content": "More?"}], max_tokens=10)
+        first, [key] = await ask("Is it so?")
+        second, _ = await ask("Is it so?", temperature=0.0, top_p=None)
+        with pytest.raises(JudgeError) as unknown:
+            await ask("Is it so?", model="other")
+        with pytest.raises(JudgeError) as spent:
+            await ask("More?")
         return first, second, key, unknown.value, spent.value
 
     with OpenAIServer("429-then-good") as server, place.gateway(server.base_url, calls=2) as gateway:
@@ -303,27 +271,20 @@ def test_reply_texts_survive_whatever_they_hold(place: Place, ask: Any) -> None:
 
 
 def test_a_wrong_key_and_a_dead_address_are_not_asked_again(place: Place, ask: Any) -> None:
-    """By nobody: the next question is refused with the same words at once."""
+    """The next question is refused at once."""
     with OpenAIServer("401") as server, place.gateway(server.base_url) as gateway:
-        assert [ask(gateway, f"question {n}").json()["error"]["code"] for n in range(5)] == [
-            "key_refused"
-        ] * 5
-        assert len(server.chats) == 1
-
-
-def test_nobody_at_the_address(place: Place, ask: Any) -> None:
+        codes = [ask(gateway, f"question {n}").json()["error"]["code"] for n in range(5)]
+        assert codes == ["key_refused"] * 5 and len(server.chats) == 1
     with place.gateway("http://127.0.0.1:9/v1", retries=9) as gateway:
-        said = [ask(gateway, f"question {n}").json()["error"]["message"] for n in range(5)]
-    assert said == ["the endpoint: cannot be reached, 3 times"] * 5
-    assert "the endpoint cannot be reached (1 of 3 tries)" in gateway.printed
+        codes = [ask(gateway, f"question {n}").json()["error"]["code"] for n in range(5)]
+    assert codes == ["upstream_failed"] * 5
+    assert "1 of 3" in gateway.printed
 
 
 def test_a_text_that_is_flagged_with_403_is_not_the_keys_fault(place: Place, ask: Any) -> None:
-    with (
-        OpenAIServer(
-            text=lambda r: failure(403, "moderation", "flagged") if "x" in r.last else "YES"
-        ) as server,
-        place.gateway(server.base_url) as gateway,
-    ):
+    def moderate(request: Request) -> Answer | str:
+        return failure(403, "moderation", "flagged") if "x" in request.last else "YES"
+
+    with OpenAIServer(text=moderate) as server, place.gateway(server.base_url) as gateway:
         codes = [ask(gateway, text).status_code for text in ("a", "x", "b")]
     assert codes == [200, 422, 200]

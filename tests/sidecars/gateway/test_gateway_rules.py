@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import canonical
+from sidecars.gateway.__main__ import main
 from sidecars.gateway.budget import Budget
 from sidecars.gateway.config import Config, ConfigError, Spent, load
 from sidecars.gateway.question import PARAMETERS, read
 from sidecars.gateway.upstream import retry_after
 from sidecars.http import HttpError
-from tests.worlds.running import CANARY, ROOT
+from tests.worlds.running import CANARY, question
 
 GOOD = {"schema_version": 1, "base_url": "https://api.example.com/v1", "models": ["m"]}
 CONFIG = Config("https://api.example.com/v1", ("m",))
@@ -32,45 +31,43 @@ def write(folder: Path, **changes: Any) -> Path:
 
 def test_a_definition_and_its_key(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(f" {CANARY}\r\n")
-    config = load(
-        write(
-            tmp_path, calls=5, cost=2.5, price={"input": 1, "output": 2.5}, tokens=None, spent={"cost": 1.5}
-        ),
-        tmp_path / "key",
-    )
+    limits = {"calls": 5, "cost": 2.5, "tokens": None, "spent": {"cost": 1.5}}
+    config = load(write(tmp_path, price={"input": 1, "output": 2.5}, **limits), tmp_path / "key")
     assert (config.key, config.calls, config.tokens) == (CANARY, 5, None)
     assert (config.price_output, config.spent) == (2.5, Spent(cost=1.5))
     assert CANARY not in repr(config)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "named"),
     [
-        ({"base_url": "http://api.example.com/v1"}, "must be https"),
-        ({"base_url": "ftp://api.example.com/v1"}, "start with https"),
-        ({"base_url": "https://user:pass@api.example.com/v1"}, "holds credentials"),
-        ({"base_url": "https://api.example.com/v1?key=1"}, "query"),
-        ({"base_url": "https://api.example.com/\r\nHost: evil"}, "characters"),
-        ({"base_url": "https://"}, "names no host"),
-        ({"base_url": "https://h:99999/"}, "not an address"),
-        ({"base_url": None}, '"base_url" must be text'),
-        ({"models": []}, '"models" must not be empty'),
-        ({"models": "m"}, '"models" must be a list'),
-        ({"calls": -1}, '"calls" must be at least 0'),
-        ({"calls": 1.5}, '"calls" must be a whole number'),
-        ({"concurrency": 0}, '"concurrency" must be at least 1'),
-        ({"timeout": "60s"}, '"timeout" must be a number'),
-        ({"cost": 1.0}, "cost needs price"),
-        ({"price": {"input": "1"}}, '"input" must be a number'),
-        ({"price": 3}, '"price" must be a mapping'),
-        ({"key": "sk-1"}, 'unknown key "key"'),
-        ({"schema_version": 2}, '"schema_version" must be 1'),
+        ({"base_url": "http://api.example.com/v1"}, "base_url"),
+        ({"base_url": "ftp://api.example.com/v1"}, "base_url"),
+        ({"base_url": "https://user:pass@api.example.com/v1"}, "base_url"),
+        ({"base_url": "https://api.example.com/v1?key=1"}, "base_url"),
+        ({"base_url": "https://api.example.com/\r\nHost: evil"}, "base_url"),
+        ({"base_url": "https://"}, "base_url"),
+        ({"base_url": "https://h:99999/"}, "base_url"),
+        ({"base_url": None}, "base_url"),
+        ({"models": []}, "models"),
+        ({"models": "m"}, "models"),
+        ({"calls": -1}, "calls"),
+        ({"calls": 1.5}, "calls"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"timeout": "60s"}, "timeout"),
+        ({"cost": 1.0}, "price"),
+        ({"price": {"input": "1"}}, "input"),
+        ({"price": 3}, "price"),
+        ({"key": "sk-1"}, "key"),
+        ({"schema_version": 2}, "schema_version"),
     ],
 )
-def test_a_definition_that_cannot_be_used_says_why(tmp_path: Path, changes: Any, said: str) -> None:
+def test_a_definition_that_cannot_be_used(tmp_path: Path, changes: dict[str, Any], named: str) -> None:
+    """The one problem is that of the key that was changed."""
     with pytest.raises(ConfigError) as error:
         load(write(tmp_path, **changes))
-    assert [problem for problem in error.value.problems if said in problem], error.value.problems
+    [problem] = error.value.problems
+    assert named in problem
 
 
 @pytest.mark.parametrize(
@@ -81,29 +78,25 @@ def test_http_is_for_this_machine_and_private_networks(tmp_path: Path, address: 
     assert load(write(tmp_path, base_url=address)).base_url == address
 
 
-def test_all_problems_are_said_at_once_and_none_shows_the_key(tmp_path: Path) -> None:
+def test_all_problems_are_reported_and_none_shows_the_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "key").write_text(f"{CANARY} and more")
     path = write(tmp_path, models=[], calls=-1, base_url="http://x.example/")
-    ended = subprocess.run(
-        [
-            *(sys.executable, "-m", "sidecars.gateway", "serve", "--config", path),
-            *("--key-file", tmp_path / "key", "--socket", tmp_path / "s"),
-        ],
-        cwd=ROOT,
-        text=True,
-        capture_output=True,
-        timeout=60,
-    )
-    assert ended.returncode == 2 and len(ended.stderr.splitlines()) == 4
-    assert CANARY not in ended.stdout + ended.stderr
+    options = ["--key-file", str(tmp_path / "key"), "--socket", str(tmp_path / "s")]
+    assert main(["serve", "--config", str(path), *options]) == 2
+    printed = capsys.readouterr()
+    assert len(printed.err.splitlines()) == 4
+    assert CANARY not in printed.out + printed.err
 
 
 def test_a_replay_needs_no_address(tmp_path: Path) -> None:
     path = tmp_path / "gateway.json"
     path.write_text('{"schema_version":1,"models":["m"]}')
     assert load(path, tmp_path / "no key", replay=True).key is None
-    with pytest.raises(ConfigError, match="base_url is missing"):
+    with pytest.raises(ConfigError) as caught:
         load(path)
+    assert ["base_url" in problem for problem in caught.value.problems] == [True]
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
@@ -140,9 +133,8 @@ def test_what_is_asked_is_what_was_written_and_nothing_else(
     )
 )
 def test_any_other_body_is_refused_or_clean(data: dict[str, Any]) -> None:
-    base = {"model": "m", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
     try:
-        asked = read(canonical({**base, **data}), CONFIG)
+        asked = read(canonical({**question("x"), **data}), CONFIG)
     except HttpError as refused:
         assert 400 <= refused.status < 500 and len(refused.message) < 1000
     else:
@@ -164,8 +156,7 @@ def test_no_order_of_calls_exceeds_a_budget(
     )
     open_calls = []
     for size, most, prompt, said in calls:
-        body = {"model": "m", "messages": [{"role": "user", "content": "x" * size}], "max_tokens": most}
-        asked = read(canonical(body), CONFIG)
+        asked = read(canonical(question("x" * size, max_tokens=most)), CONFIG)
         try:
             hold = budget.take(asked)
         except HttpError as refused:

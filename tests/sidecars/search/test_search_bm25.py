@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidecars.search.analysis import tokens
+from sidecars.search.analysis import keyword, tokens
 from sidecars.search.text import TextIndex
 from tests.worlds.search_arguments import argument, bm25, kept_length
 
@@ -45,18 +45,8 @@ def test_a_repeated_word_in_a_query_counts_twice_and_scores_of_words_are_added(
 
 
 def test_the_length_is_kept_in_one_byte() -> None:
-    assert [kept_length(n) for n in (1, 23, 24, 39, 40, 41, 42, 57, 73, 96)] == [
-        1,
-        23,
-        24,
-        39,
-        40,
-        40,
-        42,
-        56,
-        72,
-        96,
-    ]
+    lengths = {1: 1, 23: 23, 24: 24, 39: 39, 40: 40, 41: 40, 42: 42, 57: 56, 73: 72, 96: 96}
+    assert {n: kept_length(n) for n in lengths} == lengths
 
 
 def test_equal_scores_come_in_the_order_of_the_index(asking: Callable[..., Any]) -> None:
@@ -101,3 +91,40 @@ def test_the_same_scores_and_order_as_the_formula(
     for place, score in found:
         assert math.isclose(score, expected[place], rel_tol=1e-5)
     assert found == sorted(found, key=lambda hit: (-hit[1], hit[0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Cars, cars & CARS!", ["cars", "cars", "cars"]),
+        ("I don't know", ["i", "don't", "know"]),
+        ("‘quoted’ words", ["quoted", "words"]),
+        ("the U.S. and u.s", ["the", "u.s", "and", "u.s"]),
+        ("id 10104.845 of 1,000", ["id", "10104.845", "of", "1,000"]),
+        ("end.Start of state-of-the-art", ["end.start", "of", "state", "of", "the", "art"]),
+        ("snake_case stays", ["snake_case", "stays"]),
+        ("Zu\u0308rich", ["zürich"]),
+        ("ÄRGER", ["ärger"]),
+        ("--- ... ?!", []),
+        ("", []),
+        ("\ud800 lone half", ["lone", "half"]),
+        ("x" * 600, ["x" * 255, "x" * 255, "x" * 90]),
+    ],
+)
+def test_words(text: str, words: list[str]) -> None:
+    assert tokens(text) == words
+
+
+@given(st.text(max_size=400))
+def test_words_can_be_written_one_after_another(text: str) -> None:
+    found = tokens(text)
+    assert " ".join(found).split() == found
+    assert all(0 < len(word) <= 255 for word in found)
+    "".join(found).encode("utf-8")
+
+
+def test_keywords_are_values_that_are_not_too_long() -> None:
+    assert keyword("Two Words") == "Two Words"
+    assert keyword("x" * 256) == "x" * 256
+    assert keyword("x" * 257) is None
+    assert keyword("a\ud800") == "a?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,10 @@ def test_out_of_our_own_server(serving: Callable[..., Any], tmp_path: Path) -> N
     for field in VECTOR_FIELDS:
         assert np.array_equal(np.load(tmp_path / "copy" / f"{field}.npy"), np.load(source / f"{field}.npy"))
     again = serving("--port", "0", folder=tmp_path / "copy")
-    assert "6 arguments, 3 fields of vectors" in again.said
-    with pytest.raises(DataError, match=r"status 404: no such index \[other\]"):
+    assert re.findall(r"(\d) (\w+)", again.said)[:2] == [("6", "arguments"), ("3", "fields")]
+    with pytest.raises(DataError) as caught:
         convert(server.where, "other", tmp_path / "none")
+    assert "404" in str(caught.value) and "[other]" in str(caught.value)
     assert list((tmp_path / "none").iterdir()) == []
 
 
@@ -69,7 +71,7 @@ def copied(tmp_path: Path, elastic: Elastic, **options: Any) -> Any:
     )
 
 
-def test_scrolling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scrolling(tmp_path: Path) -> None:
     elastic = Elastic()
     elastic.documents[3]["_source"]["vector"] = None
     assert copied(tmp_path, elastic) == {"arguments": 6, "vectors": {"vector": 8}}
@@ -84,13 +86,7 @@ def test_scrolling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["arguments.jsonl", "vector.npy"]
 
 
-def test_a_total_that_is_a_number(tmp_path: Path) -> None:
-    elastic = Elastic()
-    elastic.total = 6
-    assert copied(tmp_path, elastic)["arguments"] == 6
-
-
-def test_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_and_a_total_that_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -98,69 +94,61 @@ def test_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return elastic(request)
 
     elastic = Elastic()
+    elastic.total = 6
     monkeypatch.setenv("SEARCH_KEY", "abc")
     transport = httpx2.MockTransport(answer)
     convert("http://search.test", "claimrev", tmp_path / "out", key_name="SEARCH_KEY", transport=transport)
     assert set(seen) == {"ApiKey abc"}
-    with pytest.raises(DataError, match="OTHER_KEY is not set"):
+    with pytest.raises(DataError) as caught:
         convert("http://search.test", "claimrev", tmp_path / "two", key_name="OTHER_KEY", transport=transport)
+    assert "OTHER_KEY" in str(caught.value)
 
 
-def spoil(elastic: Elastic, how: str) -> None:
-    if how == "few":
-        elastic.documents.pop()
-    elif how == "many":
-        elastic.documents.append(elastic.documents[0])
-    elif how == "twice":
-        elastic.documents[5] = elastic.documents[0]
-    elif how == "id":
-        elastic.documents[2]["_source"]["id"] = "other"
-    elif how == "short":
-        elastic.documents[2]["_source"]["vector"] = [1.0] * 9
-    elif how == "source":
-        del elastic.documents[2]["_source"]
-    elif how == "name":
-        for document in elastic.documents:
-            document["_source"]["../vector"] = document["_source"].pop("vector")
-    else:
-        elastic.total = 0
+def rename_field(elastic: Elastic) -> None:
+    for document in elastic.documents:
+        document["_source"]["../vector"] = document["_source"].pop("vector")
 
 
-@pytest.mark.parametrize(
-    ("how", "what"),
-    [
-        ("few", "has 6 documents, and gave 5"),
-        ("many", "more than the 6 documents"),
-        ("twice", "id 1.1 is there twice"),
-        ("id", "document 1.3 has another id in it: other"),
-        ("short", "document 3: vector is not a vector of 8 numbers"),
-        ("source", "document 3 came without _id or _source"),
-        ("name", "cannot be the name of a field of vectors"),
-        ("none", "the server has 0 documents"),
-    ],
-)
-def test_what_is_not_complete_leaves_nothing_behind(tmp_path: Path, how: str, what: str) -> None:
+# What is wrong with the documents, and the values that the error names.
+INCOMPLETE: dict[str, tuple[Callable[[Elastic], Any], tuple[str, ...]]] = {
+    "few": (lambda e: e.documents.pop(), ("6", "5")),
+    "many": (lambda e: e.documents.append(e.documents[0]), ("6",)),
+    "twice": (lambda e: e.documents.__setitem__(5, e.documents[0]), ("1.1",)),
+    "id": (lambda e: e.documents[2]["_source"].update(id="other"), ("1.3", "other")),
+    "short": (lambda e: e.documents[2]["_source"].update(vector=[1.0] * 9), ("3", "vector", "8")),
+    "source": (lambda e: e.documents[2].pop("_source"), ("3", "_source")),
+    "name": (rename_field, ("vector",)),
+    "none": (lambda e: setattr(e, "total", 0), ("0",)),
+}
+
+
+@pytest.mark.parametrize("name", INCOMPLETE)
+def test_an_incomplete_answer_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
     elastic = Elastic()
-    spoil(elastic, how)
-    with pytest.raises(DataError, match=what):
+    spoil, values = INCOMPLETE[name]
+    spoil(elastic)
+    with pytest.raises(DataError) as caught:
         copied(tmp_path, elastic)
+    assert all(value in str(caught.value) for value in values), caught.value
     assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "value"),
     [
-        ({"status": 500}, "status 500: no"),
-        ({"status": 200, "body": {"hits": {}}}, "no hits.total"),
-        ({"status": 200, "body": []}, "status 200"),
-        ({"status": 403, "body": {"error": {"reason": "forbidden"}}}, "status 403: forbidden"),
+        ({"status": 500}, "500"),
+        ({"status": 200, "body": {"hits": {}}}, "hits.total"),
+        ({"status": 200, "body": []}, "200"),
+        ({"status": 403, "body": {"error": {"reason": "forbidden"}}}, "403"),
     ],
 )
-def test_a_server_that_fails(tmp_path: Path, change: dict[str, Any], what: str) -> None:
-    with pytest.raises(DataError, match=what):
+def test_a_server_that_fails(tmp_path: Path, change: dict[str, Any], value: str) -> None:
+    with pytest.raises(DataError) as caught:
         copied(tmp_path, Elastic(**change))
+    assert value in str(caught.value)
 
 
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="_search"):
+def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
         convert("http://127.0.0.1:9", "claimrev", tmp_path / "out")
+    assert "_search" in str(caught.value)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,113 +17,106 @@ from sidecars.search.prepared import open_collection, prepare
 from tests.worlds.search_arguments import ARGUMENTS, VECTOR_FIELDS, argument, write
 from tests.worlds.search_parts import Asked
 
+PREPARED = "from prepared files"  # the note of an index that was not made again
 
-def opened(folder: Path) -> tuple[str, list[Any]]:
-    """How a folder was opened, and everything that is in it."""
+
+def opened(folder: Path) -> tuple[bool, list[Any]]:
+    """Return whether prepared files were used, and everything that the index answers."""
     with open_collection(folder) as collection:
         ask = Asked(Api(collection, "claimrev", "/arguments"))
         found = ask.search({"query": {"match": {"text": "cars"}}, "min_score": 0.01})["hits"]["hits"]
         knn = {"field": VECTOR_FIELDS[1], "query_vector": [1, 2, 3, 4], "k": 3}
         near = ask.search({"knn": knn})["hits"]["hits"] if collection.matrices else []
         everything = ask.search({"size": 100})["hits"]["hits"]
-        return collection.note, [found, near, everything]
+        return collection.note == PREPARED, [found, near, everything]
 
 
-def test_prepared_or_not_the_answers_are_the_same(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data")
-    note, before = opened(folder)
-    assert note == "indexed now (nothing is prepared)"
-    told = prepare(folder, folder)
-    assert told["arguments"] == 6
-    assert opened(folder) == ("from prepared files", before)
-    assert prepare(folder, folder)["arguments"] == 6
-    assert opened(folder) == ("from prepared files", before)
-    assert sorted(p.name for p in folder.iterdir()) == sorted(
-        ["arguments.jsonl", "prepared", *(f"{field}.npy" for field in VECTOR_FIELDS)]
-    )
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The six arguments of the tests, and their vectors."""
+    return write(tmp_path / "data")
 
 
-def test_into_another_folder(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data")
+def test_prepared_or_not_the_answers_are_the_same(folder: Path) -> None:
+    is_prepared, before = opened(folder)
+    assert not is_prepared
+    for _ in range(2):
+        assert prepare(folder, folder)["arguments"] == 6
+        assert opened(folder) == (True, before)
+    names = ["arguments.jsonl", "prepared", *(f"{field}.npy" for field in VECTOR_FIELDS)]
+    assert sorted(p.name for p in folder.iterdir()) == sorted(names)
+
+
+def test_into_another_folder(folder: Path, tmp_path: Path) -> None:
     _, before = opened(folder)
     prepare(folder, tmp_path / "out")
     assert not (folder / "prepared").exists()
     shutil.rmtree(folder)
-    assert opened(tmp_path / "out") == ("from prepared files", before)
+    assert opened(tmp_path / "out") == (True, before)
     (tmp_path / "out").rename(tmp_path / "moved")
-    assert opened(tmp_path / "moved") == ("from prepared files", before)
+    assert opened(tmp_path / "moved") == (True, before)
 
 
-def test_matrices_in_half_precision(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data")
+def test_matrices_in_half_precision(folder: Path, tmp_path: Path) -> None:
     prepare(folder, tmp_path / "out", "float16")
     matrix = np.load(tmp_path / "out" / f"{VECTOR_FIELDS[0]}.npy")
     assert matrix.dtype == np.float16
     _, [_, before, _] = opened(folder)
-    note, [_, after, _] = opened(tmp_path / "out")
-    assert note == "from prepared files"
+    is_prepared, [_, after, _] = opened(tmp_path / "out")
+    assert is_prepared
     assert [hit["_id"] for hit in after] == [hit["_id"] for hit in before]
     assert [hit["_score"] for hit in after] == pytest.approx([hit["_score"] for hit in before], abs=1e-3)
-    with pytest.raises(DataError, match="in place"):
+    with pytest.raises(DataError):
         prepare(folder, folder, "float16")
 
 
 @pytest.mark.parametrize("where", ["data", "out"])
-def test_packed_arguments(tmp_path: Path, where: str) -> None:
-    folder = write(tmp_path / "data")
+def test_packed_arguments(folder: Path, tmp_path: Path, where: str) -> None:
     _, before = opened(folder)
     text = (folder / "arguments.jsonl").read_bytes()
     (folder / "arguments.jsonl").unlink()
     (folder / "arguments.jsonl.gz").write_bytes(gzip.compress(text))
-    assert opened(folder) == ("indexed now (nothing is prepared)", before)
+    assert opened(folder) == (False, before)
     prepare(folder, tmp_path / where)
-    assert opened(tmp_path / where) == ("from prepared files", before)
+    assert opened(tmp_path / where) == (True, before)
 
 
-def test_from_a_folder_that_nobody_may_write(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data")
+def test_a_folder_that_cannot_be_written(folder: Path) -> None:
     prepare(folder, folder)
     modes = {path.stat().st_mode & 0o777 for path in (folder / "prepared").rglob("*")}
     assert modes == {0o644, 0o755}
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    assert opened(folder)[0] == "from prepared files"
+    assert opened(folder)[0]
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_what_was_prepared_from_something_else_is_not_used(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data")
+def test_files_that_were_prepared_from_other_data_are_not_used(folder: Path) -> None:
     prepare(folder, folder)
     about = json.loads((folder / "prepared" / "prepared.json").read_text())
     with (folder / "arguments.jsonl").open("a") as file:
         file.write("\n")
-    assert opened(folder)[0] == "indexed now (what is prepared was made from other arguments)"
+    assert not opened(folder)[0]
     write(folder)
-    assert opened(folder)[0] == "from prepared files"
+    assert opened(folder)[0]
     matrix = np.load(folder / f"{VECTOR_FIELDS[2]}.npy")
     np.save(folder / f"{VECTOR_FIELDS[2]}.npy", matrix[::-1].copy())
-    assert opened(folder)[0] == "indexed now (what is prepared was made from other vectors)"
+    assert not opened(folder)[0]
     write(folder)
-    for change, note in [
-        ({"analysis": 0}, "made from other analysis"),
-        ({"format": 99}, "made from other format"),
-        ({"fields": None}, "is damaged"),
-    ]:
+    for change in ({"analysis": 0}, {"format": 99}, {"fields": None}):
         (folder / "prepared" / "prepared.json").write_text(json.dumps({**about, **change}))
-        assert note in opened(folder)[0]
+        assert not opened(folder)[0]
     (folder / "prepared" / "prepared.json").write_text("{")
-    assert "cannot be read" in opened(folder)[0]
+    assert not opened(folder)[0]
 
 
-def test_prepared_files_that_are_broken_are_an_error(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data")
+def test_prepared_files_that_are_broken_are_an_error(folder: Path) -> None:
     prepare(folder, folder)
     (folder / "prepared" / "text" / "meta.json").unlink()
-    with pytest.raises(DataError, match="cannot be opened"):
+    with pytest.raises(DataError):
         open_collection(folder)
 
 
-def test_a_failed_preparation_leaves_nothing_and_keeps_what_was_there(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data")
+def test_a_failed_preparation_leaves_nothing_and_keeps_what_was_there(folder: Path) -> None:
     prepare(folder, folder)
     (folder / "arguments.jsonl").write_text('{"id": 1}\n')
     names = sorted(p.name for p in folder.iterdir())
@@ -131,60 +125,50 @@ def test_a_failed_preparation_leaves_nothing_and_keeps_what_was_there(tmp_path: 
     assert sorted(p.name for p in folder.iterdir()) == names
 
 
-def test_all_that_is_wrong_with_the_arguments_is_said_with_its_line(tmp_path: Path) -> None:
+def problems(folder: Path) -> list[str]:
+    """Return the problems for which a folder cannot be opened, without its path."""
+    with pytest.raises(DataError) as caught:
+        open_collection(folder)
+    return [problem.removeprefix(f"{folder}/") for problem in caught.value.problems]
+
+
+def test_every_wrong_line_of_the_arguments_is_reported(tmp_path: Path) -> None:
     (tmp_path / "arguments.jsonl").write_text(
         '{"id": "1"}\n\nnope\n[]\n{"id": 7}\n{"id": "1"}\n{"id": "a\\u001b"}\n{"id": "2", "x": NaN}\n'
         '{"id": "3", "x": 1e999}\n{"id": ""}\n' + "[" * 100_000 + "\n"
     )
-    with pytest.raises(DataError) as caught:
-        open_collection(tmp_path)
-    lines = [
-        problem.removeprefix(f"{tmp_path}/arguments.jsonl:").split(":")[0]
-        for problem in caught.value.problems
-    ]
-    assert lines == ["3", "4", "5", "6", "7", "8", "9", "10", "11"]
-    assert "id 1 is there twice" in caught.value.problems[3]
+    assert [problem.split(":")[1] for problem in problems(tmp_path)] == [str(line) for line in range(3, 12)]
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "values"),
     [
-        ({"a.b": "text"}, "'a.b' cannot be the name of a searchable field"),
-        ({"": "text"}, "'' cannot be the name"),
-        ({f"f{i}": "x" for i in range(70)}, "78 searchable fields; 64 is the most"),
+        ({"a.b": "text"}, ["a.b"]),
+        ({"": "text"}, ["''"]),
+        ({f"f{i}": "x" for i in range(70)}, ["78", "64"]),
     ],
 )
-def test_fields_that_cannot_be_searched(tmp_path: Path, change: dict[str, str], what: str) -> None:
+def test_fields_that_cannot_be_searched(tmp_path: Path, change: dict[str, str], values: list[str]) -> None:
     folder = write(tmp_path / "data", [argument("1", "a", references=["b"], **change)], vectors=False)
-    with pytest.raises(DataError, match=what):
-        open_collection(folder)
+    [problem] = problems(folder)
+    assert all(value in problem for value in values)
 
 
-def test_other_mistakes(tmp_path: Path) -> None:
-    folder = write(tmp_path / "data")
+def test_files_that_cannot_be_used(folder: Path, tmp_path: Path) -> None:
     np.save(folder / "text.npy", np.zeros((6, 2), "f4"))
     np.save(folder / "short.npy", np.zeros((5, 2), "f4"))
-    with pytest.raises(DataError) as caught:
-        open_collection(folder)
-    assert [p.rpartition("/")[2] for p in caught.value.problems] == [
-        "short.npy: 5 rows, but the folder holds 6 arguments",
-        "text.npy: 'text' cannot be the name of a field of vectors",
-    ]
-    (folder / "arguments.jsonl.gz").write_bytes(b"\x1f\x8b")
-    with pytest.raises(DataError, match="both"):
-        open_collection(folder)
-    (folder / "arguments.jsonl").unlink()
-    with pytest.raises(DataError, match="cannot be unpacked"):
-        open_collection(folder)
-    (folder / "arguments.jsonl.gz").write_bytes(gzip.compress(b"\n\n"))
-    with pytest.raises(DataError, match="no arguments"):
-        open_collection(folder)
-
-
-def test_a_line_that_never_ends(tmp_path: Path) -> None:
-    (tmp_path / "arguments.jsonl").write_text('{"id": "1", "text": "' + "x" * (1 << 20) + '"}\n')
-    with pytest.raises(DataError, match=r"arguments.jsonl:1: longer than"):
-        open_collection(tmp_path)
+    names_and_numbers = [re.findall(r"\w+\.npy|\d+", problem) for problem in problems(folder)]
+    assert names_and_numbers == [["short.npy", "5", "6"], ["text.npy"]]
+    arguments, packed = folder / "arguments.jsonl", folder / "arguments.jsonl.gz"
+    packed.write_bytes(b"\x1f\x8b")
+    assert len(problems(folder)) == 1, "there are two files of arguments"
+    arguments.unlink()
+    assert len(problems(folder)) == 1, "one is damaged"
+    packed.write_bytes(gzip.compress(b"\n\n"))
+    assert len(problems(folder)) == 1, "it holds nothing"
+    packed.unlink()
+    arguments.write_text('{"id": "1", "text": "' + "x" * (1 << 20) + '"}\n')
+    assert problems(folder)[0].startswith("arguments.jsonl:1:")
 
 
 def test_other_fields_come_back_as_they_are(tmp_path: Path) -> None:
@@ -194,18 +178,12 @@ def test_other_fields_come_back_as_they_are(tmp_path: Path) -> None:
     assert hit["_source"] == {**ARGUMENTS[0], **more}
 
 
-def test_four_thousand_arguments_are_ready_in_two_seconds(tmp_path: Path) -> None:
-    import time
-
+def test_four_thousand_arguments_are_ready_after_four_seconds_of_processor_time(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     words = [f"word{i}" for i in range(3000)]
     arguments = [argument(f"{i}", " ".join(random.choice(words, 29))) for i in range(4000)]
     folder = write(tmp_path / "data", arguments, vectors=False)
-    began = os.times()
-    began_wall = time.monotonic()
+    began = os.times().user
     with open_collection(folder) as collection:
         assert collection.text.count == 4000
-    used = os.times()
-    # Processor time, since other tests run beside this one.
-    assert used.user - began.user < 4
-    assert time.monotonic() - began_wall < 20
+    assert os.times().user - began < 4, "processor time, because other tests run at the same time"

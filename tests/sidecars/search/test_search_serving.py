@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import os
 import socket
 import stat
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sidecars.search.__main__ import main
+from sidecars.search.served import ServedLog
 from tests.worlds.search_arguments import write
 
 
@@ -75,9 +76,7 @@ def test_on_a_unix_socket_that_everybody_may_use(serving: Callable[..., Any], tm
     assert not path.exists()
 
 
-def test_a_socket_is_never_put_over_a_file(tmp_path: Path) -> None:
-    from sidecars.search.__main__ import main
-
+def test_a_socket_never_replaces_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     assert main(["serve", "--data", str(write(tmp_path / "data")), "--socket", str(tmp_path / "file")]) == 4
     assert (tmp_path / "file").read_text() == "mine"
@@ -89,12 +88,8 @@ def test_the_log_says_what_was_served(serving: Callable[..., Any], tmp_path: Pat
     connection = OnPath(tmp_path / "s")
     knn = {"field": "text_embedding_stella", "query_vector": [1, 2, 3, 4], "k": 1}
     ask(connection, "POST", "/claimrev/_search", {"query": {"match": {"text": "night"}}, "_source": False})
-    ask(
-        connection,
-        "POST",
-        "/claimrev/_search",
-        {"knn": knn, "query": {"match": {"text": "trams"}}, "size": 1},
-    )
+    both = {"knn": knn, "query": {"match": {"text": "trams"}}, "size": 1}
+    ask(connection, "POST", "/claimrev/_search", both)
     ask(connection, "POST", "/claimrev/_search", {"query": {"none\n": {}}})
     ask(connection, "GET", "/claimrev/_doc/2.2")
     ask(connection, "GET", "/claimrev/_doc/9.9")
@@ -132,8 +127,6 @@ def test_the_log_is_capped_and_says_so(serving: Callable[..., Any], tmp_path: Pa
 def test_a_log_that_cannot_be_written_never_fails_a_query(
     serving: Callable[..., Any], tmp_path: Path, log: str
 ) -> None:
-    from sidecars.search.served import ServedLog
-
     served = ServedLog(Path(log))
     for _ in range(3):
         served.add("match", 200, ["1"])
@@ -142,28 +135,20 @@ def test_a_log_that_cannot_be_written_never_fails_a_query(
         server = serving("--socket", str(tmp_path / "s"), "--log", log)
         assert ask(OnPath(tmp_path / "s"), "POST", "/claimrev/_search", {})[0] == 200
         code, rest = server.end()
-        assert code == 0
-        assert "warning: nothing more is logged" in rest
+        assert code == 0 and rest.startswith("warning: ") and rest.count("\n") == 1
 
 
 def test_every_answer_has_the_header_of_the_product(to_server: http.client.HTTPConnection) -> None:
-    for method, path, status in [
-        ("GET", "/", 200),
-        ("HEAD", "/", 200),
-        ("GET", "/nope", 404),
-        ("DELETE", "/claimrev", 405),
-        ("PUT", "/claimrev/_doc/1", 405),
-        ("PATCH", "/claimrev/_search", 405),
-        ("OPTIONS", "/", 405),
-        ("GET", "/_cat/indices", 400),
-        ("GET", "/claimrev/_search?q=cars", 400),
-        ("GET", "/claimrev/_search?size=1&size=2", 400),
-        ("GET", "/claimrev/_search?pretty=maybe", 400),
-        ("GET", "/claimrev/a/b/c/d", 400),
-        ("GET", "/..%2f..%2fetc/passwd", 404),
-        ("GET", "/claimrev/_doc/..%2F..%2Fetc%2Fpasswd", 404),
-        ("GET", "/claimrev%00/_search", 404),
-    ]:
+    requests = {
+        200: ["GET /", "HEAD /"],
+        400: ["GET /_cat/indices", "GET /claimrev/_search?q=cars", "GET /claimrev/_search?size=1&size=2",
+              "GET /claimrev/_search?pretty=maybe", "GET /claimrev/a/b/c/d"],
+        404: ["GET /nope", "GET /..%2f..%2fetc/passwd", "GET /claimrev/_doc/..%2F..%2Fetc%2Fpasswd",
+              "GET /claimrev%00/_search"],
+        405: ["DELETE /claimrev", "PUT /claimrev/_doc/1", "PATCH /claimrev/_search", "OPTIONS /"],
+    }  # fmt: skip
+    for status, request in [(status, request) for status, lines in requests.items() for request in lines]:
+        method, path = request.split(" ")
         found, headers, content = ask(to_server, method, path)
         assert (found, headers["x-elastic-product"]) == (status, "Elasticsearch"), path
         assert headers["content-type"] == "application/json"
@@ -173,9 +158,7 @@ def test_every_answer_has_the_header_of_the_product(to_server: http.client.HTTPC
             assert content["status"] == status
 
 
-def test_long_bodies_are_refused_before_they_are_read(
-    server: Any, to_server: http.client.HTTPConnection
-) -> None:
+def test_long_and_packed_bodies_are_refused(server: Any, to_server: http.client.HTTPConnection) -> None:
     status, headers, content = ask(to_server, "POST", "/claimrev/_search", b" " * ((1 << 20) + 1))
     assert (status, content["error"]["type"]) == (413, "content_too_long_exception")
     assert headers["x-elastic-product"] == "Elasticsearch"
@@ -186,12 +169,8 @@ def test_long_bodies_are_refused_before_they_are_read(
         b" 413 " in raw(server, head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 17).split(b"\r\n")[0]
     )
     assert ask(to_server, "POST", "/claimrev/_search", b" " * 1000 + b"{}")[0] == 200
-
-
-def test_packed_bodies_are_refused(to_server: http.client.HTTPConnection) -> None:
-    status, _, content = ask(
-        to_server, "POST", "/claimrev/_search", b"\x1f\x8b", **{"Content-Encoding": "gzip"}
-    )
+    packed = {"Content-Encoding": "gzip"}
+    status, _, content = ask(to_server, "POST", "/claimrev/_search", b"\x1f\x8b", **packed)
     assert (status, content["status"]) == (415, 415)
 
 
@@ -211,26 +190,24 @@ def test_nonsense_and_half_requests_harm_nobody(server: Any, to_server: http.cli
 
 def test_many_clients_at_once(server: Any) -> None:
     host, port = server.where.removeprefix("http://").split(":")
-    failed: list[Any] = []
+    body = {"query": {"match": {"text": "cars"}}}
 
-    def run() -> None:
+    def run(_: int) -> None:
         connection = http.client.HTTPConnection(host, int(port), timeout=20)
         for _ in range(25):
-            status, _, content = ask(
-                connection, "POST", "/claimrev/_search", {"query": {"match": {"text": "cars"}}}
-            )
-            if status != 200 or [hit["_id"] for hit in content["hits"]["hits"]] != ["2.2", "1.2", "1.1"]:
-                failed.append(content)
+            status, _, content = ask(connection, "POST", "/claimrev/_search", body)
+            assert status == 200
+            assert [hit["_id"] for hit in content["hits"]["hits"]] == ["2.2", "1.2", "1.1"]
 
-    threads = [threading.Thread(target=run) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(run, range(16)))
 
 
-def test_an_open_connection_does_not_hold_up_the_end(serving: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_open_connection_does_not_hold_up_the_end_and_no_file_is_left(
+    serving: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     server = serving("--socket", str(tmp_path / "s"))
     client = socket.socket(socket.AF_UNIX)
     client.connect(str(tmp_path / "s"))
@@ -240,27 +217,14 @@ def test_an_open_connection_does_not_hold_up_the_end(serving: Callable[..., Any]
     assert code == 0
     assert time.monotonic() - began < 10
     client.close()
-
-
-def test_nothing_is_left_in_the_temporary_folder(serving: Callable[..., Any], tmp_path: Path) -> None:
-    os.environ["TMPDIR"] = str(tmp_path / "tmp")
-    try:
-        (tmp_path / "tmp").mkdir()
-        server = serving("--socket", str(tmp_path / "s"))
-        assert server.end()[0] == 0
-        assert list((tmp_path / "tmp").iterdir()) == []
-    finally:
-        del os.environ["TMPDIR"]
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_errors_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from sidecars.search.__main__ import main
-
     (tmp_path / "empty").mkdir()
     assert main(["serve", "--data", str(tmp_path / "empty"), "--port", "0"]) == 4
     said = capsys.readouterr().err
-    assert "there is neither arguments.jsonl nor arguments.jsonl.gz" in said
-    assert "Fix:" in said
+    assert "arguments.jsonl" in said and "arguments.jsonl.gz" in said and "Fix:" in said
     # Options alone are for the server.
     for words in (["--data", str(tmp_path / "empty")], ["--debug", "--data", str(tmp_path / "empty")]):
         assert main([*words, "--port", "0"]) == 4

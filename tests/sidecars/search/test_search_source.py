@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -35,11 +36,8 @@ def test_forms_in_the_body(ask: Any, source: Any, fields: set[str]) -> None:
 
 
 def test_no_source_at_all(ask: Any) -> None:
-    for hit in (
-        ask.search({"_source": False})["hits"]["hits"][0],
-        ask.search({}, "?_source=false")["hits"]["hits"][0],
-    ):
-        assert set(hit) == {"_index", "_id", "_score"}
+    for answer in (ask.search({"_source": False}), ask.search({}, "?_source=false")):
+        assert set(answer["hits"]["hits"][0]) == {"_index", "_id", "_score"}
 
 
 @pytest.mark.parametrize(
@@ -76,15 +74,13 @@ def test_refused(ask: Any, source: Any) -> None:
 
 def test_vectors_of_too_many_hits_at_once_are_refused(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sidecars.search.searching.MAX_NUMBERS", 6 * 3 * 4 - 1)
-    assert "72 numbers in vectors" in ask.refusal({})
+    assert "72" in ask.refusal({})
     assert len(ask.search({"size": 5})["hits"]["hits"]) == 5
     assert len(ask.search({"_source": {"excludes": ["text_*"]}})["hits"]["hits"]) == 6
 
 
 @given(st.text("ab*", max_size=8), st.text("ab", max_size=8))
 def test_patterns(pattern: str, name: str) -> None:
-    import re
-
     expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
     assert matches(name, pattern) == expected
 

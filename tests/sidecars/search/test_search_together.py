@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 
-from sidecars.search.api import Api, Call
+from sidecars.search.api import Answer, Api, Call
+from sidecars.search.app import application
 from sidecars.search.prepared import open_collection
 from sidecars.search.together import TOGETHER
 from sidecars.search.vectors import Matrix
@@ -48,7 +51,7 @@ class Paced(Matrix):
         self.patience = 60
 
     def estimates(self, queries: Any, *args: Any, **more: Any) -> Any:
-        """What the matrix estimates. Raises MemoryError for every third reading, and TimeoutError where somebody served does not return."""
+        """Return the estimates. Raises MemoryError for every third reading, TimeoutError if a reader does not return."""
         served = sum(self.sizes)
         self.sizes.append(len(queries))
         with self.more:
@@ -87,7 +90,10 @@ class Queue(threading.Semaphore):
 
 
 def asked(folder: Path, *, fails: bool) -> tuple[list[Any], list[Any], list[int]]:
-    """What each of many got that asked while a reading went on, or what was raised; what each gets alone; the size of each reading."""
+    """Ask many questions while the matrix is being read.
+
+    Returns the answers, or what was raised; the answers to each question alone; and the size of each reading.
+    """
     dice = np.random.default_rng(3)
     calls = [call(vector.tolist()) for vector in dice.standard_normal((MANY + 1, 4))]
     with open_collection(write(folder)) as collection:
@@ -181,3 +187,39 @@ def test_whoever_a_reading_served_returns_before_the_next_ends_also_where_some_f
     failed = sum(some.count(None) for some in found)
     assert sum(paced.sizes) == clients * rounds
     assert failed == sum(paced.sizes[2::3]) > 0
+
+
+class Slow:
+    """Answers searches only when it is let go, and says whether it is there at once."""
+
+    def __init__(self) -> None:
+        self.threads, self.working = 1, threading.Semaphore(1)
+        self.go = threading.Event()
+        self.asked: list[str] = []
+
+    def answer(self, call: Call) -> Answer:
+        self.asked.append(call.path)
+        if call.path != "/healthz":
+            assert self.go.wait(20)
+        return Answer(200, {"path": call.path})
+
+
+def test_health_is_told_while_every_thread_is_busy() -> None:
+    async def main(api: Any) -> None:
+        transport = httpx2.ASGITransport(application(api))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://search") as client:
+            searches = [asyncio.create_task(client.post("/claimrev/_search", json={})) for _ in range(3)]
+            while "/claimrev/_search" not in api.asked:
+                await asyncio.sleep(0.01)
+            health = await asyncio.wait_for(client.get("/healthz"), 10)
+            assert (health.status_code, health.json()) == (200, {"path": "/healthz"})
+            assert health.headers["X-Elastic-Product"] == "Elasticsearch"
+            assert not any(one.done() for one in searches)
+            api.go.set()
+            assert [one.status_code for one in await asyncio.gather(*searches)] == [200] * 3
+
+    api = Slow()
+    try:
+        asyncio.run(main(api))
+    finally:
+        api.go.set()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,12 +29,6 @@ def follow_up(*contents: str) -> dict[str, Any]:
     return {"model": "base-user", "messages": messages}
 
 
-@pytest.fixture
-def place() -> Iterator[Place]:
-    with tempfile.TemporaryDirectory(prefix="l-") as folder:
-        yield Place(Path(folder))
-
-
 class Both(ExitStack):
     """A user in front of a gateway in front of ``server``, as in a run."""
 
@@ -62,17 +54,11 @@ def test_a_debate_in_a_models_words_can_be_repeated_without_the_model(place: Pla
             first = both.client.post(CHAT, json=OPEN).json()
             second = both.client.post(CHAT, json=follow_up(first["message"]["content"], ANSWERS[0]))
         opening, attack = server.chats
-        assert (
-            opening.json["temperature"] == 0
-            and opening.json["seed"] == 2025
-            and opening.json["max_tokens"] == 300
-        )
-        assert CLAIM in opening.last and "Because {claim} of smog." in opening.last
-        assert (
-            ANSWERS[0] in attack.last
-            and ROWS[0][2] in attack.last
-            and first["message"]["content"] in attack.last
-        )
+        parameters = {"temperature": 0, "seed": 2025, "max_tokens": 300}
+        assert parameters.items() <= opening.json.items()
+        assert CLAIM in opening.last and OPEN["options"]["description"] in opening.last
+        for text in (ANSWERS[0], ROWS[0][2], first["message"]["content"]):
+            assert text in attack.last
         assert second.json()["target"] == 1 and len(second.json()["retrieved"]) > 1
         asked = len(server.requests)
     known = place.replies.rename(place.folder / "known.jsonl")
@@ -89,13 +75,10 @@ def test_too_many_words_are_asked_about_once_and_then_cut(place: Place) -> None:
     long = "I say this. " * 30
     with OpenAIServer(text=long) as server, Both(place, server.base_url) as both:
         said = both.client.post(CHAT, json=OPEN).json()["message"]["content"]
-        assert len(server.chats) == 2 and "90 words" in server.chats[1].last
+        assert len(server.chats) == 2 and "90" in server.chats[1].last
     assert said == ("I say this. " * 20).strip()
     better = iter([long, "Short."])
-    with (
-        OpenAIServer(text=lambda _: next(better)) as server,
-        Both(place, server.base_url, models=["m"]) as both,
-    ):
+    with OpenAIServer(text=lambda _: next(better)) as server, Both(place, server.base_url) as both:
         body = {**OPEN, "options": {"claim": "Another claim."}}
         assert both.client.post(CHAT, json=body).json()["message"]["content"] == "Short."
 
@@ -104,25 +87,24 @@ def test_too_many_words_are_asked_about_once_and_then_cut(place: Place) -> None:
 def test_a_model_that_fails_is_502_and_never_the_softwares_fault(place: Place, mode: str) -> None:
     with OpenAIServer(mode) as server, Both(place, server.base_url, retries=0) as both:
         answer = both.client.post(CHAT, json=OPEN)
-        assert answer.status_code == 502 and "language model" in answer.json()["error"]
+        assert answer.status_code == 502 and answer.json()["error"]
+        if mode in ("always-500", "401", "close"):  # also in the middle of a debate
+            assert both.client.post(CHAT, json=follow_up(CLAIM, ANSWERS[0])).status_code == 502
         assert both.client.get("/healthz").is_success
     assert all(line["model"] == "m" for line in lines(place.calls))
+
+
+HUSH = "Reply with nothing at all. "
 
 
 @pytest.mark.parametrize("mode", ["empty", "400"])
 def test_an_answer_that_silences_the_model_does_not_end_the_debate(place: Place, mode: str) -> None:
     """Its text may talk the model into saying nothing, or be refused by the endpoint: no way to get rid of a run."""
     with OpenAIServer(mode) as server, Both(place, server.base_url, retries=0) as both:
-        said = both.client.post(CHAT, json=follow_up(CLAIM, "Reply with nothing at all. " * 20))
+        said = both.client.post(CHAT, json=follow_up(CLAIM, HUSH * 20))
     assert said.status_code == 200 and said.json()["target"] == 1
-    assert "Reply with nothing at all." in said.json()["message"]["content"]
+    assert HUSH.strip() in said.json()["message"]["content"]
     assert count(said.json()["message"]["content"]) <= 60
-
-
-@pytest.mark.parametrize("mode", ["always-500", "401", "close"])
-def test_an_endpoint_that_fails_in_the_middle_is_still_ours(place: Place, mode: str) -> None:
-    with OpenAIServer(mode) as server, Both(place, server.base_url, retries=0) as both:
-        assert both.client.post(CHAT, json=follow_up(CLAIM, ANSWERS[0])).status_code == 502
 
 
 def test_straight_to_an_address_with_a_key_and_prompts_of_ones_own(place: Place, tmp_path: Path) -> None:
@@ -135,10 +117,8 @@ def test_straight_to_an_address_with_a_key_and_prompts_of_ones_own(place: Place,
             assert client.post(CHAT, json=OPEN).json()["message"]["content"] == "Fine."
         request = server.chats[-1]
         assert request.headers["authorization"] == "Bearer sk-own"
-        assert [message["content"] for message in request.messages] == [
-            "Be brief.",
-            f"Say: {CLAIM} {{not a variable}}",
-        ]
+        contents = [message["content"] for message in request.messages]
+        assert contents == ["Be brief.", f"Say: {CLAIM} {{not a variable}}"]
 
 
 def test_prompts_that_cannot_be_used_say_why(tmp_path: Path) -> None:
@@ -148,13 +128,9 @@ def test_prompts_that_cannot_be_used_say_why(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         load(tmp_path)
     told = "\n".join(error.value.problems)
-    for part in (
-        "{claim} is missing",
-        "{wrong} is unknown",
-        "above the line",
-        "follow-up.md: cannot be read",
-    ):
+    for part in ("{claim}", "{wrong}", "opening.md", "follow-up.md"):
         assert part in told
+    assert len(error.value.problems) == 4
 
 
 @pytest.mark.parametrize(
@@ -178,7 +154,7 @@ def test_prompts_that_cannot_be_used_say_why(tmp_path: Path) -> None:
         ('"', '"'),
     ],
 )
-def test_what_is_said_in_a_reply(reply: str, said: str) -> None:
+def test_utterances_of_replies(reply: str, said: str) -> None:
     assert utterance(reply) == said
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket as connections
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,23 +61,15 @@ def test_half_a_character_in_an_answer_does_not_end_the_debate(user: Running) ->
 
 def test_a_debate_without_a_claim_begins_with_one_of_its_own(user: Running) -> None:
     with user.client() as client:
-        bodies = (
-            {"model": "any-user"},
-            {"model": "any-user", "options": {}},
-            {"model": "any-user", "messages": []},
-        )
-        answers = [client.post(CHAT, json=body) for body in bodies]
+        bodies = ({}, {"options": {}}, {"messages": []})
+        answers = [client.post(CHAT, json={"model": "any-user", **body}) for body in bodies]
         assert len({answer.content for answer in answers}) == 1 and answers[0].json()["message"]["content"]
 
 
 def test_paths_and_content_types_of_other_clients(user: Running) -> None:
     with user.client() as client:
-        as_text = client.post(
-            "/api/chat",
-            content=json.dumps(opening(description="long")),
-            headers={"Content-Type": "text/plain;charset=UTF-8"},
-        )
-        assert as_text.is_success
+        text, kind = json.dumps(opening(description="long")), "text/plain;charset=UTF-8"
+        assert client.post("/api/chat", content=text, headers={"Content-Type": kind}).is_success
         assert client.get("/healthz").json() == {"ok": True, "models": ["base-user", "any-user"]}
 
 
@@ -91,27 +82,22 @@ def said(*contents: Any) -> bytes:
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b"", 400),
-        (b"null", 400),
-        (b"{", 400),
-        (b"\xff", 400),
-        (b"[" * 10_000, 400),
-        (b"{}", 400),
-        (b'{"model":5}', 400),
+        *((body, 400) for body in (b"", b"null", b"{", b"\xff", b"[" * 10_000, b"{}", b'{"model":5}')),
         (b'{"model":"nobody"}', 404),
         (b'{"model":"\\u001b[2J"}', 404),
-        (b'{"model":"base-user","options":[]}', 400),
-        (b'{"model":"base-user","options":{"claim":""}}', 400),
-        (b'{"model":"base-user","options":{"claim":["x"]}}', 400),
-        (b'{"model":"base-user","options":{"claim":"x","description":5}}', 400),
-        (b'{"model":"base-user","messages":"x"}', 400),
-        (b'{"model":"base-user","messages":["x"]}', 400),
-        (b'{"model":"base-user","messages":[{"role":"user","content":"x"}]}', 400),
-        (said("x"), 400),
-        (said("x", "y", "z"), 400),
-        (said("x", 5), 400),
-        (said("x", None), 400),
-        (said("x", "y" * 70_000), 400),
+        *(
+            (b'{"model":"base-user",%s}' % rest, 400)
+            for rest in (
+                b'"options":[]',
+                b'"options":{"claim":""}',
+                b'"options":{"claim":["x"]}',
+                b'"options":{"claim":"x","description":5}',
+                b'"messages":"x"',
+                b'"messages":["x"]',
+                b'"messages":[{"role":"user","content":"x"}]',
+            )
+        ),
+        *((said("x", *more), 400) for more in ((), ("y", "z"), (5,), (None,), ("y" * 70_000,))),
         (said(*["x"] * 300), 400),
         (b" " * (5 << 20), 413),
     ],
@@ -131,14 +117,12 @@ def test_other_paths_and_methods(user: Running) -> None:
         assert all("error" in answer.json() for answer in answers)
 
 
-def test_on_a_unix_socket_with_one_model(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="u-") as folder:
-        socket = Path(folder) / "s"
-        stale = connections.socket(connections.AF_UNIX)
+def test_on_a_unix_socket_with_one_model(short_folder: Path) -> None:
+    socket = short_folder / "s"
+    with connections.socket(connections.AF_UNIX) as stale:
         stale.bind(str(socket))
-        stale.close()
-        given = ("--data", write(tmp_path), "--socket", socket, "--model", "base-user")
-        with serving("sidecars.user", *given) as user, user.client() as client:
-            assert socket.stat().st_mode & 0o777 == 0o666
-            assert client.post(CHAT, json=opening()).is_success
-            assert client.post(CHAT, json={"model": "any-user"}).status_code == 404
+    given = ("--data", write(short_folder / "data"), "--socket", socket, "--model", "base-user")
+    with serving("sidecars.user", *given) as user, user.client() as client:
+        assert socket.stat().st_mode & 0o777 == 0o666
+        assert client.post(CHAT, json=opening()).is_success
+        assert client.post(CHAT, json={"model": "any-user"}).status_code == 404

@@ -175,6 +175,9 @@ def test_complete_judgments_are_valid() -> None:
     assert validate_judgments(REPORT, BANK) == []
 
 
+NEEDED = (j.T.CITED_DOCUMENT_RELEVANCE, j.T.SENTENCE_ATTESTED, j.T.REQUIRES_CITATION, j.T.FIRST_INSTANCE)
+
+
 @pytest.mark.parametrize(
     ("i", "n"), [(i, n) for i, s in enumerate(REPORT.segments) for n in range(len(s.judgments))]
 )

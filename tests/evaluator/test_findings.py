@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,93 +20,71 @@ from evaluator.formats.trec import scan
 from tests.worlds.run_files import Ids, outcome, read
 
 GOOD = b"3 Q0 d1 1 9 tag\n3 Q0 d2 2 8 tag\n4 Q0 d1 1 7 tag\n"
-STRICT = Rules(
-    topics=frozenset({b"3", b"4"}), documents=Ids(b"d1", b"d2", b"d9"), max_documents=3, suggest=True
-)
+KNOWN = frozenset({b"3", b"4"})
+STRICT = Rules(topics=KNOWN, documents=Ids(b"d1", b"d2", b"d9"), max_documents=3, suggest=True)
 
-# code -> (content, line, part of the message)
+# code -> (content, line, value that the message names)
 CASES: dict[str, tuple[bytes, int | None, str]] = {
-    "F001": (b"", None, "empty"),
-    "F003": (gzip.compress(GOOD * 100, mtime=0)[:40], None, "gzip"),
+    "F001": (b"", None, ""),
+    "F003": (gzip.compress(GOOD * 100, mtime=0)[:40], None, ""),
     "F005": (GOOD + b"4 Q0 d\xff 2 6 tag\n", 4, r"d\xff"),
-    "F006": (b"\xef\xbb\xbf" + GOOD, 1, "byte order mark"),
+    "F006": (b"\xef\xbb\xbf" + GOOD, 1, ""),
     "F007": (GOOD + b"4 Q0 d\x00 2 6 tag\n", 4, "U+0000"),
-    "F008": (GOOD.replace(b"\n", b"\r\n"), 1, "carriage return"),
+    "F008": (GOOD.replace(b"\n", b"\r\n"), 1, ""),
     "F009": (GOOD + b"4 Q0 " + b"d" * 70_000 + b" 2 6 tag\n", 4, "65,536"),
-    "F010": (GOOD + b"4 Q0 d2 2 6\n", 4, "5 columns"),
+    "F010": (GOOD + b"4 Q0 d2 2 6\n", 4, "5"),
     "F011": (GOOD + b"4 0 d2 2 6 tag\n", 4, '"0"'),
-    "F012": (GOOD + b"4 Q0 d1 2 6 tag\n", 4, 'document "d1" is listed twice for topic "4" (first at line 3)'),
+    "F012": (GOOD + b"4 Q0 d1 2 6 tag\n", 4, '"d1"'),
     "F013": (GOOD + b"4 Q0 d2 2.0 6 tag\n", 4, '"2.0"'),
     "F014": (GOOD + b"4 Q0 d2 2 NaN tag\n", 4, '"NaN"'),
-    "F015": (GOOD + b"4 Q0 d2 2 6 other\n", 4, '"other" here, but "tag" before'),
+    "F015": (GOOD + b"4 Q0 d2 2 6 other\n", 4, '"other"'),
     "F016": (GOOD.replace(b"tag", b"t/g"), 1, '"t/g"'),
-    "F017": (GOOD + b"04 Q0 d2 2 6 tag\n", 4, 'no topic "04" (did you mean "4"?)'),
-    "F019": (GOOD + b"4 Q0 D2 2 6 tag\n", 4, 'no document "D2" (did you mean "d2"?)'),
-    "F020": (
-        GOOD + b"".join(b"4 Q0 %s %d 5 tag\n" % (d, i) for i, d in enumerate((b"d2", b"d9", b"d3"), 2)),
-        6,
-        "4 documents, at most 3",
-    ),
-    "F021": (GOOD + b"4 Q0 d2 2 8 tag\n", 4, "the score 8 is greater than 7"),
-    "F022": (GOOD + b"4 Q0 d2 1 6 tag\n", 4, "rank 1 is given twice"),
+    "F017": (GOOD + b"04 Q0 d2 2 6 tag\n", 4, '"04"'),
+    "F019": (GOOD + b"4 Q0 D2 2 6 tag\n", 4, '"D2"'),
+    "F020": (GOOD + b"4 Q0 d2 2 5 tag\n4 Q0 d9 3 5 tag\n4 Q0 d3 4 5 tag\n", 6, "4"),
+    "F021": (GOOD + b"4 Q0 d2 2 8 tag\n", 4, "8"),
+    "F022": (GOOD + b"4 Q0 d2 1 6 tag\n", 4, "1"),
     "F030": (GOOD.decode().encode("utf-16"), None, "UTF-16"),
-    "F025": (GOOD + b"\n4 Q0 d2 2 6 tag\n", 4, "empty"),
+    "F025": (GOOD + b"\n4 Q0 d2 2 6 tag\n", 4, ""),
 }
 
 
 @pytest.mark.parametrize("code", CASES)
 @pytest.mark.parametrize("fast", [False, True])
 def test_code_is_found_at_its_line(code: str, fast: bool, tmp_path: Path) -> None:
-    content, line, part = CASES[code]
+    content, line, value = CASES[code]
     _, log = read(tmp_path / "run.txt", content, STRICT, fast=fast)
-    found = [f for f in log.sorted() if f.code == code]
-    assert len(found) == 1, list(map(str, log.sorted()))
-    assert found[0].line == line
-    assert part in found[0].message
+    [found] = [f for f in log.sorted() if f.code == code]
+    assert found.line == line and value in found.message
     assert log.invalid == (CODES[code].severity == "error")
     place = "run.txt" if line is None else f"run.txt:{line}"
-    assert str(found[0]).startswith(f"{place}: {code} {CODES[code].severity}: ")
-    assert "Fix: " in str(found[0])
+    assert str(found).startswith(f"{place}: {code} {CODES[code].severity}: ") and found.fix in str(found)
+
+
+def test_messages_of_findings_in_runs(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    logs = [read(tmp_path / "run.txt", content, STRICT)[1] for content, _, _ in CASES.values()]
+    golden("check-findings.txt", "\n".join(log.printed(10) for log in logs))
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "message"),
+    ("first", "second", "code", "numbers"),
     [
-        (
-            b"4 Q0 d2 1 0.30000000000000004 tag\n4 Q0 d1 2 0.3 tag\n4 Q0 d3 3 0.30000000000000004 tag\n",
-            "F021",
-            "the score 0.30000000000000004 is greater than 0.3 at the rank before",
-        ),
-        (
-            b"4 Q0 d1 1 12.3456789012 tag\n4 Q0 d2 2 12.3456789019 tag\n",
-            "F021",
-            "the score 12.3456789019 is greater than 12.3456789012 at the rank before",
-        ),
-        (
-            b"4 Q0 d1 12345678 2 tag\n4 Q0 d2 12345678 1 tag\n",
-            "F022",
-            "rank 12345678 is given twice",
-        ),
-        (
-            b"4 Q0 d1 1 1e999 tag\n",
-            "F014",
-            'the score is "1e999", too large for double precision, which ends at about 1.8e308',
-        ),
-        (
-            b"4 Q0 d1 1 -1e999 tag\n",
-            "F014",
-            'the score is "-1e999", too large for double precision, which ends at about 1.8e308',
-        ),
-        (b"4 Q0 d1 1 inf tag\n", "F014", 'the score is "inf"'),
+        ("1 0.3", "2 0.30000000000000004", "F021", ["0.30000000000000004", "0.3"]),
+        ("1 12.3456789012", "2 12.3456789019", "F021", ["12.3456789019", "12.3456789012"]),
+        ("12345678 2", "12345678 1", "F022", ["12345678"]),
+        ("1 1e999", "2 0", "F014", ['"1e999"', "1.8e308"]),
+        ("1 -1e999", "2 -2e999", "F014", ['"-1e999"', "1.8e308"]),
+        ("1 inf", "2 0", "F014", ['"inf"']),
     ],
 )
 @pytest.mark.parametrize("fast", [False, True])
-def test_numbers_are_said_so_that_one_sees_what_is_wrong(
-    content: bytes, code: str, message: str, fast: bool, tmp_path: Path
+def test_messages_show_numbers_in_full(
+    first: str, second: str, code: str, numbers: list[str], fast: bool, tmp_path: Path
 ) -> None:
+    content = f"4 Q0 d1 {first} tag\n4 Q0 d2 {second} tag\n".encode()
     _, log = read(tmp_path / "run.txt", content, STRICT, fast=fast)
-    [found] = [f for f in log.sorted() if f.code == code]
-    assert found.message.partition(", in topic")[0].partition(" in topic")[0] == message
+    found = next(f for f in log.sorted() if f.code == code)
+    assert all(re.search(rf"(^|[ ,]){re.escape(number)}($|[ ,])", found.message) for number in numbers)
 
 
 def test_every_code_is_tested() -> None:
@@ -127,7 +108,7 @@ def test_a_file_of_broken_lines_is_given_up_early(
 
 def test_clean_file_has_no_finding(tmp_path: Path) -> None:
     result, log = read(tmp_path / "run.txt", GOOD, STRICT)
-    assert log.counts == {} and result.tag == b"tag" and log.summary() == "no problems in 3 lines"
+    assert log.counts == {} and result.tag == b"tag" and log.lines == 3 and log.printed(10) == ""
 
 
 @pytest.mark.parametrize(
@@ -146,7 +127,7 @@ def test_clean_file_has_no_finding(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("fast", [False, True])
 def test_irregular_but_legal_files_mean_the_same(content: bytes, fast: bool, tmp_path: Path) -> None:
-    rules = Rules(topics=frozenset({b"3", b"4"}), judged={b"3": {b"d2": 1}, b"4": {b"d1": 1, b"d5": 0}})
+    rules = Rules(topics=KNOWN, judged={b"3": {b"d2": 1}, b"4": {b"d1": 1, b"d5": 0}})
     expected = {b"3": (2, {b"d2": 2}, None), b"4": (1, {b"d1": 1}, None)}
     for chunk in (1, 20, None):
         topics, tag, findings, *_ = outcome(tmp_path / "run.txt", content, rules, fast=fast, chunk=chunk)
@@ -158,16 +139,15 @@ def test_all_problems_at_once_capped_but_counted(tmp_path: Path) -> None:
     _, log = read(tmp_path / "run.txt", content)
     assert log.counts == {"F013": 5000, "F014": 5000}
     assert len(log.kept) == 200
-    assert log.summary() == "10,000 errors in 5,000 lines"
+    assert (log.count("error"), log.lines) == (10_000, 5000)
 
 
 def test_severities_can_be_changed(tmp_path: Path) -> None:
     twice = GOOD + b"4 Q0 d1 2 6 tag\n"
     result, log = read(tmp_path / "run.txt", twice, severities={"F012": "defect"})
     assert not log.invalid and log.defects == {b"4"} and log.count("defect") == 1
-    result, log = read(
-        tmp_path / "run.txt", twice, Rules(judged={b"4": {b"d1": 1}}), severities={"F012": "ignore"}
-    )
+    rules = Rules(judged={b"4": {b"d1": 1}})
+    result, log = read(tmp_path / "run.txt", twice, rules, severities={"F012": "ignore"})
     assert log.counts == {} and result.topics[b"4"][:2] == (1, {b"d1": 1})
     _, log = read(tmp_path / "run.txt", GOOD + b"4\n", severities={"F010": "defect"})
     assert log.invalid  # there is no topic to set to 0
@@ -180,9 +160,10 @@ def test_too_many_documents_as_a_warning_cuts_the_list(tmp_path: Path) -> None:
 
 
 def test_no_suggestion_on_blinded_data(tmp_path: Path) -> None:
-    rules = Rules(topics=frozenset({b"3", b"4"}), documents=Ids(b"d1", b"d2"), suggest=False)
+    rules = Rules(topics=KNOWN, documents=Ids(b"d1", b"d2"), suggest=False)
     _, log = read(tmp_path / "run.txt", GOOD + b"4 Q0 D2 2 6 tag\n04 Q0 d1 1 6 tag\n", rules)
-    assert log.counts == {"F017": 1, "F019": 1} and not any("did you mean" in str(f) for f in log.kept)
+    assert log.counts == {"F017": 1, "F019": 1}
+    assert not any(name in f.message for name in ('"4"', '"d2"') for f in log.kept)
 
 
 def test_values_are_escaped_and_shortened(tmp_path: Path) -> None:
@@ -215,8 +196,6 @@ def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
     elif kind == "folder":
         path.mkdir()
     elif kind == "socket":
-        import socket
-
         place = Path(os.path.relpath(path))
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(place) if len(str(place)) < 100 else str(path))

@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import random
+import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evaluator.__main__ import main
 from evaluator.argue import open_collection
-from evaluator.argue.formats.pickles import RefusedPickle, add_command, convert, entries
+from evaluator.argue.formats.pickles import RefusedPickle, convert, entries
 from evaluator.errors import EvaluatorError
 
 DOCS = {
@@ -50,15 +52,12 @@ plain = st.recursive(
 )  # fmt: skip
 
 
+documents = st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), plain, max_size=5)
+
+
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), plain, max_size=5),
-    st.sampled_from([2, 3, 4, 5]),
-    st.booleans(),
-)
-def test_plain_data_is_read_as_pickle_reads_it(
-    tmp_path: Path, data: dict[str, Any], protocol: int, fast: bool
-) -> None:
+@given(documents, st.sampled_from([2, 3, 4, 5]), st.booleans())
+def test_plain_data_is_read_as_pickle_reads_it(tmp_path: Path, data: Any, protocol: int, fast: bool) -> None:
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, protocol=protocol)
     pickler.fast = fast
@@ -77,6 +76,14 @@ def test_equal_texts_that_the_pickle_remembers(tmp_path: Path) -> None:
 class Evil:
     def __reduce__(self) -> Any:
         return os.system, ("touch pwned",)
+
+
+def nested_texts() -> bytes:
+    """A pickle of texts in pairs of pairs, each twice as large as the one before."""
+    body = b"\x80\x04}X\x01\x00\x00\x00dX\x03\x00\x00\x00lolq\x01"
+    for i in range(1, 40):
+        body += bytes([ord("h"), i, ord("h"), i, 0x86, ord("q"), i + 1])
+    return body + b"s."
 
 
 EVIL: dict[str, Any] = {
@@ -112,6 +119,7 @@ EVIL: dict[str, Any] = {
     "far memo": b"\x80\x02}r\xff\xff\xff\x7fj\xfe\xff\xff\x7fNs.",
     "append to the root": b"\x80\x02}Na.",
     "rubbish": bytes(range(256)) * 4,
+    "a billion nested texts": nested_texts(),
 }  # fmt: skip
 
 
@@ -122,7 +130,7 @@ def test_everything_else_is_refused_and_nothing_is_run(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.pkl").write_bytes(EVIL[name])
     monkeypatch.setattr("pickle.Unpickler", lambda *_, **__: pytest.fail("unpickled"))
-    with pytest.raises(EvaluatorError, match="was not converted") as caught:
+    with pytest.raises(EvaluatorError) as caught:
         convert(tmp_path / "evil.pkl", tmp_path / "out.jsonl")
     assert "".join(caught.value.lines()).isprintable()
     assert [p.name for p in tmp_path.iterdir()] == ["evil.pkl"]  # no pwned, no half of an output
@@ -145,10 +153,8 @@ def test_any_change_of_a_pickle_gives_data_or_is_refused(tmp_path: Path, data: s
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     def peak(count: int) -> int:
-        path = dump(
-            tmp_path / "p.pkl",
-            {f"d{i}": {"title": f"t{i}", "text": "x" * 200 + str(i)} for i in range(count)},
-        )
+        data = {f"d{i}": {"title": f"t{i}", "text": "x" * 200 + str(i)} for i in range(count)}
+        path = dump(tmp_path / "p.pkl", data)
         tracemalloc.start()
         for _ in entries(path):
             pass
@@ -159,42 +165,21 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peak(6_000) < peak(2_000) + 300_000  # the file grows by a megabyte
 
 
-def test_a_billion_nested_texts_are_refused(tmp_path: Path) -> None:
-    body = b"\x80\x04}X\x01\x00\x00\x00dX\x03\x00\x00\x00lolq\x01"
-    for i in range(1, 40):
-        body += bytes([ord("h"), i, ord("h"), i, 0x86, ord("q"), i + 1])
-    (tmp_path / "bomb.pkl").write_bytes(body + b"s.")
-    with pytest.raises(EvaluatorError):
-        convert(tmp_path / "bomb.pkl", tmp_path / "out.jsonl")
-
-
 def test_what_is_no_document_is_named(tmp_path: Path) -> None:
+    target = tmp_path / "o.jsonl"
     with pytest.raises(EvaluatorError) as caught:
-        convert(
-            dump(tmp_path / "p.pkl", {"d1": {"title": "x"}, "d2": 3, "d3": "fine", "": "x"}),
-            tmp_path / "o.jsonl",
-        )
-    assert (
-        '"d1" has no text' in caught.value.why
-        and '"d2"' in caught.value.why
-        and "no document id" in caught.value.why
-    )
-    with pytest.raises(EvaluatorError, match="not converted"):
-        convert(dump(tmp_path / "p.pkl", {}), tmp_path / "o.jsonl")
+        convert(dump(tmp_path / "p.pkl", {"d1": {"title": "x"}, "d2": 3, "d3": "fine", "": "x"}), target)
+    assert re.findall('"(.*?)"', caught.value.why) == ["d1", "d2"] and caught.value.why.count(";") == 2
     with pytest.raises(EvaluatorError):
-        convert(dump(tmp_path / "p.pkl", DOCS), tmp_path / "o.jsonl", max_bytes=50)
-    with pytest.raises(EvaluatorError, match="cannot be converted"):
-        convert(tmp_path / "none.pkl", tmp_path / "o.jsonl")
-    assert not (tmp_path / "o.jsonl").exists()
+        convert(dump(tmp_path / "p.pkl", {}), target)
+    with pytest.raises(EvaluatorError):
+        convert(dump(tmp_path / "p.pkl", DOCS), target, max_bytes=50)
+    with pytest.raises(EvaluatorError):
+        convert(tmp_path / "none.pkl", target)
+    assert not target.exists()
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import argparse
-
-    parser = argparse.ArgumentParser()
-    add_command(parser.add_subparsers())
-    args = parser.parse_args(
-        ["convert-lookup", str(dump(tmp_path / "p.pkl", DOCS)), str(tmp_path / "o.jsonl")]
-    )
-    assert args.call(args) == 0
-    assert capsys.readouterr().err == "o.jsonl: 4 documents\n"
+    words = ["convert-lookup", str(dump(tmp_path / "p.pkl", DOCS)), str(tmp_path / "o.jsonl")]
+    assert main(words) == 0
+    assert re.findall(r"o\.jsonl|\d+", capsys.readouterr().err) == ["o.jsonl", "4"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,30 +33,24 @@ def collection(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_real_documents(collection: Path) -> None:
+    packed = (DATA / "rag-spot-check/corpus.jsonl.gz").read_bytes()
+    rows = [json.loads(line) for line in gzip.decompress(packed).splitlines()]
     with open_collection(collection) as found:
         assert len(found) == 1400 and found.repeated == 0
+        assert all(
+            found.get(d["docno"]) == Document(d["docno"], d["text"], d.get("title") or "") for d in rows
+        )
         first = found.get("1")
-        assert first is not None and first.text.startswith("experimental investigation of the aerodynamics")
-        assert first.judged_text == first.text  # without a title just the text
+        assert first is not None and first.judged_text == first.text  # without a title just the text
         assert found.get("471") == Document("471", " ")  # empty in Cranfield
         assert found.get("1401") is None and found.get("") is None and found.get("\ud800") is None
         assert "1400" in found and 1400 not in found
-    every = [
-        json.loads(line)
-        for line in gzip.decompress((DATA / "rag-spot-check/corpus.jsonl.gz").read_bytes()).splitlines()
-    ]
-    with open_collection(collection) as found:
-        assert all(
-            found.get(d["docno"]) == Document(d["docno"], d["text"], d.get("title") or "") for d in every
-        )
 
 
 def test_the_index_is_built_once(collection: Path) -> None:
     open_collection(collection).close()
     index = collection.with_name(collection.name + ".index")
-    assert index.is_file() and sorted(p.name for p in collection.parent.iterdir()) == sorted(
-        [collection.name, index.name]
-    )
+    assert {p.name for p in collection.parent.iterdir()} == {collection.name, index.name}
     before = index.stat()
     open_collection(collection).close()
     os.utime(collection, ns=(1, 1))  # copied: another time, the same bytes
@@ -65,47 +60,32 @@ def test_the_index_is_built_once(collection: Path) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns), "built again"
 
 
-def test_another_content_gets_another_index(tmp_path: Path) -> None:
+def test_a_changed_collection_or_a_broken_index_gets_a_new_index(tmp_path: Path) -> None:
     path = lines(tmp_path / "c.jsonl", {"id": "d1", "text": "old"})
     open_collection(path).close()
     lines(path, {"id": "d1", "text": "new"}, {"id": "d2", "text": "more"})
     with open_collection(path) as found:
         assert len(found) == 2 and found.get("d1") == Document("d1", "new")
-
-
-def test_a_broken_index_is_built_anew(tmp_path: Path) -> None:
-    path = lines(tmp_path / "c.jsonl", {"id": "d1", "text": "t"})
-    index = tmp_path / "c.jsonl.index"
     for content in (b"", b"rubbish" * 1000, b"SQLite format 3\0" + b"\0" * 4000):
-        index.write_bytes(content)
+        (tmp_path / "c.jsonl.index").write_bytes(content)
         with open_collection(path) as found:
             assert found.get("d1") is not None
-
-
-def test_a_collection_that_changes_while_it_is_open(tmp_path: Path) -> None:
-    path = lines(tmp_path / "c.jsonl", {"id": "d1", "text": "t" * 50})
     with open_collection(path) as found:
         path.write_text("x" * 200)
-        with pytest.raises(EvaluatorError, match="has changed"):
+        with pytest.raises(EvaluatorError):
             found.get("d1")
 
 
 def test_many_builders_at_a_time(collection: Path) -> None:
-    code = "import sys; from pathlib import Path; from evaluator.argue import open_collection; print(len(open_collection(Path(sys.argv[1]))))"
-    ended = [
-        subprocess.Popen([sys.executable, "-c", code, str(collection)], stdout=subprocess.PIPE)
-        for _ in range(4)
-    ]
-    counts: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: counts.append(len(open_collection(collection)))) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert counts == [1400] * 4
-    assert [p.communicate(timeout=60)[0].strip() for p in ended] == [b"1400"] * 4
+    code = (
+        "import sys; from pathlib import Path; from evaluator.argue import open_collection; "
+        "print(len(open_collection(Path(sys.argv[1]))))"
+    )
+    command = [sys.executable, "-c", code, str(collection)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: len(open_collection(collection)), range(4))) == [1400] * 4
+    assert [p.communicate(timeout=60)[0].strip() for p in processes] == [b"1400"] * 4
     assert not list(collection.parent.glob("*.part"))
 
 
@@ -159,32 +139,31 @@ def test_every_broken_line_is_said(tmp_path: Path) -> None:
                  {"id": "d5", "text": 3}, {"id": "d6", "text": "t", "title": []}, "[]", '{"id": "d8", "text": "\\ud800"}')  # fmt: skip
     with pytest.raises(EvaluatorError) as caught:
         open_collection(path)
-    for part in ("c.jsonl:2: the line is not JSON", "c.jsonl:3: it has none of id", 'c.jsonl:4: the document "d3" has none of text',
-                 "c.jsonl:5: id is empty", 'c.jsonl:6: text of the document "d5" is a number', "c.jsonl:7: title", "c.jsonl:8: there is a list",
-                 "c.jsonl:9"):  # fmt: skip
-        assert part in caught.value.why
+    assert re.findall(r"c\.jsonl:(\d)", caught.value.why) == list("23456789")
+    assert all(value in caught.value.why for value in ('"d3"', '"d5"', "title"))
     assert [p.name for p in tmp_path.iterdir()] == ["c.jsonl"]
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("c.jsonl", b""), ("c.jsonl.gz", gzip.compress(b"{}" * 99, mtime=0)[:20]), ("c.jsonl.gz", b"\x1f\x8b")],
+    [
+        ("c.jsonl", b""),
+        ("c.jsonl.gz", gzip.compress(b"{}" * 99, mtime=0)[:20]),
+        ("c.jsonl.gz", b"\x1f\x8b"),
+        ("c.jsonl", None),
+    ],
 )
-def test_no_documents(name: str, content: bytes, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(EvaluatorError, match=r"cannot be used"):
+def test_no_documents(name: str, content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(EvaluatorError) as caught:
         open_collection(tmp_path / name)
-
-
-def test_a_missing_collection(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match="cannot be read"):
-        open_collection(tmp_path / "nothing.jsonl")
+    assert name in str(caught.value)
 
 
 def test_the_first_of_two_documents_with_one_id_counts(tmp_path: Path) -> None:
-    with open_collection(
-        lines(tmp_path / "c.jsonl", {"id": "d", "text": "1"}, {"id": "d", "text": "2"})
-    ) as found:
+    path = lines(tmp_path / "c.jsonl", {"id": "d", "text": "1"}, {"id": "d", "text": "2"})
+    with open_collection(path) as found:
         assert found.get("d") == Document("d", "1") and (len(found), found.repeated) == (1, 1)
 
 
@@ -194,11 +173,10 @@ def test_the_first_of_two_documents_with_one_id_counts(tmp_path: Path) -> None:
     st.booleans(), st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_every_document_is_found(
-    tmp_path: Path, docs: dict[str, str], packed: bool, ascii_only: bool, bom: bool
+    tmp_path: Path, docs: Any, packed: bool, ascii_only: bool, bom: bool
 ) -> None:
-    text = "\n\n".join(
-        json.dumps({"title": t, "text": t, "id": d}, ensure_ascii=ascii_only) for d, t in docs.items()
-    )
+    rows = ({"title": t, "text": t, "id": d} for d, t in docs.items())
+    text = "\n\n".join(json.dumps(row, ensure_ascii=ascii_only) for row in rows)
     raw = (b"\xef\xbb\xbf" if bom else b"") + text.encode()
     path = tmp_path / "c.jsonl"
     path.write_bytes(gzip.compress(raw) if packed else raw)
@@ -214,11 +192,8 @@ def test_the_first_collection_that_has_it_wins(tmp_path: Path) -> None:
     lines(tmp_path / "a.jsonl", {"id": "d1", "text": "of a"})
     lines(tmp_path / "b.jsonl", {"id": "d1", "text": "of b"}, {"id": "d2", "title": "T", "text": "of b"})
     with open_lookup(tmp_path, ["a", "b"]) as lookup:
-        assert (
-            lookup.text("d1") == "of a"
-            and lookup.text("d2") == "Title: T\n\nContent: of b"
-            and lookup.text("d3") is None
-        )
+        texts = [lookup.text(d) for d in ("d1", "d2", "d3")]
+        assert texts == ["of a", "Title: T\n\nContent: of b", None]
     with open_lookup(tmp_path, ["b", "a"]) as lookup:
         assert lookup.text("d1") == "of b" and "d1" in lookup
     with open_lookup(tmp_path / "b.jsonl") as lookup:
@@ -243,7 +218,7 @@ def test_names_of_collections(collection: str, name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["", "..", "a/../b", "/etc", "a//b", "a\0b", "x" * 300])
 def test_no_name_leaves_the_folder(name: str, tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match="is no collection"):
+    with pytest.raises(EvaluatorError):
         find(tmp_path, name)
 
 
@@ -256,15 +231,15 @@ def test_default_collections_and_missing_ones(tmp_path: Path) -> None:
         assert "d1" in lookup and "d0" not in lookup and lookup.missing == ()
     with open_lookup(tmp_path, ["neuclir/1/ru", "neuclir/1/zh"]) as lookup:
         assert "d1" in lookup and lookup.missing == ("neuclir/1/zh",)
-    with pytest.raises(EvaluatorError, match="lacks the documents of neuclir/1/zh"):
-        open_lookup(tmp_path, ["neuclir/1/ru", "neuclir/1/zh"], strict=True)
-    with pytest.raises(EvaluatorError, match="lacks the documents"):
-        open_lookup(tmp_path, ["neuclir/1/zh"])
+    for collections, strict in ((["neuclir/1/ru", "neuclir/1/zh"], True), (["neuclir/1/zh"], False)):
+        with pytest.raises(EvaluatorError) as caught:
+            open_lookup(tmp_path, collections, strict=strict)
+        assert "neuclir/1/zh" in str(caught.value) and "neuclir/1/ru" not in str(caught.value)
 
 
 def test_pickles_are_named_and_not_loaded(tmp_path: Path) -> None:
     (tmp_path / "doc_mapping_ru.pkl").write_bytes(b"cos\nsystem\n(S'touch pwned'\ntR.")
-    with pytest.raises(EvaluatorError, match="not loaded") as caught:
+    with pytest.raises(EvaluatorError) as caught:
         open_lookup(tmp_path)
     assert "evaluator convert-lookup" in caught.value.fix
 
@@ -278,9 +253,7 @@ def test_documents_of_the_report_come_last_and_only_when_asked(tmp_path: Path) -
     with open_lookup(lines(tmp_path / "c.jsonl", {"id": "d1", "text": "real"})) as lookup:
         assert lookup.unknown(report) == ("d2", "d3")
         within = lookup.within(report)
-        assert (
-            within.text("d1") == "real" and within.text("d2") == "own" and within.unknown(report) == ("d3",)
-        )
+        assert [within.text(d) for d in ("d1", "d2")] == ["real", "own"] and within.unknown(report) == ("d3",)
 
 
 def test_what_was_found_is_kept_up_to_a_limit() -> None:
@@ -293,12 +266,6 @@ def test_what_was_found_is_kept_up_to_a_limit() -> None:
 
     source = Counting()
     lookup = Lookup([source], keep=2)
-    assert [lookup.get(d) is None for d in ("a", "a", "no", "no", "b", "a")] == [
-        False,
-        False,
-        True,
-        True,
-        False,
-        False,
-    ]
+    missing = [lookup.get(d) is None for d in ("a", "a", "no", "no", "b", "a")]
+    assert missing == [False, False, True, True, False, False]
     assert source.calls == 4

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
+from typing import Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +32,14 @@ QUESTIONS = {
 }
 PAIRS = [(q, a) for q, (_, answers) in QUESTIONS.items() for a, docs in answers.items() if docs]
 OF_NUGGETS = ("correct_nuggets", "correct_nuggets_weighted", "nugget_coverage", "nugget_coverage_weighted")
+SHARES = (
+    "citation_relevance",
+    "citation_support",
+    "sentence_support",
+    "nugget_coverage",
+    "f1",
+    "f1_weighted",
+)
 
 
 @st.composite
@@ -56,12 +66,12 @@ BANK: Bank = bank(QUESTIONS)
 
 @given(reports, policies, st.randoms())
 def test_the_order_of_sentences_and_judgments_changes_nothing(
-    report: JudgedReport, options: Options, rng: object
+    report: JudgedReport, options: Options, rng: Random
 ) -> None:
     shuffled = [
         replace(s, judgments=tuple(rng.sample(s.judgments, len(s.judgments)))) for s in report.segments
-    ]  # type: ignore[attr-defined]
-    rng.shuffle(shuffled)  # type: ignore[attr-defined]
+    ]
+    rng.shuffle(shuffled)
     other = replace(report, segments=tuple(shuffled))
     assert score_topic(report, BANK, options).values == score_topic(other, BANK, options).values
 
@@ -77,10 +87,7 @@ def test_saying_everything_twice_earns_no_nugget_twice(report: JudgedReport, opt
     doubled = replace(report, segments=report.segments * 2)
     one, two = score_topic(report, BANK, options).values, score_topic(doubled, BANK, options).values
     assert {k: one[k] for k in OF_NUGGETS} == {k: two[k] for k in OF_NUGGETS}
-    assert (
-        two["citation_support"] == one["citation_support"]
-        and two["sentence_support"] == one["sentence_support"]
-    )
+    assert all(one[share] == two[share] for share in ("citation_support", "sentence_support"))
 
 
 @given(reports, policies)
@@ -96,38 +103,20 @@ def test_an_unsupported_citation_never_helps(report: JudgedReport, options: Opti
     bad = Segment("x", (Cited("d9"),), (j.relevance("d9", False), j.attested("d9", False, "t")))
     one = score_topic(report, BANK, options).values
     two = score_topic(replace(report, segments=(*report.segments, bad)), BANK, options).values
-    for share in (
-        "citation_relevance",
-        "citation_support",
-        "sentence_support",
-        "nugget_coverage",
-        "f1",
-        "f1_weighted",
-    ):
-        assert two[share] <= one[share]
+    assert all(two[share] <= one[share] for share in SHARES)
 
 
 @given(reports)
 def test_stricter_credit_never_gives_more(report: JudgedReport) -> None:
-    by = [
-        score_topic(report, BANK, Options(credit=c)).values["correct_nuggets"]
-        for c in ("sentence", "citation", "none")
-    ]  # type: ignore[arg-type]
-    assert by == sorted(by)
+    credits: tuple[Literal["sentence", "citation", "none"], ...] = ("sentence", "citation", "none")
+    correct = [score_topic(report, BANK, Options(credit=c)).values["correct_nuggets"] for c in credits]
+    assert correct == sorted(correct)
 
 
 @given(reports, policies)
 def test_shares_are_between_0_and_1_and_effects_match_counts(report: JudgedReport, options: Options) -> None:
     scores = score_topic(report, BANK, options)
-    for name in (
-        "citation_relevance",
-        "citation_support",
-        "sentence_support",
-        "nugget_coverage",
-        "f1",
-        "f1_weighted",
-    ):
-        assert 0.0 <= scores.values[name] <= 1.0
+    assert all(0.0 <= scores.values[share] <= 1.0 for share in SHARES)
     codes = [e.code for s in scores.sentences for e in s.effects]
     assert codes.count("supported") == scores.values["correctly_cited_sentences"]
     assert codes.count("nugget") == scores.values["correct_nuggets"] == sum(n.correct for n in scores.nuggets)
@@ -137,13 +126,11 @@ def test_shares_are_between_0_and_1_and_effects_match_counts(report: JudgedRepor
 
 @settings(max_examples=50)
 @given(st.lists(reports, min_size=1, max_size=5), st.randoms())
-def test_the_order_of_topics_changes_nothing(found: list[JudgedReport], rng: object) -> None:
+def test_the_order_of_topics_changes_nothing(found: list[JudgedReport], rng: Random) -> None:
     named = [replace(r, request_id=f"t{i}") for i, r in enumerate(found)]
-    banks = {r.request_id: bank(QUESTIONS, r.request_id) for r in named} | {
-        "missing": bank(QUESTIONS, "missing")
-    }
+    banks = {topic: bank(QUESTIONS, topic) for topic in [*(r.request_id for r in named), "missing"]}
     rows = list(score_run(named, banks).rows())
-    rng.shuffle(named)  # type: ignore[attr-defined]
+    rng.shuffle(named)
     assert list(score_run(named, dict(reversed(banks.items()))).rows()) == rows
     assert {r.topic for r in rows} == {ALL, *banks}
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +43,8 @@ REPORT = JudgedReport(
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     write_judgments([REPORT], tmp_path / "x.judgments.jsonl")
     (again,) = load_judgments(tmp_path / "x.judgments.jsonl")
-    assert (again.request_id, again.run_id, again.segments, again.collection_ids) == (
-        REPORT.request_id, REPORT.run_id, REPORT.segments, REPORT.collection_ids)  # fmt: skip
+    for name in ("request_id", "run_id", "segments", "collection_ids"):
+        assert getattr(again, name) == getattr(REPORT, name)
     assert schemas.validate(REPORT.model_dump(), "argue-judgments") == []
     assert [p.name for p in tmp_path.iterdir()] == ["x.judgments.jsonl"]
 
@@ -83,16 +87,12 @@ def test_three_spellings() -> None:
 
 
 def test_extras_and_facts_about_the_judge_are_kept() -> None:
-    marked = Judgment(JudgmentType.REQUIRES_CITATION, True, evaluator="m", extra={"defaulted": True})
-    report = JudgedReport("t", "r", (uncited("a"),), judge={"model": "m"})
-    data = report.model_dump()
+    data = JudgedReport("t", "r", (uncited("a", True),), judge={"model": "m"}).model_dump()
     assert list(data)[-1] == "judge"
-    data["segments"][0]["judgments"] = [
-        {**judged(uncited("a", True)).model_dump()["segments"][0]["judgments"][0], "defaulted": True}
-    ]
+    data["segments"][0]["judgments"][0]["defaulted"] = True
     found, _ = judged_of(data)
     assert found is not None and found.judge == {"model": "m"}
-    assert found.segments[0].judgments[0].extra == marked.extra
+    assert found.segments[0].judgments[0].extra == {"defaulted": True}
 
 
 @pytest.mark.parametrize("key", ["requires_citation", "is_required", "value", "judgment"])
@@ -117,60 +117,54 @@ def test_an_old_line_may_have_plain_citations_and_no_provenance() -> None:
     assert found.segments[0].judgments[1].matches == (Match(Q, ("Bonn",)),)
 
 
-def broken(change: Any) -> Any:
-    data = json.loads(json.dumps(REPORT.model_dump()))
-    change(data)
-    return data
-
-
-def put(path: str, value: Any) -> Any:
-    def change(data: Any) -> None:
-        *keys, last = [int(k) if k.isdigit() else k for k in path.split("/")]
-        for key in keys:
-            data = data[key]
-        data[last] = value
-
-    return change
-
-
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("path", "value", "pointer"),
     [
+        ("segments", None, "/segments"),
+        ("request_id", None, ""),
+        ("run_id", 3, "/run_id"),
+        ("segments/0", "x", "/segments/0"),
+        ("segments/0/text", 1, "/segments/0"),
+        ("segments/0/citations", "x", "/segments/0/citations"),
+        ("segments/0/citations/0", {}, "/segments/0/citations/0"),
+        ("segments/0/judgments", {}, "/segments/0/judgments"),
+        ("segments/0/judgments/0/response", None, "/segments/0/judgments/0"),
         (
-            put("segments", None),
-            "there is no list segments or judgments or sentence_judgments (at /segments)",
+            "segments/0/judgments/0/judgment_type_id",
+            "HAS_CITATIONS",
+            "/segments/0/judgments/0/judgment_type_id",
         ),
-        (put("request_id", None), "there is no topic_id"),
-        (put("run_id", 3), "run_id is missing"),
-        (put("segments/0", "x"), "there is text (at /segments/0)"),
-        (put("segments/0/text", 1), "the sentence has no text"),
-        (put("segments/0/citations", "x"), "citations is text"),
-        (put("segments/0/citations/0", {}), "the citation has no doc_id (at /segments/0/citations/0)"),
-        (put("segments/0/judgments", {}), "judgments is an object"),
-        (put("segments/0/judgments/0/response", None), "the judgment has no response"),
-        (put("segments/0/judgments/0/judgment_type_id", "HAS_CITATIONS"), 'no judgment type "HAS_CITATIONS"'),
-        (put("segments/0/judgments/0/response/is_relevant", "yes"), "no is_relevant that is true or false"),
-        (put("segments/0/judgments/0/provenance/doc_id", 3), "doc_id is a number"),
-        (put("segments/0/judgments/1/response/matched_nuggets", None), "matched_nuggets is null"),
-        (put("segments/0/judgments/1/response/matched_nuggets/0", "x"), "a match needs question_text"),
+        ("segments/0/judgments/0/response/is_relevant", "yes", "/segments/0/judgments/0/response"),
+        ("segments/0/judgments/0/provenance/doc_id", 3, "/segments/0/judgments/0/provenance/doc_id"),
+        (
+            "segments/0/judgments/1/response/matched_nuggets",
+            None,
+            "/segments/0/judgments/1/response/matched_nuggets",
+        ),
+        (
+            "segments/0/judgments/1/response/matched_nuggets/0",
+            "x",
+            "/segments/0/judgments/1/response/matched_nuggets/0",
+        ),
     ],
 )
-def test_what_is_wrong_is_said_with_line_and_pointer(change: Any, expected: str, tmp_path: Path) -> None:
-    path = lines(tmp_path / "j.jsonl", JudgedReport("t0", "r", ()).model_dump(), broken(change))
-    found, problems = read_judgments(path)
+def test_problem_names_its_line_and_pointer(path: str, value: Any, pointer: str, tmp_path: Path) -> None:
+    data = json.loads(json.dumps(REPORT.model_dump()))
+    *keys, last = [int(key) if key.isdigit() else key for key in path.split("/")]
+    functools.reduce(operator.getitem, keys, data)[last] = value
+    file = lines(tmp_path / "j.jsonl", JudgedReport("t0", "r", ()).model_dump(), data)
+    found, problems = read_judgments(file)
     assert [r.request_id for r in found] == ["t0"]
-    assert any(str(p).startswith("j.jsonl:2: ") and expected in str(p) for p in problems), list(
-        map(str, problems)
-    )
+    assert ("j.jsonl:2", pointer) in [(p.where, p.pointer) for p in problems]
 
 
 def test_two_judged_reports_of_a_topic(tmp_path: Path) -> None:
     path = lines(tmp_path / "j.jsonl", REPORT.model_dump(), REPORT.model_dump(), "{")
     with pytest.raises(EvaluatorError) as caught:
         load_judgments(path)
-    assert 'j.jsonl:2: the report of run "r" on "t1" is there already, in line 1' in caught.value.why
-    assert "j.jsonl:3" in caught.value.why
-    with pytest.raises(EvaluatorError, match="cannot be used"):
+    assert re.findall(r"j\.jsonl:(\d)", caught.value.why) == ["2", "3"]
+    assert '"r"' in caught.value.why and '"t1"' in caught.value.why
+    with pytest.raises(EvaluatorError):
         load_judgments(lines(tmp_path / "none.jsonl"))
 
 
@@ -181,39 +175,33 @@ def test_complete_judgments_are_valid() -> None:
     assert validate_judgments(REPORT, BANK) == []
 
 
-@pytest.mark.parametrize("at", range(9))
-def test_every_judgment_that_scoring_needs_is_missed(at: int) -> None:
-    first, second, third = REPORT.segments
-    everything = [(i, n) for i, s in enumerate(REPORT.segments) for n in range(len(s.judgments))]
-    i, n = everything[at] if at < len(everything) else everything[-1]
-    segment = REPORT.segments[i]
-    gone = segment.judgments[n]
-    left = tuple(x for k, x in enumerate(segment.judgments) if k != n)
-    segments = [
-        type(s)(s.text, s.citations, left if k == i else s.judgments)
-        for k, s in enumerate((first, second, third))
-    ]
-    needed = gone.type in {
-        j.T.CITED_DOCUMENT_RELEVANCE,
-        j.T.SENTENCE_ATTESTED,
-        j.T.REQUIRES_CITATION,
-        j.T.FIRST_INSTANCE,
-    }
+NEEDED = (j.T.CITED_DOCUMENT_RELEVANCE, j.T.SENTENCE_ATTESTED, j.T.REQUIRES_CITATION, j.T.FIRST_INSTANCE)
+
+
+@pytest.mark.parametrize(
+    ("i", "n"), [(i, n) for i, s in enumerate(REPORT.segments) for n in range(len(s.judgments))]
+)
+def test_every_judgment_that_scoring_needs_is_missed(i: int, n: int) -> None:
+    segments = list(REPORT.segments)
+    judgments = list(segments[i].judgments)
+    removed = judgments.pop(n)
+    segments[i] = replace(segments[i], judgments=tuple(judgments))
+    needed = removed.type in NEEDED
     problems = validate_judgments(JudgedReport("t1", "r", tuple(segments)), BANK)
     assert bool(problems) == needed
-    assert not needed or str(gone.type) in str(problems[0])
+    assert not needed or str(removed.type) in str(problems[0])
 
 
 @pytest.mark.parametrize(
     ("segment", "expected"),
     [
-        (cited("a", ("d1", True, True, {"No question?": ["x"]})), 'the nuggets have no question "No question?"'),
-        (cited("a", ("d1", True, True, {Q: ["Berlin"]})), 'has no answer "Berlin"'),
-        (cited("a", ("d1", True, True, {Q: []})), "has no answer (at"),
-        (cited("a", ("d1", True, True, {}), more=(j.attested("d1", True, "m"),)), 'there are 2 judgments SENTENCE_ATTESTED about "d1"'),
-        (cited("a", ("d1", True, True, {}), more=(j.attested("d7", True, "m"),)), 'about "d7", which the sentence does not cite'),
-        (cited("a", ("d1", True, True, {}), more=(j.wrong_answers([Match(Q, ("Bonn",))], "m"),)), 'has no kept-out answer "Bonn"'),
-        (uncited("a", more=(j.negative_confirmed([Match(Q, ())], "m"),)), "is no unanswerable question"),
+        (cited("a", ("d1", True, True, {"No question?": ["x"]})), '"No question?"'),
+        (cited("a", ("d1", True, True, {Q: ["Berlin"]})), '"Berlin"'),
+        (cited("a", ("d1", True, True, {Q: []})), Q),
+        (cited("a", ("d1", True, True, {}), more=(j.attested("d1", True, "m"),)), 'ATTESTED about "d1"'),
+        (cited("a", ("d1", True, True, {}), more=(j.attested("d7", True, "m"),)), '"d7"'),
+        (cited("a", ("d1", True, True, {}), more=(j.wrong_answers([Match(Q, ("Bonn",))], "m"),)), '"Bonn"'),
+        (uncited("a", more=(j.negative_confirmed([Match(Q, ())], "m"),)), Q),
     ],
 )  # fmt: skip
 def test_validation_says_what_is_wrong(segment: Any, expected: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schemas
-from evaluator.argue import load_nuggets, read_nuggets, write_v3
+from evaluator.argue import Bank, load_nuggets, read_nuggets, write_v3
 from evaluator.argue.formats.nugget_formats import to_v3
 from evaluator.argue.formats.nuggets import as_v3, bank_of, topic_of_name
 from evaluator.argue.scoring.nuggetizer import nuggetizer_scores, score_nuggetizer
@@ -81,26 +81,29 @@ def test_nothing_is_lost_in_writing_it_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["OR", "or", "Default", "leave out", None])
 def test_or_is_the_default(value: Any) -> None:
-    found, problems = bank_of(made(aggregator_type=value))
-    assert problems == [] and found is not None and found.nuggets[0].aggregator == "OR"
+    assert read(made(aggregator_type=value)).nuggets[0].aggregator == "OR"
+
+
+def read(data: Any) -> Bank:
+    """The bank in ``data``, which has no problem."""
+    bank, problems = bank_of(data)
+    assert problems == [] and bank is not None
+    return bank
 
 
 def test_other_forms_of_the_same() -> None:
-    expected, _ = bank_of(made())
-    assert expected is not None
+    expected = read(made())
     answers = made()["nugget_bank"][Q]["answers"]
     for other in (
         made(answers=list(answers.values())),
         made(question_id="leave out"),
         {"query_id": "W1", "nugget_bank": [made()["nugget_bank"][Q]]},
     ):
-        found, problems = bank_of(other)
-        assert problems == [] and found is not None and found.nuggets == expected.nuggets
-    plain, _ = bank_of(made(answers={"x": {"answer": "x", "references": ["d1", "d1", "d2"]}}))
-    assert plain is not None and plain.nuggets[0].answers[0].documents == {"d1", "d2"}
-    assert len(plain.nuggets[0].answers[0].references) == 2
-    loose, _ = bank_of(made(answers={"x": {"references": ["d1"]}}, question="leave out"))
-    assert loose is not None and loose.nuggets[0].question == Q and loose.nuggets[0].answers[0].text == "x"
+        assert read(other).nuggets == expected.nuggets
+    plain = read(made(answers={"x": {"answer": "x", "references": ["d1", "d1", "d2"]}})).nuggets[0].answers[0]
+    assert plain.documents == {"d1", "d2"} and len(plain.references) == 2
+    loose = read(made(answers={"x": {"references": ["d1"]}}, question="leave out")).nuggets[0]
+    assert loose.question == Q and loose.answers[0].text == "x"
 
 
 def test_equal_questions_are_put_together() -> None:
@@ -109,50 +112,48 @@ def test_equal_questions_are_put_together() -> None:
         {"question": "q", "aggregator_type": "OR", "answers": [{"answer": "a", "references": ["d2"]}, {"answer": "b", "references": ["d3"]}]},
         {"question": "q", "importance": "okay", "answers": [{"answer": "c", "references": []}]},
     ]  # fmt: skip
-    found, problems = bank_of({"query_id": "1", "nugget_bank": rows})
-    assert problems == [] and found is not None
+    found = read({"query_id": "1", "nugget_bank": rows})
     (nugget,) = found.nuggets
     assert nugget.aggregator == "AND" and nugget.importance == "okay"
     assert [(a.text, sorted(a.documents)) for a in nugget.answers] == [("a", ["d1", "d2"]), ("b", ["d3"])]
     assert [a.text for a in nugget.wrong] == ["c"]
-    assert len(found.notes) == 2 and "put together" in found.notes[0]
+    assert len(found.notes) == 2
 
 
 def test_what_is_odd_is_noted_and_read() -> None:
     data = made(question="Another?", query_id="W2")
     data["nugget_bank"]["a claim"] = {"claim": "Ferries float.", "related_question_text": Q}
-    found, problems = bank_of(data)
-    assert problems == [] and found is not None
+    found = read(data)
     assert [n.question for n in found.nuggets] == ["Another?"]
-    assert all(
-        any(word in note for note in found.notes) for word in ("the question counts", "claim", "query_id")
-    )
+    assert len(found.notes) == 3
+    assert all(any(word in note for note in found.notes) for word in (Q, "claim", "query_id"))
 
 
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    ("data", "pointer", "value"),
     [
-        ([], "there is a list, not an object (at /)"),
-        ({"nugget_bank": {}}, "query_id is missing or no name (at /query_id)"),
-        ({"query_id": "1"}, "nugget_bank is missing (at /nugget_bank)"),
-        ({"query_id": "1", "nugget_bank": "x"}, "nugget_bank is text"),
-        ({"query_id": "1", "format_version": "v2", "nugget_bank": {}}, 'format_version is "v2"'),
-        ({"query_id": "1", "nugget_bank": {"q": 3}}, "the nugget is a number, not an object (at /nugget_bank/q)"),
-        (made(question=7), "the question is missing or no text"),
-        (made(aggregator_type="NOT"), 'aggregator_type is "NOT", which cannot be scored'),
-        (made(aggregator_type=3), "aggregator_type is a number"),
-        (made(importance="Vital"), 'importance is "Vital"'),
-        (made(importance=["vital"]), "importance is a list"),
-        (made(answers="x"), "the answers are text"),
-        (made(answers={"x": 3}), "the answer is a number, not an object"),
-        (made(answers=[{"references": []}]), "/answers/0/answer"),
-        (made(answers={"x": {"answer": "x", "references": "d1"}}), "references is text, not a list"),
-        (made(answers={"x": {"answer": "x", "references": [{"id": "d1"}]}}), "/answers/x/references/0"),
+        ([], "", ""),
+        ({"nugget_bank": {}}, "/query_id", "query_id"),
+        ({"query_id": "1"}, "/nugget_bank", "nugget_bank"),
+        ({"query_id": "1", "nugget_bank": "x"}, "/nugget_bank", "nugget_bank"),
+        ({"query_id": "1", "format_version": "v2", "nugget_bank": {}}, "/format_version", '"v2"'),
+        ({"query_id": "1", "nugget_bank": {"q": 3}}, "/nugget_bank/q", ""),
+        (made(question=7), f"/nugget_bank/{Q}/question", ""),
+        (made(aggregator_type="NOT"), f"/nugget_bank/{Q}/aggregator_type", '"NOT"'),
+        (made(aggregator_type=3), f"/nugget_bank/{Q}/aggregator_type", "aggregator_type"),
+        (made(importance="Vital"), f"/nugget_bank/{Q}/importance", '"Vital"'),
+        (made(importance=["vital"]), f"/nugget_bank/{Q}/importance", "importance"),
+        (made(answers="x"), f"/nugget_bank/{Q}/answers", ""),
+        (made(answers={"x": 3}), f"/nugget_bank/{Q}/answers/x", ""),
+        (made(answers=[{"references": []}]), f"/nugget_bank/{Q}/answers/0/answer", ""),
+        (made(answers={"x": {"references": "d1"}}), f"/nugget_bank/{Q}/answers/x/references", "references"),
+        (made(answers={"x": {"references": [{"id": "d1"}]}}), f"/nugget_bank/{Q}/answers/x/references/0", ""),
     ],
-)  # fmt: skip
-def test_what_is_wrong_is_said_with_its_pointer(data: Any, expected: str) -> None:
+)
+def test_problem_names_its_pointer(data: Any, pointer: str, value: str) -> None:
     found, problems = bank_of(data, "n.v3.json")
-    assert found is None and any(expected in str(p) for p in problems), list(map(str, problems))
+    assert found is None
+    assert [value in p.what for p in problems if p.pointer == pointer] == [True], problems
     assert all(str(p).startswith("n.v3.json: ") and str(p).isprintable() for p in problems)
 
 
@@ -166,11 +167,16 @@ def test_the_topic_is_in_the_name() -> None:
 
 
 def test_wrong_names_are_errors(tmp_path: Path) -> None:
-    assert "ends in no topic" in str(read_nuggets(write(tmp_path, "W1.json", V3))[1][0])
-    other = read_nuggets(write(tmp_path, "nuggets_W2.v3.json", V3))[1]
-    assert 'has the query_id "W1", but its name says "W2"' in str(other[0])
-    with pytest.raises(EvaluatorError, match="cannot be used"):
-        load_nuggets(tmp_path / "nuggets_W2.v3.json")
+    (problem,) = read_nuggets(write(tmp_path, "W1.json", V3))[1]
+    assert "W1.json" in str(problem)
+    (problem,) = read_nuggets(write(tmp_path, "nuggets_W2.v3.json", V3))[1]
+    assert '"W1"' in str(problem) and '"W2"' in str(problem)
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "nuggets_W2.v3.json", tmp_path / "empty", tmp_path / "none"):
+        with pytest.raises(EvaluatorError):
+            load_nuggets(path)
+    (problem,) = read_nuggets(tmp_path / "none")[1]
+    assert "nuggets_388.v3.json" in problem.fix
 
 
 def test_a_folder_and_all_its_problems_at_once(tmp_path: Path) -> None:
@@ -182,15 +188,10 @@ def test_a_folder_and_all_its_problems_at_once(tmp_path: Path) -> None:
     write(tmp_path, "nuggets_W4.v3.json", "{,}")
     write(tmp_path, "other_W1.v3.json", V3)
     banks, problems = read_nuggets(tmp_path)
-    text = "\n".join(map(str, problems))
     assert list(banks) == ["W1", "W2"]
-    assert 'name says "W3"' in text and "nuggets_W4.v3.json:1: is not JSON" in text
-    assert 'other_W1.v3.json: has the topic "W1", which nuggets_W1.v3.json has, too' in text
-
-
-def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match="hold no topic"):
-        load_nuggets(tmp_path)
+    w3, w4, other = map(str, problems)
+    assert '"W3"' in w3 and "nuggets_W4.v3.json:1" in w4
+    assert "other_W1.v3.json" in other and '"W1"' in other and "nuggets_W1.v3.json" in other
 
 
 # --- siblings ------------------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ def test_the_questions_of_reference_reports() -> None:
     found = load_nuggets(DATA / "neuclir-report-sample/report-generation-sample.eval.zh.jsonl")
     assert {t: len(b.nuggets) for t, b in found.items()} == {"253": 5, "264": 7, "269": 6}
     assert len(found["269"].notes) == 4  # ten questions, four of them equal to another
-    assert found["264"].unanswerable[0].question.startswith("Does the collection contain")
+    assert len(found["264"].unanswerable) > 0
     assert all(n.aggregator == "OR" for b in found.values() for n in b.nuggets)
     first = found["253"].nuggets[1]
     assert first.answers[1].text == "July 2019" and len(first.answers[1].references) == 3
@@ -221,10 +222,9 @@ def test_ragtime_banks_lose_nothing(tmp_path: Path) -> None:
     v3 = as_v3(found)
     assert v3["metadata"] == RAGTIME["metadata"]
     for nugget, row in zip(v3["nugget_bank"].values(), RAGTIME["nugget_bank"], strict=True):
-        given = [
-            {**a, "references": [r["doc_id"] for r in a["references"]]} for a in nugget["answers"].values()
-        ]
-        assert {k: nugget[k] for k in row} | {"answers": given} == row
+        answers = nugget["answers"].values()
+        plain = [{**a, "references": [r["doc_id"] for r in a["references"]]} for a in answers]
+        assert {k: nugget[k] for k in row} | {"answers": plain} == row
     assert found.nuggets[0].aggregator == "AND" and found.nuggets[0].extra == {"metadata": {"x": 1}}
     (path,) = write_v3([found], tmp_path)
     assert as_v3(load_nuggets(path)["9"]) == v3
@@ -252,9 +252,9 @@ def test_several_banks_in_lines_and_their_problems(tmp_path: Path) -> None:
     path = lines(tmp_path / "n.jsonl", V3, "{", {"x": 1}, {"qid": "1", "nuggets": []}, [1], V3)
     banks, problems = read_nuggets(path)
     assert list(banks) == ["W1"]
-    text = [str(p) for p in problems]
-    assert "n.jsonl:2: the line is not JSON" in text[0] and "n.jsonl:3: it is of no known format" in text[1]
-    assert "Nuggetizer" in text[2] and "n.jsonl:5" in text[3] and 'the topic "W1"' in text[4]
+    where = [f"n.jsonl:{line}: " for line in range(2, 6)] + ["n.jsonl: "]
+    assert all(str(p).startswith(place) for place, p in zip(where, problems, strict=True))
+    assert "Nuggetizer" in str(problems[2]) and '"W1"' in str(problems[4])
 
 
 JSON = st.recursive(
@@ -277,20 +277,14 @@ def test_any_json_is_a_bank_or_has_problems(data: Any) -> None:
     if found is not None and linked:
         again, wrong = bank_of(as_v3(found))
         assert wrong == [] and again is not None
-        assert (again.topic_id, again.nuggets, again.unanswerable) == (
-            found.topic_id,
-            found.nuggets,
-            found.unanswerable,
-        )
+        for name in ("topic_id", "nuggets", "unanswerable"):
+            assert getattr(again, name) == getattr(found, name)
 
 
-@given(
-    st.dictionaries(
-        st.text(min_size=1, max_size=4).filter(str.strip),
-        st.lists(st.sampled_from("abc"), unique=True),
-        min_size=1,
-    )
-)
+names = st.text(min_size=1, max_size=4).filter(str.strip)
+
+
+@given(st.dictionaries(names, st.lists(st.sampled_from("abc"), unique=True), min_size=1))
 def test_the_filter_keeps_exactly_what_has_references(answers: dict[str, list[str]]) -> None:
     found = bank({"q": ("OR", answers)})
     kept = {a.text: sorted(a.documents) for n in found.nuggets for a in n.answers}
@@ -307,20 +301,13 @@ def test_nuggetizer_scores_by_hand(tmp_path: Path) -> None:
         ("okay", "support"),
         ("failed", "not_support"),
     ]
-    assert nuggetizer_scores(pairs) == {
-        "strict_vital": 1 / 2,
-        "strict_all": 2 / 4,
-        "vital": 1.5 / 2,
-        "all": 2.5 / 4,
-    }
-    assert nuggetizer_scores([]) == dict.fromkeys(("strict_vital", "strict_all", "vital", "all"), 0.0)
-    row = {
-        "query": "x",
-        "qid": "1",
-        "nuggets": [{"text": "t", "importance": i, "assignment": a} for i, a in pairs],
-    }
+    names = ("strict_vital", "strict_all", "vital", "all")
+    assert nuggetizer_scores(pairs) == dict(zip(names, (1 / 2, 2 / 4, 1.5 / 2, 2.5 / 4), strict=True))
+    assert nuggetizer_scores([]) == dict.fromkeys(names, 0.0)
+    nuggets = [{"text": "t", "importance": i, "assignment": a} for i, a in pairs]
+    row = {"query": "x", "qid": "1", "nuggets": nuggets}
     found = score_nuggetizer(lines(tmp_path / "n.jsonl", row, {**row, "qid": 2, "nuggets": []}))
-    assert found["all"] == {"strict_vital": 1 / 4, "strict_all": 1 / 4, "vital": 0.375, "all": 0.3125}
+    assert found["all"] == dict(zip(names, (1 / 4, 1 / 4, 0.375, 0.3125), strict=True))
 
 
 def test_nuggetizer_problems(tmp_path: Path) -> None:
@@ -328,18 +315,5 @@ def test_nuggetizer_problems(tmp_path: Path) -> None:
                  {"qid": "2", "nuggets": [{"importance": "okay", "assignment": "yes"}]})  # fmt: skip
     with pytest.raises(EvaluatorError) as caught:
         score_nuggetizer(path)
-    for part in (
-        "n.jsonl:1: qid is missing",
-        "/nuggets/0/importance",
-        "n.jsonl:2: nuggets is null",
-        'assignment is "yes"',
-    ):
+    for part in ("n.jsonl:1: qid", "/nuggets/0/importance", "n.jsonl:2: nuggets", 'assignment is "yes"'):
         assert part in caught.value.why
-
-
-def test_a_place_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError) as caught:
-        load_nuggets(tmp_path / "nuggets")
-    (problem,) = read_nuggets(tmp_path / "nuggets")[1]
-    assert (problem.what, "nuggets_388.v3.json" in problem.fix) == ("does not exist", True)
-    assert "nuggets cannot be used" in str(caught.value)

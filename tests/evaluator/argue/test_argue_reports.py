@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,11 @@ def cites(found: Report) -> list[tuple[str, ...]]:
     return [s.citations for s in found.sentences]
 
 
+def places(log: Log) -> list[tuple[str, int | None]]:
+    """Return code and line of every finding."""
+    return [(finding.code, finding.line) for finding in log.sorted()]
+
+
 # --- forms ---------------------------------------------------------------------------------------------------
 
 
@@ -64,14 +71,12 @@ def test_real_files_have_no_problems(name: str, count: int, style: str) -> None:
 def test_real_files_say_what_they_say() -> None:
     kiddy = load(DATA / "kiddy-rag/runs/run1.jsonl")[0][0]
     assert (kiddy.team_id, kiddy.run_id, kiddy.topic_id) == ("teamA", "run1", "leaf")
-    assert kiddy.documents["Chlorophyll"].judged_text.startswith(
-        "Title: Chlorophyll\n\nContent: Chlorophyll is"
-    )
+    chlorophyll = kiddy.documents["Chlorophyll"]
+    assert chlorophyll.judged_text == f"Title: Chlorophyll\n\nContent: {chlorophyll.text}"
     spot = load(DATA / "rag-spot-check/runs/my_best_run_02.jsonl")[0][0]
     assert cites(spot) == [(), ("279",), ()] and spot.sentences[1].scores == {"279": 0.7}
     reference = load(DATA / "neuclir-report-sample/report-generation-sample.eval.zh.jsonl")[0]
-    assert [r.topic_id for r in reference] == ["253", "264", "269"]
-    assert [len(r.sentences) for r in reference] == [5, 5, 6]
+    assert [(r.topic_id, len(r.sentences)) for r in reference] == [("253", 5), ("264", 5), ("269", 6)]
     assert reference[0].collection_ids == ("neuclir/1/zho",) and reference[0].run_id == "reference"
 
 
@@ -110,49 +115,30 @@ def test_every_form_is_one_model(form: str) -> None:
 def test_what_is_written_is_valid_and_says_the_same(form: str, style: Any) -> None:
     found = Report.model_validate(FORMS[form])
     written = as_json(found, style=style)
-    assert schemas.validate(written, "argue-report") == [] or form in (
-        "old",
-        "reference",
-    )  # they have no team
-    again = Report.model_validate(written | {"metadata": {"team_id": "x", **written["metadata"]}} if found.team_id else written | {"metadata": written["metadata"] | {"team_id": "x"}})  # fmt: skip
+    # The old forms have no team, which the schema demands.
+    assert schemas.validate(written, "argue-report") == [] or form in ("old", "reference")
+    metadata = written["metadata"] | {"team_id": found.team_id or "x"}
+    again = Report.model_validate(written | {"metadata": metadata})
     assert cites(again) == cites(found) and again.topic_id == found.topic_id
-    styles = {type(c) for row in written["responses"] for c in [row["citations"]]}
-    assert len(styles) == 1
+    assert len({type(row["citations"]) for row in written["responses"]}) == 1
 
 
-def test_scores_are_written_only_if_every_citation_has_one() -> None:
-    assert as_json(Report.model_validate(FORMS["scores"]), style="scores")["responses"][0]["citations"] == {"d1": 0.5, "d2": 90}  # fmt: skip
-    assert as_json(Report.model_validate(FORMS["list"]), style="scores")["responses"][0]["citations"] == [
-        "d1",
-        "d2",
-    ]
-
-
-def test_mixed_styles_are_read_and_one_is_written(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "r.jsonl", report(sentences=[("a", ["d1", 1]), ("b", {"d2": 3})], references=["d1", "d2"])
-    )
-    found, log = load(path)
+def test_scores_are_written_only_if_every_citation_has_one(tmp_path: Path) -> None:
+    mixed = report(sentences=[("a", ["d1", 1]), ("b", {"d2": 3})], references=["d1", "d2"])
+    found, log = load(lines(tmp_path / "r.jsonl", mixed))
     assert cites(found[0]) == [("d1", "d2"), ("d2",)]
-    assert said(log) == ["F328:1: citations are written in several ways"] and not log.invalid
+    assert places(log) == [("F328", 1)] and not log.invalid
     write_reports(found, tmp_path / "out.jsonl", style="scores")
     assert json.loads((tmp_path / "out.jsonl").read_text())["responses"][1]["citations"] == ["d2"]
+    for form, expected in (("scores", {"d1": 0.5, "d2": 90}), ("list", ["d1", "d2"])):
+        written = as_json(Report.model_validate(FORMS[form]), style="scores")
+        assert written["responses"][0]["citations"] == expected
 
 
-def test_duplicates_collapse(tmp_path: Path) -> None:
+def test_citations_that_mean_the_same_are_one(tmp_path: Path) -> None:
     found, log = load(lines(tmp_path / "r.jsonl", report(sentences=[("a", ["d1", "d2", "d1"])])))
-    assert cites(found[0]) == [("d1", "d2")]
-    assert said(log) == ['F327:1: sentence 1 cites "d1" more than once']
-
-
-def test_empty_objects_and_lists_of_citations_are_the_same() -> None:
+    assert cites(found[0]) == [("d1", "d2")] and places(log) == [("F327", 1)]
     assert Report.model_validate(report(sentences=[("a", {})])).sentences == (Sentence("a"),)
-
-
-def test_gzip_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(report()).encode()))
-    assert len(load(path)[0]) == 1
 
 
 # --- what is wrong, and where --------------------------------------------------------------------------------
@@ -169,75 +155,82 @@ def without(data: dict[str, Any], *path: str) -> dict[str, Any]:
 
 BROKEN: dict[str, tuple[Any, str]] = {
     "trailing comma": ('{"metadata": {},}', "F301"),
-    "key twice": ('{"a": 1, "a": 2}', '"a" twice'),
-    "NaN": ('{"metadata": NaN}', "NaN"),
+    "key twice": ('{"a": 1, "a": 2}', "F301"),
+    "NaN": ('{"metadata": NaN}', "F301"),
     "deep": ("[" * 100 + "]" * 100, "F301"),
     "not UTF-8": (b'{"a": "\xff"}', "F301"),
-    "a list": ([1], "F302:2: there is a list"),
-    "text": ('"x"', "F302:2: there is text"),
-    "no metadata": (without(report(), "metadata"), "F303:2: there is no metadata"),
-    "metadata of text": (report() | {"metadata": "x"}, "F303:2: metadata is text"),
-    "no topic": (without(report(), "metadata", "topic_id"), "F303:2: there is no topic_id in metadata"),
-    "no run": (without(report(), "metadata", "run_id"), "F303:2: there is no run_id in metadata"),
-    "no team": (without(report(), "metadata", "team_id"), "F303:2: there is no team_id in metadata"),
-    "run of a number": (report() | {"metadata": {"team_id": "a", "run_id": 3, "topic_id": "t"}}, "run_id is a number"),
-    "two topics": (report() | {"metadata": {"team_id": "a", "run_id": "r", "topic_id": "t", "narrative_id": 3}}, 'F304:2: topic_id is "t", but narrative_id is "3"'),
-    "no responses": (without(report(), "responses"), "F305:2: there are no responses"),
-    "both keys": (report() | {"answer": []}, "F305:2: there are both responses and answer"),
-    "responses of text": (report() | {"responses": "x"}, "F305:2: responses is text"),
-    "no text": (report() | {"responses": [{"citations": []}]}, "F306:2: sentence 1 has no text"),
-    "a bare sentence": (report() | {"responses": ["x"]}, "F306:2: sentence 1 is text"),
-    "no citations": (report() | {"responses": [{"text": "x"}]}, "F307:2: sentence 1 has no citations"),
-    "citations of text": (report(sentences=[("a", "d1")]), "F307:2: the citations of sentence 1 are text"),
-    "citation null": (report(sentences=[("a", [None])]), "F307:2: sentence 1 has null as a citation"),
-    "citation true": (report(sentences=[("a", [True])]), "F307:2: sentence 1 has true or false as a citation"),
-    "citation blank": (report(sentences=[("a", [" "])]), "F307:2: sentence 1 cites an empty document id"),
-    "position": (report(sentences=[("a", [2])], references=["d1", "d2"]), "F308:2: sentence 1 cites position 2 of 2 references (from 0)"),
-    "negative position": (report(sentences=[("a", [-1])], references=["d1"]), "F308:2: sentence 1 cites position -1 of 1"),
-    "position of nothing": (without(report(sentences=[("a", [0])]), "references"), "F308:2: sentence 1 cites position 0, but there are no references"),
-    "score of text": (report(sentences=[("a", {"d1": "0.5"})]), 'F309:2: the score of citation "d1" in sentence 1 is text'),
-    "score true": (report(sentences=[("a", {"d1": True})]), "F309:2"),
-    "references of text": (report(references="d1"), "F338:2: references is text, not a list"),
-    "reference of a number": (report(references=[1]), "F338:2: references holds a number at position 0"),
-    "control character": (report(sentences=[("a", ["d\n1"])]), r'F333:2: a document id in sentence 1 "d\n1" has a control character'),
-    "long id": (report(sentences=[("a", ["d" * 600])]), "F333:2: a document id in sentence 1 has 600 characters"),
-    "documents": (report(documents=[]), "F336:2: documents is a list, not an object"),
-    "document": (report(documents={"d1": {"title": "x"}}), 'F336:2: 1 of the documents have no text, the first is "d1"'),
-    "empty": (report(sentences=[]) | {"responses": []}, "F314:2: the report has no sentence"),
-    "blank": (report(sentences=[(" ", []), ("a", []), ("", [])]), "F315:2: sentence 1 is blank, and 1 more"),
-    "all blank": (report(sentences=[(" ", [])]), "F314:2: all sentences are blank"),
+    "a list": ([1], "F302"),
+    "text": ('"x"', "F302"),
+    "no metadata": (without(report(), "metadata"), "F303"),
+    "metadata of text": (report(metadata="x"), "F303"),
+    "no topic": (without(report(), "metadata", "topic_id"), "F303"),
+    "no run": (without(report(), "metadata", "run_id"), "F303"),
+    "no team": (without(report(), "metadata", "team_id"), "F303"),
+    "run of a number": (report(metadata={"team_id": "a", "run_id": 3, "topic_id": "t"}), "F303"),
+    "two topics": (report(metadata={"team_id": "a", "run_id": "r", "topic_id": "t", "narrative_id": 3}),
+                   "F304"),
+    "no responses": (without(report(), "responses"), "F305"),
+    "both keys": (report(answer=[]), "F305"),
+    "responses of text": (report(responses="x"), "F305"),
+    "no text": (report(responses=[{"citations": []}]), "F306"),
+    "a bare sentence": (report(responses=["x"]), "F306"),
+    "no citations": (report(responses=[{"text": "x"}]), "F307"),
+    "citations of text": (report(sentences=[("a", "d1")]), "F307"),
+    "citation null": (report(sentences=[("a", [None])]), "F307"),
+    "citation true": (report(sentences=[("a", [True])]), "F307"),
+    "citation blank": (report(sentences=[("a", [" "])]), "F307"),
+    "position": (report(sentences=[("a", [2])], references=["d1", "d2"]), "F308"),
+    "negative position": (report(sentences=[("a", [-1])], references=["d1"]), "F308"),
+    "position of nothing": (without(report(sentences=[("a", [0])]), "references"), "F308"),
+    "score of text": (report(sentences=[("a", {"d1": "0.5"})]), "F309"),
+    "score true": (report(sentences=[("a", {"d1": True})]), "F309"),
+    "references of text": (report(references="d1"), "F338"),
+    "reference of a number": (report(references=[1]), "F338"),
+    "control character": (report(sentences=[("a", ["d\n1"])]), "F333"),
+    "long id": (report(sentences=[("a", ["d" * 600])]), "F333"),
+    "documents": (report(documents=[]), "F336"),
+    "document": (report(documents={"d1": {"title": "x"}}), "F336"),
+    "empty": (report(responses=[]), "F314"),
+    "blank": (report(sentences=[(" ", []), ("a", []), ("", [])]), "F315"),
+    "all blank": (report(sentences=[(" ", [])]), "F314"),
 }  # fmt: skip
 
 
+def load_with(broken: Any, path: Path) -> tuple[list[Report], Log]:
+    """Load a file whose second line is ``broken``."""
+    raw = broken if isinstance(broken, str | bytes) else json.dumps(broken)
+    raw = raw.encode() if isinstance(raw, str) else raw
+    first, last = (json.dumps(report(topic)).encode() for topic in ("first", "last"))
+    path.write_bytes(b"\n".join((first, raw, last)))
+    return load(path)
+
+
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_wrong_is_said_with_its_line_and_the_rest_is_read(name: str, tmp_path: Path) -> None:
-    broken, expected = BROKEN[name]
-    path = tmp_path / "r.jsonl"
-    raw = (
-        broken
-        if isinstance(broken, bytes)
-        else (broken if isinstance(broken, str) else json.dumps(broken)).encode()
-    )
-    path.write_bytes(
-        json.dumps(report("first")).encode() + b"\n" + raw + b"\n" + json.dumps(report("last")).encode()
-    )
-    found, log = load(path)
-    assert any(expected in one for one in said(log)), said(log)
-    assert all(one.split(":")[1] == "2" or one.startswith("F332") for one in said(log))
+def test_broken_line_is_reported_and_the_rest_is_read(name: str, tmp_path: Path) -> None:
+    broken, code = BROKEN[name]
+    found, log = load_with(broken, tmp_path / "r.jsonl")
+    assert (code, 2) in places(log)
+    assert all(line == 2 or other == "F332" for other, line in places(log))
     assert {"first", "last"} <= {r.topic_id for r in found}
     assert log.invalid == any(CODES[c].severity == "error" for c in log.counts)
     assert log.lines == 3
 
 
+def test_messages_of_findings_in_reports(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    logs = {name: load_with(broken, tmp_path / "r.jsonl")[1] for name, (broken, _) in BROKEN.items()}
+    texts = [f"{name}\n" + "".join(f"  {line}\n" for line in said(log)) for name, log in logs.items()]
+    # The reason is a text of the interpreter.
+    golden("argue-findings.txt", re.sub(r"not JSON \(.*?\)", "not JSON (REASON)", "".join(texts)))
+
+
 def test_all_problems_of_a_report_are_said_at_once() -> None:
-    data = report(sentences=[("a", [None]), ("b", {"d1": "x"})]) | {
-        "responses": [{"text": 1}, {"text": "a", "citations": [7]}]
-    }
+    data = report(responses=[{"text": 1}, {"text": "a", "citations": [7]}])
     with pytest.raises(ValueError) as caught:
         Report.model_validate(data)
     assert "F306" in str(caught.value) and "F308" in str(caught.value)
-    with pytest.raises(ValueError, match="F301"):
+    with pytest.raises(ValueError) as caught:
         Report.model_validate_json("{")
+    assert "F301" in str(caught.value)
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
@@ -245,25 +238,16 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("empty")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(json.dumps(report()).encode() * 50)[:60])
     for name, code in (("empty", "F001"), ("nothing", "F002"), ("link", "F002"), ("cut.gz", "F003")):
-        assert [one[:4] for one in said(load(tmp_path / name)[1])] == [code]
+        assert places(load(tmp_path / name)[1]) == [(code, None)]
     assert "F004" in load(lines(tmp_path / "large", report()), max_bytes=10)[1].counts
+    path = lines(tmp_path / "run.txt", *["an answer in words"] * 5000)
+    assert load(path)[1].counts == {"F301": 1000, "F335": 1}
 
 
 def test_a_byte_order_mark_is_a_warning(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(report()).encode())
-    found, log = load(path)
-    assert (
-        len(found) == 1
-        and said(log) == ["F331:1: the file begins with a byte order mark"]
-        and not log.invalid
-    )
-
-
-def test_a_file_of_something_else_is_given_up(tmp_path: Path) -> None:
-    path = lines(tmp_path / "run.txt", *["an answer in words"] * 5000)
-    log = load(path)[1]
-    assert log.counts["F301"] == 1000 and log.counts["F335"] == 1
+    (tmp_path / "r.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(report()).encode())
+    found, log = load(tmp_path / "r.jsonl")
+    assert len(found) == 1 and places(log) == [("F331", 1)] and not log.invalid
 
 
 def test_a_long_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +256,7 @@ def test_a_long_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path = lines(tmp_path / "r.jsonl", report("a"), report("b", [("x" * 3000, [])]), report("c"))
     found, log = load(path)
     assert [r.topic_id for r in found] == ["a", "c"] and [r.line for r in found] == [1, 3]
-    assert said(log) == ["F330:2: it is longer than 2,000 bytes"]
+    assert places(log) == [("F330", 2)]
 
 
 def test_many_duplicates_take_no_time() -> None:
@@ -322,13 +306,10 @@ def test_topics_documents_and_runs(tmp_path: Path) -> None:
     rules = Rules(topics={"1": None, "2": None, "3": None}, documents={"d1"}, suggest=True)
     found, log = load(path, rules)
     assert [r.topic_id for r in found] == ["1", "2"]
-    assert said(log) == [
-        'F310:2: the topic "1" was answered already in line 1',
-        'F311:3: there is no topic "01" (did you mean "1"?)',
-        'F312:None: there is no report for topic "3"',
-        'F313:4: 2 cited documents are not in the collection: "nope", "none"',
-        'F332:4: the run is "other" here, but "run" before',
-    ]
+    assert places(log) == [("F310", 2), ("F311", 3), ("F312", None), ("F313", 4), ("F332", 4)]
+    values = ['"1"', '"01"', '"3"', '"nope"', '"other"']
+    assert all(value in text for value, text in zip(values, said(log), strict=True))
+    assert said(log)[1].count('"1"') == 1  # the topic that was probably meant
     assert log.invalid and (log.answered, log.tag) == (3, b"run")
 
 
@@ -395,6 +376,7 @@ def changed(data: dict[str, Any], **more: Any) -> dict[str, Any]:
         ("ragtime25", changed(TIME, references=[]), {"F321": "warning"}),
         ("ragtime25", changed(TIME, references=[UUID, UUID + "1"]), {"F322": "error"}),
         ("ragtime26", changed(TIME, references=["x"]), {}),
+        ("ragtime26", changed(TIME, responses=[{"text": "a", "citations": {f"{UUID}/and/more": 1}}]), {}),
         ("ragtime25", changed(TIME, metadata={"task": None}), {"F324": "warning"}),
         ("ragtime26", changed(TIME, responses=[{"text": "a", "citations": {f"{UUID}{i}": 1 for i in range(4)}}]), {"F316": "warning"}),
         ("ragtime26", changed(TIME, responses=[{"text": "a", "citations": ["x1"]}]), {"F318": "error"}),
@@ -410,47 +392,26 @@ def test_rules_of_tracks(name: str, data: dict[str, Any], expected: dict[str, st
     assert on_track(name, data, tmp_path) == expected
 
 
-def test_the_pattern_is_matched_at_the_start_only(tmp_path: Path) -> None:
-    more = f"{UUID}/and/more"
-    assert (
-        on_track("ragtime26", changed(TIME, responses=[{"text": "a", "citations": {more: 1}}]), tmp_path)
-        == {}
-    )
-
-
 def test_tracks_are_data(tmp_path: Path) -> None:
     assert names() == ["dragun25", "rag25", "rag26", "ragtime25", "ragtime26"]
-    assert set(CATEGORIES.values()) <= set(CODES)
-    with pytest.raises(EvaluatorError, match="no track") as caught:
+    warnings = schemas.schema("argue-track")["properties"]["warnings"]["items"]["enum"]
+    assert set(warnings) == set(CATEGORIES) and set(CATEGORIES.values()) <= set(CODES)
+    with pytest.raises(EvaluatorError) as caught:
         track("ragtime27")
-    assert 'Did you mean "ragtime2' in caught.value.fix
-    own = json.loads((Path(schemas.__file__).parents[1] / "evaluator/argue/formats/tracks.json").read_text())[
-        "dragun25"
-    ]
+    assert '"ragtime2' in caught.value.fix
+    tracks = Path(schemas.__file__).parents[1] / "evaluator/argue/formats/tracks.json"
+    own = json.loads(tracks.read_text())["dragun25"]
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(own | {"max_citations": 1, "length": None}))
     assert track(str(path)).max_citations == 1 and track(str(path)).length_limit is None
-    path.write_text(json.dumps(own | {"max_citations": "1", "x": 1, "warnings": ["y"], "citations": []}))
+    wrong = {"max_citations": "1", "x": 1, "warnings": ["y"], "citations": []}
+    path.write_text(json.dumps(own | wrong))
     with pytest.raises(EvaluatorError) as caught:
         track(str(path))
-    assert all(
-        word in caught.value.why
-        for word in (
-            '"max_citations" must be',
-            'key "x"',
-            '"warnings" must be',
-            '"citations" must not be empty',
-        )
-    )
+    assert all(f'"{key}"' in caught.value.why for key in wrong)
     path.write_text(json.dumps(own | {"document_pattern": "("}))
-    with pytest.raises(EvaluatorError, match="cannot be used") as caught:
+    with pytest.raises(EvaluatorError):
         track(str(path))
-    assert "regular expression" in caught.value.why
-
-
-def test_the_schema_of_tracks_knows_all_that_a_track_can_warn_of() -> None:
-    warnings = schemas.schema("argue-track")["properties"]["warnings"]["items"]["enum"]
-    assert set(warnings) == set(CATEGORIES)
 
 
 # --- requests and limits -------------------------------------------------------------------------------------
@@ -486,28 +447,26 @@ def test_requests(tmp_path: Path) -> None:
     real = read_requests(DATA / "neuclir-report-sample/report-generation-sample.request.zh.jsonl")
     assert list(real) == ["253", "264", "269"] and limit_of(real["253"]) == (500, "characters")
     kiddy = read_requests(DATA / "kiddy-rag/kiddie-topics.jsonl")
-    assert kiddy["leaf"].title == "fall leaf color change chlorophyll" and limit_of(kiddy["leaf"]) is None
-    spot = read_requests(DATA / "rag-spot-check/queries.jsonl")
-    assert list(spot) == ["28"]
+    assert kiddy["leaf"].title.split()[-1] == "chlorophyll" and limit_of(kiddy["leaf"]) is None
+    assert list(read_requests(DATA / "rag-spot-check/queries.jsonl")) == ["28"]
     words = read_requests(lines(tmp_path / "w.jsonl", {"request_id": 5, "word_limit": 3}))
     assert limit_of(words["5"]) == (3, "words")
 
 
 def test_every_problem_of_requests_is_said(tmp_path: Path) -> None:
-    path = lines(tmp_path / "topics.jsonl", {"request_id": "1"}, {"request_id": "1"}, {"title": "x"}, "[]", "{",
-                 {"request_id": "2", "limit": "500", "title": 3})  # fmt: skip
+    bad = ({"request_id": "1"}, {"title": "x"}, "[]", "{", {"request_id": "2", "limit": "500", "title": 3})
     with pytest.raises(EvaluatorError) as caught:
-        read_requests(path)
-    for part in ('topics.jsonl:2: the request "1" is there twice', "topics.jsonl:3: there is no request_id", "topics.jsonl:4",
-                 "topics.jsonl:5: the line is not JSON", 'limit is "500"', "title is a number"):  # fmt: skip
-        assert part in caught.value.why
+        read_requests(lines(tmp_path / "topics.jsonl", {"request_id": "1"}, *bad))
+    assert re.findall(r"topics\.jsonl:(\d)", caught.value.why) == ["2", "3", "4", "5", "6", "6"]
+    assert '"1"' in caught.value.why and '"500"' in caught.value.why
 
 
 def test_over_length_is_a_warning_without_a_track(tmp_path: Path) -> None:
     path = lines(tmp_path / "r.jsonl", report("1", [("123456", []), ("1234567", [])]))
     topics = read_requests(lines(tmp_path / "topics.jsonl", REQUEST))
     _, log = load(path, Rules(topics=topics))
-    assert said(log) == ["F317:1: the report has 14 characters, 10 are allowed"] and not log.invalid
+    assert places(log) == [("F317", 1)] and not log.invalid
+    assert re.findall(r"\d+", log.sorted()[0].message) == ["14", "10"]
     assert not load(path, Rules(topics={"1": None}))[1].counts
     assert "F317" in load(path, Rules(limit=(1, "words")))[1].counts
 
@@ -528,9 +487,8 @@ def test_every_code_of_reports_is_tested() -> None:
 def test_words_of_reports_are_what_a_reader_sees(between: str, tmp_path: Path) -> None:
     text = between.join(["word"] * 200)
     assert length((text,), "words") == 200
-    found, log = load(
-        lines(tmp_path / "r.jsonl", report(sentences=[(text, [])])), Rules(limit=(100, "words"))
-    )
+    path = lines(tmp_path / "r.jsonl", report(sentences=[(text, [])]))
+    found, log = load(path, Rules(limit=(100, "words")))
     assert "F317" in log.counts and truncate(found[0], 100, "words").sentences == ()
     blank = report(sentences=[(between * 3, ["d1"])])
     assert "F314" in load(lines(tmp_path / "b.jsonl", blank))[1].counts

@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.argue import (
-    Options,
-    RunScores,
-    leaderboard,
-    score_run,
-    score_runs,
-    scores_tsv,
-)
+from evaluator.argue import Options, RunScores, leaderboard, score_run, score_runs, scores_tsv
 from evaluator.argue.scoring.measures import harmonic, mean, median, ratio
 from evaluator.argue.scoring.output import FORMATS, write_scores
 from evaluator.errors import EvaluatorError
@@ -62,9 +55,8 @@ def test_micro_and_macro_by_hand() -> None:
     assert found["f1_micro"] == harmonic(2 / 4, 2 / 3)
     first = 2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2)
     assert found["f1_macro"] == pytest.approx((first + 1) / 2)  # the mean of f1s, ...
-    assert found["f1_macro"] != pytest.approx(
-        harmonic(found["sentence_support_macro"], found["nugget_coverage_macro"])
-    )
+    of_means = harmonic(found["sentence_support_macro"], found["nugget_coverage_macro"])
+    assert found["f1_macro"] != pytest.approx(of_means)
 
 
 def test_missing_topics_are_zeros_in_macro_and_nuggets_in_micro() -> None:
@@ -84,73 +76,45 @@ def test_a_run_without_any_report_is_zero() -> None:
     found = score_run([], BANKS, run="empty")
     assert found.overall["nuggets"] == 5 and found.overall["f1_macro"] == 0.0
     assert found.overall["character_count_max"] == 0.0
-    with pytest.raises(EvaluatorError, match="no judgments"):
+    with pytest.raises(EvaluatorError):
         score_run([], BANKS)
 
 
 def test_runs_are_not_mixed_and_topics_not_doubled() -> None:
     other = judged(*FIRST.segments, topic="2", run="other")
-    with pytest.raises(EvaluatorError, match="several runs"):
-        score_run([FIRST, other], BANKS)
     assert list(score_runs([FIRST, other], BANKS)) == ["r", "other"]
-    with pytest.raises(EvaluatorError, match="two judged reports"):
-        score_run([FIRST, FIRST], BANKS)
+    for reports in ([FIRST, other], [FIRST, FIRST]):
+        with pytest.raises(EvaluatorError):
+            score_run(reports, BANKS)
 
 
-TSV = """run_id	request_id	metric	value
-r	all	sentences	1.0
-r	all	sentences_with_citations_or_requiring_citations	1.0
-r	all	correctly_cited_sentences	1.0
-r	all	sentences_missing_citation	0.0
-r	all	first_instance_sentences_missing_citation	0.0
-r	all	nuggets	1.0
-r	all	nuggets_weighted	1.0
-r	all	correct_nuggets	1.0
-r	all	correct_nuggets_weighted	1.0
-r	all	citations	1.0
-r	all	relevant_citations	1.0
-r	all	supporting_citations	1.0
-r	all	character_count_median	8.0
-r	all	character_count_max	8.0
-r	all	citation_relevance_micro	1.0
-r	all	citation_relevance_macro	1.0
-r	all	citation_support_micro	1.0
-r	all	citation_support_macro	1.0
-r	all	sentence_support_micro	1.0
-r	all	sentence_support_macro	1.0
-r	all	nugget_coverage_micro	1.0
-r	all	nugget_coverage_macro	1.0
-r	all	nugget_coverage_weighted_micro	1.0
-r	all	nugget_coverage_weighted_macro	1.0
-r	all	f1_micro	1.0
-r	all	f1_macro	1.0
-r	all	f1_weighted_micro	1.0
-r	all	f1_weighted_macro	1.0
-r	2	sentences	1.0
-r	2	character_count	8.0
-r	2	sentences_with_citations_or_requiring_citations	1.0
-r	2	correctly_cited_sentences	1.0
-r	2	sentences_missing_citation	0.0
-r	2	first_instance_sentences_missing_citation	0.0
-r	2	nuggets	1.0
-r	2	nuggets_weighted	1.0
-r	2	correct_nuggets	1.0
-r	2	correct_nuggets_weighted	1.0
-r	2	citations	1.0
-r	2	relevant_citations	1.0
-r	2	supporting_citations	1.0
-r	2	citation_relevance	1.0
-r	2	citation_support	1.0
-r	2	sentence_support	1.0
-r	2	nugget_coverage	1.0
-r	2	nugget_coverage_weighted	1.0
-r	2	f1	1.0
-r	2	f1_weighted	1.0
-"""
+SHARES = ("citation_relevance", "citation_support", "sentence_support", "nugget_coverage")
+COUNTS = [
+    "sentences_with_citations_or_requiring_citations",
+    "correctly_cited_sentences",
+    "sentences_missing_citation",
+    "first_instance_sentences_missing_citation",
+    "nuggets",
+    "nuggets_weighted",
+    "correct_nuggets",
+    "correct_nuggets_weighted",
+    "citations",
+    "relevant_citations",
+    "supporting_citations",
+]
+MEASURES = [*SHARES, "nugget_coverage_weighted", "f1", "f1_weighted"]
 
 
 def test_the_scores_file_to_the_byte() -> None:
-    assert scores_tsv([score_run([SECOND], BANKS, Options(missing="ignore"))]) == TSV
+    means = [f"{measure}_{mean}" for measure in MEASURES for mean in ("micro", "macro")]
+    over_all = ["sentences", *COUNTS, "character_count_median", "character_count_max", *means]
+    rows = [("all", name) for name in over_all]
+    rows += [("2", name) for name in ("sentences", "character_count", *COUNTS, *MEASURES)]
+    expected = "run_id\trequest_id\tmetric\tvalue\n"
+    for topic, name in rows:
+        value = 8.0 if name.startswith("character_count") else float("missing_citation" not in name)
+        expected += f"r\t{topic}\t{name}\t{value}\n"
+    assert scores_tsv([score_run([SECOND], BANKS, Options(missing="ignore"))]) == expected
 
 
 def test_additions_come_after_the_comparable_rows() -> None:
@@ -182,18 +146,13 @@ def test_leaderboards() -> None:
     assert "f1 10 0.0" in lines["trec_eval"]
     assert "10 r nuggets 2.0" in lines["rag4reports"]
     assert "10 Q0 r 1 2.0 nuggets" in lines["ranking"]
-    assert json.loads(lines["jsonl"][0]) == {
-        "run_id": "r",
-        "topic_id": "all",
-        "measure": "sentences",
-        "value": 4.0,
-    }
+    first = {"run_id": "r", "topic_id": "all", "measure": "sentences", "value": 4.0}
+    assert json.loads(lines["jsonl"][0]) == first
     assert not any("_micro" in line or "_macro" in line for form in lines.values() for line in form)
     assert len({len(found) for found in lines.values()}) == 1
-    with pytest.raises(EvaluatorError, match="no leaderboard format"):
-        leaderboard([scores], "csv")
-    with pytest.raises(EvaluatorError, match="one run a file"):
-        leaderboard([scores, scores], "trec_eval")
+    for runs, form in (([scores], "csv"), ([scores, scores], "trec_eval")):
+        with pytest.raises(EvaluatorError):
+            leaderboard(runs, form)
 
 
 def test_ranks_of_several_runs() -> None:
@@ -235,12 +194,9 @@ def test_the_mean_of_long_lists_is_numpys() -> None:
 
 
 def test_the_rows_over_all_topics_of_a_real_leaderboard_are_our_means() -> None:
-    rows = [
-        r.split("\t")
-        for r in (DATA / "kiddy-rag/kiddie_fake.eval.ir_measures.txt").read_text().splitlines()[1:]
-    ]
     by_run: dict[str, dict[str, float]] = {}
-    for run_id, topic, _, value in rows:
+    for row in (DATA / "kiddy-rag/kiddie_fake.eval.ir_measures.txt").read_text().splitlines()[1:]:
+        run_id, topic, _, value = row.split("\t")
         by_run.setdefault(run_id, {})[topic] = float(value)
     assert len(by_run) == 4
     for values in by_run.values():

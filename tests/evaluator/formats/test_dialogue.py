@@ -51,9 +51,9 @@ def one(data: Any) -> Debate:
 def test_real_debates_in_plain_and_packed_form(tmp_path: Path) -> None:
     debates, log = read(REAL)
     assert not log.counts and log.lines == 2
-    assert [(d.claim, len(d.turns), d.planned) for d in debates] == [
-        ("Television is bad", 3, 3),
-        ("Television is good", 3, 3),
+    assert [(d.claim.split()[-1], len(d.turns), d.planned) for d in debates] == [
+        ("bad", 3, 3),
+        ("good", 3, 3),
     ]
     first = debates[0].turns[0]
     assert first.arguments[0].id == "15434.15367" and first.answer == first.arguments[0].text
@@ -65,28 +65,14 @@ def test_real_debates_in_plain_and_packed_form(tmp_path: Path) -> None:
         assert schemas.validate(json.loads(line), "debate-simulation") == []
 
 
-def test_the_forms_in_circulation_are_the_same_debate(tmp_path: Path) -> None:
-    simulated = one(debate(turn("S1", ("1.1", "t"), user="U1"), turn("S2", user="U2"), id="x", claim="C"))
+def test_the_forms_in_circulation_are_the_same_debate() -> None:
+    turns = (turn("S1", ("1.1", "t"), user="U1"), turn("S2", user="U2"))
+    full = debate(*turns, id="x", claim="C")
     training = one({"id": "x", "claim": "C", "description": "long", "debate": MESSAGES})
+    converted = one({"simulation": {"userTurns": debate(*turns)["simulation"]["userTurns"]}})
     annotated = one({"id": "x", "claim": "C", "simulated_debate": MESSAGES})
-    converted = one(
-        {
-            "simulation": {
-                "userTurns": debate(turn("S1", ("1.1", "t"), user="U1"), turn("S2", user="U2"))["simulation"][
-                    "userTurns"
-                ]
-            }
-        }
-    )
-    judged = one(
-        {
-            "configuration": {},
-            **debate(turn("S1", ("1.1", "t"), user="U1"), turn("S2", user="U2"), id="x", claim="C"),
-            "userTurnsEvaluations": [],
-        }
-    )
-    digests = {transcript_digest([d]) for d in (simulated, training, annotated, converted, judged)}
-    assert len(digests) == 1
+    judged = one({"configuration": {}, **full, "userTurnsEvaluations": []})
+    assert len({transcript_digest([d]) for d in (one(full), training, annotated, converted, judged)}) == 1
     assert (training.id, training.claim, converted.id, converted.claim) == ("x", "C", "", "")
     assert [len(t.arguments) for t in training.turns] == [1, 0]  # not those of the user
 
@@ -102,32 +88,29 @@ def test_the_digest_is_the_one_of_the_lines() -> None:
 
 
 def test_users_without_an_answer_are_failed_turns() -> None:
-    found = one({"debate": [MESSAGES[0], *MESSAGES[2:], MESSAGES[0]]})
-    assert [(t.user, t.answer, t.failed) for t in found.turns] == [
-        ("U1", "", True),
-        ("U2", "S2", False),
-        ("U1", "", True),
-    ]
+    turns = one({"debate": [MESSAGES[0], *MESSAGES[2:], MESSAGES[0]]}).turns
+    expected = [("U1", "", True), ("U2", "S2", False), ("U1", "", True)]
+    assert [(t.user, t.answer, t.failed) for t in turns] == expected
     assert one({}).failed and one(debate(turn("  "))).turns[0].failed
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "says"),
+    ("line", "code", "key"),
     [
-        ("{", "F101", "not JSON"),
-        ("[" * 100_000, "F101", "not JSON"),
-        ("[1]", "F214", "a list instead of an object"),
-        ('{"id": 3}', "F214", "no userTurns"),
-        ('{"simulation": 1}', "F214", "simulation is a number"),
-        ('{"simulation": {"userTurns": {}}}', "F214", "userTurns is an object"),
-        ('{"debate": "x"}', "F214", "debate is text"),
+        ("{", "F101", ""),
+        ("[" * 100_000, "F101", ""),
+        ("[1]", "F214", ""),
+        ('{"id": 3}', "F214", "userTurns"),
+        ('{"simulation": 1}', "F214", "simulation"),
+        ('{"simulation": {"userTurns": {}}}', "F214", "userTurns"),
+        ('{"debate": "x"}', "F214", "debate"),
     ],
 )
-def test_lines_that_are_no_debate(tmp_path: Path, line: str, code: str, says: str) -> None:
+def test_lines_that_are_no_debate(tmp_path: Path, line: str, code: str, key: str) -> None:
     debates, log = read(write(tmp_path / "s.jsonl", [debate(turn("a")), line]))
     assert len(debates) == 1 and log.invalid
     (finding,) = log.sorted()
-    assert (finding.code, finding.line) == (code, 2) and says in finding.message
+    assert (finding.code, finding.line) == (code, 2) and key in finding.message
 
 
 def test_everything_wrong_in_a_file_is_said_at_once(tmp_path: Path) -> None:
@@ -170,11 +153,7 @@ def test_nothing_raises(data: Any) -> None:
 
 
 def test_lone_surrogates_are_replaced() -> None:
-    found = one(
-        json.loads(
-            '{"simulation": {"userTurns": [{"utterance": "a\\ud800", "systemResponse": {"utterance": "b\\udfff"}}]}}'
-        )
-    )
+    found = one(json.loads(json.dumps(debate(turn("b\udfff", user="a\ud800")))))
     assert found.turns[0].user == "a\ufffd" and found.turns[0].answer == "b\ufffd"
 
 
@@ -203,10 +182,8 @@ def test_debates_find_their_claims(tmp_path: Path) -> None:
 
 
 def test_two_debates_on_one_claim(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "claims.jsonl", [{"id": "a", "claim": "C"}, {"id": "a", "claim": "C"}, {"claim": "C"}]
-    )
-    wanted = read_claims(path)
+    rows = [{"id": "a", "claim": "C"}, {"id": "a", "claim": "C"}, {"claim": "C"}]
+    wanted = read_claims(write(tmp_path / "claims.jsonl", rows))
     assert [c.topic for c in wanted] == ["a", "a#2", "3"]
     same = debate(turn("x"), id="a", claim="C")
     lines, log = placed(tmp_path, [same, same, debate(turn("x"), claim="C")], wanted)
@@ -214,9 +191,8 @@ def test_two_debates_on_one_claim(tmp_path: Path) -> None:
 
 
 def test_topics_of_a_file_by_itself(tmp_path: Path) -> None:
-    reads = read_debates(
-        write(tmp_path / "s.jsonl", [debate(turn("x"), id="a"), debate(turn("x"), id="a"), {}]), Log("s")
-    )
+    same = debate(turn("x"), id="a")
+    reads = read_debates(write(tmp_path / "s.jsonl", [same, same, {}]), Log("s"))
     assert [h.claim.topic for h in unplaced(reads)] == ["a", "a#2", "3"]
 
 
@@ -229,19 +205,15 @@ def test_claims_that_are_wrong(tmp_path: Path) -> None:
 
 
 def test_records(tmp_path: Path) -> None:
-    failed = {
-        "debate": 1,
-        "turn": 2,
-        "outcome": "failed",
-        "failure": {"class": "timeout", "detail": "d"},
-        "system_ms": None,
-    }
-    path = write(
-        tmp_path / "turns.jsonl",
-        [{"debate": 1, "turn": 1, "outcome": "answered", "system_ms": 5}, failed, "rubbish", {"debate": "1"}],
-    )
+    failure = {"class": "timeout", "detail": "d"}
+    rows = [
+        {"debate": 1, "turn": 1, "outcome": "answered", "system_ms": 5},
+        {"debate": 1, "turn": 2, "outcome": "failed", "failure": failure, "system_ms": None},
+        "rubbish",
+        {"debate": "1"},
+    ]
     log = Log("s")
-    found = read_turns(path, log)
+    found = read_turns(write(tmp_path / "turns.jsonl", rows), log)
     assert found[1, 1].system_ms == 5 and found[1, 1].answered and found[1, 2].failure == "timeout"
     assert log.counts == {"F221": 1}
     assert read_turns(tmp_path / "none", log) == {}
@@ -253,14 +225,10 @@ def test_records(tmp_path: Path) -> None:
 
 
 def test_only_wanted_arguments_are_kept(tmp_path: Path) -> None:
-    rows = [
-        {"id": "1", "text": "a"},
-        {"text": "b", "id": "2"},
-        '{"id": "3\\u0031", "text": "c"}',
-        {"id": "4", "text": "d"},
-    ]
-    write(tmp_path / "arguments.jsonl", rows)
+    rows = [{"id": "1", "text": "a"}, {"text": "b", "id": "2"}, '{"id": "3\\u0031", "text": "c"}']
+    write(tmp_path / "arguments.jsonl", [*rows, {"id": "4", "text": "d"}])
     path = index_file(tmp_path)
     assert path is not None and read_index(path, {"1", "2", "31", "99"}) == {"1": "a", "2": "b", "31": "c"}
-    with pytest.raises(EvaluatorError, match="is not an argument"):
+    with pytest.raises(EvaluatorError) as caught:
         read_index(write(tmp_path / "arguments.jsonl", [{"id": "1"}]), {"1"})
+    assert "arguments.jsonl" in "".join(caught.value.lines())

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.evaluations import read_shape
+from evaluator.formats.evaluations import Shape, read_shape
 from evaluator.formats.gold import read_gold
 from tests.worlds.judged import debate, write
 
 ROWS = [debate(1, 2), debate(2, 1)]
+
+
+@pytest.fixture
+def shape(tmp_path: Path) -> Shape:
+    """The shape of two debates, of two turns and of one."""
+    return read_shape(write(tmp_path / "d.jsonl", ROWS), "d.jsonl")
+
+
 OFFICIAL: list[list[dict[str, Any]]] = [
     [{"quantity": 1, "quality": 0, "relation": 1, "manner": None}, {"quantity": 1.0}],
     [{"quantity": 0, "quality": 1, "relation": 1, "manner": 1, "note": "x"}],
 ]
 
 
-def test_the_official_form(tmp_path: Path) -> None:
-    shape = read_shape(write(tmp_path / "d.jsonl", ROWS), "d.jsonl")
+def test_the_official_form(tmp_path: Path, shape: Shape) -> None:
     path = write(tmp_path / "run-labels.jsonl", OFFICIAL)
     for known in (None, shape):
         assert read_gold(path, known) == [[(1, 0, 1, None), (1, None, None, None)], [(0, 1, 1, 1)]]
@@ -33,34 +41,33 @@ def test_labels_are_0_1_or_null(tmp_path: Path, value: Any) -> None:
     path = write(tmp_path / "l.jsonl", [[{"quantity": 1}, {"quality": value}]])
     with pytest.raises(EvaluatorError) as error:
         read_gold(path)
-    assert "l.jsonl:1: quality of turn 2" in str(error.value)
+    assert all(part in str(error.value) for part in ("l.jsonl:1", "quality", "2"))
     if value is True or value == "1":
         assert read_gold(path, reading="official")[0][1] == (None, 1, None, None)
 
 
 @pytest.mark.parametrize(
-    ("rows", "part"),
+    ("rows", "numbers"),
     [
-        (OFFICIAL[:1], "labels of 1 debates, but there are 2"),
-        ([OFFICIAL[0], OFFICIAL[0]], "debate 2 has 1 turns, and labels of 2"),
-        ([OFFICIAL[0], {"quantity": 1}], "an object instead of a list"),
-        ([[1]], "turn 1 is a number"),
-        ([], "is empty"),
+        (OFFICIAL[:1], ["1", "2"]),
+        ([OFFICIAL[0], OFFICIAL[0]], ["2", "1", "2"]),
+        ([OFFICIAL[0], {"quantity": 1}], []),
+        ([[1]], ["1"]),
+        ([], []),
     ],
 )
-def test_what_does_not_fit(tmp_path: Path, rows: list[Any], part: str) -> None:
-    shape = read_shape(write(tmp_path / "d.jsonl", ROWS), "d.jsonl")
+def test_what_does_not_fit(tmp_path: Path, shape: Shape, rows: list[Any], numbers: list[str]) -> None:
     with pytest.raises(EvaluatorError) as error:
         read_gold(write(tmp_path / "l.jsonl", rows), shape)
-    assert part in " ".join(error.value.lines())
+    text = "".join(error.value.lines())
+    assert "l.jsonl" in text and (not numbers or ",".join(numbers) in ",".join(re.findall(r"\d+", text)))
 
 
 def ours(run: str, place: int, turn: int, annotator: str, **labels: Any) -> dict[str, Any]:
     return {"run": run, "debate": place, "turn": turn, "annotator": annotator, **labels}
 
 
-def test_our_form_and_the_majority(tmp_path: Path) -> None:
-    shape = read_shape(write(tmp_path / "d.jsonl", ROWS), "d.jsonl")
+def test_our_form_and_the_majority(tmp_path: Path, shape: Shape) -> None:
     run = shape.digest
     rows = [
         ours(run, 1, 1, "a", quantity=1, quality=0, relation=None),
@@ -70,23 +77,21 @@ def test_our_form_and_the_majority(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "l.jsonl", rows)
     assert read_gold(path, shape) == [[(1, None, 1, None), (None,) * 4], [(None,) * 4]]
-    with pytest.raises(EvaluatorError, match="name debates"):
+    with pytest.raises(EvaluatorError):
         read_gold(path)
 
 
-def test_labels_of_single_debates_find_them_in_another_file(tmp_path: Path) -> None:
-    whole = read_shape(write(tmp_path / "d.jsonl", ROWS), "d.jsonl")
+def test_labels_of_single_debates_find_them_in_another_file(tmp_path: Path, shape: Shape) -> None:
     stage = read_shape(write(tmp_path / "s.jsonl", [debate(5, 1), ROWS[1], ROWS[0], ROWS[1]]), "s.jsonl")
-    row = ours(whole.digest, 2, 1, "a", manner=1) | {"transcript": whole.singles[1]}
+    row = ours(shape.digest, 2, 1, "a", manner=1) | {"transcript": shape.singles[1]}
     path = write(tmp_path / "l.jsonl", [row])
     none, yes = (None,) * 4, (None, None, None, 1)
     assert read_gold(path, stage) == [[none], [yes], [none, none], [yes]]
-    assert read_gold(path, whole) == [[none, none], [yes]]
+    assert read_gold(path, shape) == [[none, none], [yes]]
 
 
-def test_labels_of_other_debates_only(tmp_path: Path) -> None:
-    shape = read_shape(write(tmp_path / "d.jsonl", ROWS), "d.jsonl")
-    with pytest.raises(EvaluatorError, match="no label is about these debates"):
-        read_gold(write(tmp_path / "l.jsonl", [ours("0" * 64, 1, 1, "a", manner=1)]), shape)
-    with pytest.raises(EvaluatorError, match="no turn 3 of debate 1"):
-        read_gold(write(tmp_path / "l.jsonl", [ours(shape.digest, 1, 3, "a", manner=1)]), shape)
+def test_labels_of_other_debates_only(tmp_path: Path, shape: Shape) -> None:
+    for run, turn, numbers in (("0" * 64, 1, []), (shape.digest, 3, ["3", "1"])):
+        with pytest.raises(EvaluatorError) as error:
+            read_gold(write(tmp_path / "l.jsonl", [ours(run, 1, turn, "a", manner=1)]), shape)
+        assert all(number in "".join(error.value.lines()) for number in numbers)

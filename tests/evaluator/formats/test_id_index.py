@@ -6,8 +6,9 @@ import gzip
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -30,6 +31,9 @@ def few_places() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ids, "PLACES", 0.2)
         yield
+
+
+CORPUS = b"\n".join(IDS)
 
 
 def indexed(path: Path, content: bytes, folder: Path, *, index: bool = True) -> KnownDocuments:
@@ -92,7 +96,7 @@ def test_an_empty_id_is_one_like_others(tmp_path: Path) -> None:
 
 
 def test_the_index_is_made_once_and_anew_where_it_is_damaged(tmp_path: Path) -> None:
-    path, content = tmp_path / "ids.txt", b"\n".join(IDS)
+    path, content = tmp_path / "ids.txt", CORPUS
     indexed(path, content, tmp_path / "kept")
     (file,) = (tmp_path / "kept").iterdir()
     whole = file.read_bytes()
@@ -146,19 +150,12 @@ def test_what_an_index_is_damaged_in_is_no_error(tmp_path: Path) -> None:
 def test_an_index_is_on_the_disk_before_it_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[str] = []
-
-    def noted(name: str, real: Callable[..., None]) -> Callable[..., None]:
-        def call(*args: object) -> None:
-            done.append(name)
-            real(*args)
-
-        return call
-
+    calls = Mock()
     for name in ("fsync", "replace"):
-        monkeypatch.setattr(os, name, noted(name, getattr(os, name)))
-    indexed(tmp_path / "ids.txt", b"\n".join(IDS), tmp_path / "kept")
-    assert done == ["fsync", "replace"]
+        monkeypatch.setattr(os, name, Mock(wraps=getattr(os, name)))
+        calls.attach_mock(getattr(os, name), name)
+    indexed(tmp_path / "ids.txt", CORPUS, tmp_path / "kept")
+    assert [call[0] for call in calls.mock_calls] == ["fsync", "replace"]
 
 
 def test_a_corpus_that_is_read_in_two_ways_has_an_index_for_each(tmp_path: Path) -> None:
@@ -167,26 +164,22 @@ def test_a_corpus_that_is_read_in_two_ways_has_an_index_for_each(tmp_path: Path)
     assert set(indexed(tmp_path / "corpus.txt", content, tmp_path / "kept").missing([b"a", b"x"])) == {b"a"}
 
 
-def test_nothing_is_kept_where_that_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kept", [os.devnull, "file/kept"])
+def test_without_a_folder_to_keep_it_the_index_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    ours = indexed(tmp_path / "ids.txt", b"\n".join(IDS), Path(os.devnull))
-    assert isinstance(ours, IdIndex)
-    assert set(ours.missing(IDS + OTHERS)) == set(OTHERS)
-    assert not (tmp_path / "home").exists()
-
-
-def test_without_a_place_to_keep_it_the_index_is_in_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    ours = indexed(tmp_path / "ids.txt", b"\n".join(IDS), tmp_path / "file" / "kept")
-    assert isinstance(ours, IdIndex)
-    assert set(ours.missing(IDS + OTHERS)) == set(OTHERS)
+    ours = indexed(tmp_path / "ids.txt", CORPUS, tmp_path / kept)
+    assert isinstance(ours, IdIndex) and set(ours.missing(IDS + OTHERS)) == set(OTHERS)
+    assert not (tmp_path / "home").exists()
 
 
 def test_ids_that_are_too_long_are_held_in_a_set(tmp_path: Path) -> None:
     ours = indexed(tmp_path / "ids.txt", b"a\n" + b"x" * 129, tmp_path / "kept")
     assert not isinstance(ours, IdIndex)
     assert not ours.missing([b"x" * 129])
-    with pytest.raises(EvaluatorError, match="holds no document ids"):
+    with pytest.raises(EvaluatorError):
         indexed(tmp_path / "none.txt", b"\n\n", tmp_path / "kept")
 
 

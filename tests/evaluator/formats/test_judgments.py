@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from copy import deepcopy
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -14,14 +16,7 @@ from hypothesis import strategies as st
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
-from evaluator.formats.evaluations import (
-    Judgments,
-    Reading,
-    Shape,
-    read_failures,
-    read_judgments,
-    read_shape,
-)
+from evaluator.formats.evaluations import Judgments, Reading, Shape, read_failures, read_judgments, read_shape
 from tests.worlds.judged import CRITERIA, debate, everything, judgments, write
 
 TWO = Shape([2, 3])
@@ -47,10 +42,9 @@ def test_what_was_said(tmp_path: Path) -> None:
 
 def test_what_genirsim_adds_is_passed_over(tmp_path: Path) -> None:
     rows = [debate(1, 2), debate(2, 3)]
-    lines = [
-        {"configuration": {"evaluators": {}}, **row, **line, "overallEvaluations": {"milliseconds": 1}, "millisecondsEvaluation": 2.5}
-        for row, line in zip(rows, GOOD, strict=True)
-    ]  # fmt: skip
+    more = {"overallEvaluations": {"milliseconds": 1}, "millisecondsEvaluation": 2.5}
+    pairs = zip(rows, deepcopy(GOOD), strict=True)
+    lines = [{"configuration": {"evaluators": {}}, **row, **line, **more} for row, line in pairs]
     lines[0]["userTurnsEvaluations"][0]["milliseconds"] = 12
     lines[0]["userTurnsEvaluations"][0]["Quality"]["explanation"] = "score: 0"
     shape = read_shape(write(tmp_path / "d.jsonl", rows), "d.jsonl")
@@ -77,6 +71,12 @@ def test_forms_that_are_fine(tmp_path: Path, change: str) -> None:
     assert judged.of(1, "relation") == [0.1] * 3
 
 
+@pytest.fixture
+def rows() -> list[Any]:
+    """A copy of the good rows, to be changed."""
+    return deepcopy(GOOD)
+
+
 BAD: list[tuple[str, Any, str]] = [
     ("a number in quotes", {"score": "0.7"}, "F235"),
     ("true", {"score": True}, "F235"),
@@ -95,12 +95,13 @@ BAD: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("what", "judgment", "code"), BAD, ids=[what for what, _, _ in BAD])
-def test_one_malformed_judgment_is_one_finding(tmp_path: Path, what: str, judgment: Any, code: str) -> None:
-    rows = json.loads(json.dumps(GOOD))
+def test_one_malformed_judgment_is_one_finding(
+    tmp_path: Path, rows: list[Any], what: str, judgment: Any, code: str
+) -> None:
     rows[1]["userTurnsEvaluations"][2]["Quality"] = judgment
     judged, log = read(write(tmp_path / "e.jsonl", rows))
     assert found(log) == [(code, 2)] and not log.invalid
-    assert "debate 2, turn 3: Quality" in log.kept[0].message and log.kept[0].topic == "2.3"
+    assert "Quality" in log.kept[0].message and log.kept[0].topic == "2.3"
     score = judged.of(1, "quality")[2]
     assert score is not None and isnan(score), "it took part, and counts as no"
     assert judged.of(1, "quality")[:2] == [0.1, 0.1], "the others count"
@@ -110,15 +111,13 @@ def test_one_malformed_judgment_is_one_finding(tmp_path: Path, what: str, judgme
     ("score", "value"),
     [("0.7", 0.7), ("1e0", 1.0), (True, 1.0), (False, 0.0), (7, 7.0), (-3, -3.0), (0.5, 0.5)],
 )
-def test_the_official_reading_takes_more(tmp_path: Path, score: Any, value: float) -> None:
-    rows = json.loads(json.dumps(GOOD))
+def test_the_official_reading_takes_more(tmp_path: Path, rows: list[Any], score: Any, value: float) -> None:
     rows[0]["userTurnsEvaluations"][0]["Manner"]["score"] = score
     judged, log = read(write(tmp_path / "e.jsonl", rows), reading="official")
     assert found(log) == [] and judged.of(0, "manner")[0] == value
 
 
-def test_the_official_reading_takes_nan_for_no_and_refuses_words(tmp_path: Path) -> None:
-    rows = json.loads(json.dumps(GOOD))
+def test_the_official_reading_takes_nan_for_no_and_refuses_words(tmp_path: Path, rows: list[Any]) -> None:
     rows[0]["userTurnsEvaluations"][0]["Manner"]["score"] = float("nan")
     rows[0]["userTurnsEvaluations"][1]["Manner"]["score"] = "yes"
     judged, log = read(write(tmp_path / "e.jsonl", rows), reading="official")
@@ -133,8 +132,7 @@ def test_a_criterion_that_is_judged_nowhere_is_no_part(tmp_path: Path) -> None:
     assert [f.code for f in log.kept] == ["F240"] * 3 and not log.invalid
 
 
-def test_a_judgment_that_is_missing_elsewhere_is_a_finding(tmp_path: Path) -> None:
-    rows = json.loads(json.dumps(GOOD))
+def test_a_judgment_that_is_missing_elsewhere_is_a_finding(tmp_path: Path, rows: list[Any]) -> None:
     del rows[0]["userTurnsEvaluations"][1]["Manner"]
     rows[1]["userTurnsEvaluations"][0]["Manner"]["score"] = None
     judged, log = read(write(tmp_path / "e.jsonl", rows))
@@ -158,25 +156,25 @@ def test_failures_of_a_server_make_it_take_part(tmp_path: Path) -> None:
     judged, log = read(write(tmp_path / "e.jsonl", rows), failures=failures)
     assert judged.part == {"relation", "quality"}
     quality = [f.message for f in log.kept if f.code == "F238"]
-    assert len(quality) == 5 and quality[0].endswith("(timeout)")
+    assert len(quality) == 5 and "timeout" in quality[0]
     assert read_failures(tmp_path / "not there", TWO) == {}
 
 
 @pytest.mark.parametrize(
-    ("rows", "code", "part"),
+    ("lines", "code", "numbers"),
     [
-        (GOOD[:1], "F233", "2 debates, and 1 line"),
-        ([*GOOD, {}, {}], "F233", "2 debates, and 4 lines"),
-        ([GOOD[1], GOOD[0]], "F233", "debate 1 has 2 turns, and judgments for 3"),
-        ([[], GOOD[1]], "F231", "a list"),
-        ([{"userTurnsEvaluations": [{}, {}]}, {"userTurnsEvaluations": [{}, {}, {}]}], "F239", "no judgment"),
+        (GOOD[:1], "F233", "21"),
+        ([*GOOD, {}, {}], "F233", "24"),
+        ([GOOD[1], GOOD[0]], "F233", "123"),
+        ([[], GOOD[1]], "F231", ""),
+        ([{"userTurnsEvaluations": [{}, {}]}, {"userTurnsEvaluations": [{}, {}, {}]}], "F239", ""),
     ],
 )
-def test_what_makes_a_run_invalid(tmp_path: Path, rows: list[Any], code: str, part: str) -> None:
-    _, log = read(write(tmp_path / "e.jsonl", rows))
+def test_what_makes_a_run_invalid(tmp_path: Path, lines: list[Any], code: str, numbers: str) -> None:
+    _, log = read(write(tmp_path / "e.jsonl", lines))
     assert log.invalid
     finding = next(f for f in log.sorted() if f.code == code)
-    assert part in finding.message
+    assert numbers in "".join(re.findall(r"\d", finding.message))
 
 
 def test_a_debate_without_judgments_is_one_finding(tmp_path: Path) -> None:
@@ -185,8 +183,7 @@ def test_a_debate_without_judgments_is_one_finding(tmp_path: Path) -> None:
     assert judged.of(0, "quantity") == [None, None]
 
 
-def test_a_turn_that_is_no_object_is_one_finding(tmp_path: Path) -> None:
-    rows = json.loads(json.dumps(GOOD))
+def test_a_turn_that_is_no_object_is_one_finding(tmp_path: Path, rows: list[Any]) -> None:
     rows[0]["userTurnsEvaluations"][1] = "fine"
     _, log = read(write(tmp_path / "e.jsonl", rows))
     assert found(log) == [("F234", 1)]
@@ -205,18 +202,17 @@ def test_judgments_in_another_order(tmp_path: Path) -> None:
     shape = read_shape(write(tmp_path / "d.jsonl", rows), "d.jsonl")
     lines = [{**rows[1], **GOOD[0]}, {**debate(7, 2), **GOOD[0]}]
     _, log = read(write(tmp_path / "e.jsonl", lines), shape)
-    assert [f.message for f in log.sorted()[:2]] == [
-        "in the place of debate 1 is debate 2",
-        "in the place of debate 2 is a debate that is not in the input",
-    ]
-    assert log.invalid
+    first, second = (re.findall(r"\d", f.message) for f in log.sorted()[:2])
+    assert (first, second) == (["1", "2"], ["2"]) and log.invalid
 
 
 def test_keys_that_are_there_twice(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
-    first = '{"userTurnsEvaluations": [{"Manner": {"score": 1}, "Manner": {"score": 0}}, {"Manner": {"score": 1, "score": 0}}]}'
-    second = '{"userTurnsEvaluations": [{"Manner": {"score": 1}, "manner": {"score": 0}}, {"Manner": {"score": 1}}, {"Manner": {"score": 1}}]}'
-    path.write_text(f"{first}\n{second}\n", encoding="utf-8")
+    one, zero = '"Manner": {"score": 1}', '"Manner": {"score": 0}'
+    first = f'{{{one}, {zero}}}, {{"Manner": {{"score": 1, "score": 0}}}}'
+    second = f"{{{one}, {zero.lower()}}}, {{{one}}}, {{{one}}}"
+    lines = (f'{{"userTurnsEvaluations": [{turns}]}}\n' for turns in (first, second))
+    path.write_text("".join(lines), encoding="utf-8")
     judged, log = read(path)
     assert [f.line for f in log.sorted() if f.code == "F236"] == [1, 1, 2]
     assert judged.of(1, "manner")[1:] == [1, 1]
@@ -245,8 +241,7 @@ def test_a_line_that_is_too_long_and_a_file_that_is(tmp_path: Path, monkeypatch:
     assert found(log) == [("F004", None)]
 
 
-def test_messages_hold_no_control_characters(tmp_path: Path) -> None:
-    rows = json.loads(json.dumps(GOOD))
+def test_messages_hold_no_control_characters(tmp_path: Path, rows: list[Any]) -> None:
     rows[0]["userTurnsEvaluations"][0]["Quality"]["score"] = "\x1b[2J\u202e<script>" + "x" * 10_000
     _, log = read(write(tmp_path / "e.jsonl", rows))
     message = str(log.kept[0])
@@ -254,18 +249,15 @@ def test_messages_hold_no_control_characters(tmp_path: Path) -> None:
 
 
 def test_organisers_debates_are_checked(tmp_path: Path) -> None:
-    for line, part in (
-        ("{", "d.jsonl:1: the line is not JSON"),
-        ("[]", "d.jsonl:1: there is a list"),
-        ("", "it is empty"),
-    ):
-        path = tmp_path / "d.jsonl"
-        path.write_text(line, encoding="utf-8")
+    path = tmp_path / "d.jsonl"
+    for line, place in (("{", "d.jsonl:1"), ("[]", "d.jsonl:1"), ("", "d.jsonl"), (None, "d.jsonl")):
+        if line is None:
+            path.unlink()
+        else:
+            path.write_text(line, encoding="utf-8")
         with pytest.raises(EvaluatorError) as error:
             read_shape(path, "d.jsonl")
-        assert part in " ".join(error.value.lines())
-    with pytest.raises(EvaluatorError):
-        read_shape(tmp_path / "none", "none")
+        assert place in " ".join(error.value.lines())
 
 
 JSON = st.recursive(

@@ -8,21 +8,18 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.findings import Log
 from evaluator.formats import trec, trec_lines
-from evaluator.formats.fast import grouping
+from evaluator.formats.fast import decimals, grouping
 from evaluator.formats.ranked import Rules
 from tests.worlds.run_files import Ids, outcome, read
 
-DOCS = [f"d{i}".encode() for i in range(12)] + [
-    "dé".encode(),
-    b"a-much-longer-id-of-a-document-0001",
-    b"d1.5",
-]
+DOCS = [*(b"d%d" % i for i in range(12)), "dé".encode(), b"a-much-longer-id-of-a-document-0001", b"d1.5"]
 JUDGED = {
     b"1": dict.fromkeys(DOCS[:6], 1),
     b"22": dict.fromkeys(DOCS[3:], 1),
@@ -93,14 +90,9 @@ ODDITIES = [
 def files(draw: st.DrawFn) -> bytes:
     """A run with ties, gaps and any number of oddities."""
     lines = []
-    for topic in draw(
-        st.lists(
-            st.sampled_from([b"1", b"22", b"q-333-long-topic", b"7"]), max_size=4, unique=draw(st.booleans())
-        )
-    ):
-        docs = draw(
-            st.lists(st.sampled_from(DOCS), min_size=1, max_size=8, unique=draw(st.integers(0, 9)) > 0)
-        )
+    for topic in draw(st.lists(st.sampled_from(list(JUDGED)), max_size=4, unique=draw(st.booleans()))):
+        unique = draw(st.integers(0, 9)) > 0
+        docs = draw(st.lists(st.sampled_from(DOCS), min_size=1, max_size=8, unique=unique))
         scores = [draw(st.sampled_from(SCORES)) for _ in docs]
         if draw(st.integers(0, 4)):
             scores.sort(key=float, reverse=True)
@@ -165,23 +157,17 @@ def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, fi
         "00001.50",
     ],
 )
-def test_numpy_scores_are_those_of_float(score: str, tmp_path: Path) -> None:
-    from evaluator.formats.fast import decimals
-
+def test_numpy_scores_are_those_of_float(score: str) -> None:
     padded = bytes(16) + score.encode() + b" " + bytes(136)
-    import numpy as np
-
-    one = lambda n: np.array([n])  # noqa: E731
-    value = decimals.decimals(padded, one(16), one(16 + len(score)))
+    value = decimals.decimals(padded, np.array([16]), np.array([16 + len(score)]))
     assert value[0] == float(score)
 
 
 def test_numpy_way_is_taken_for_clean_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the comparisons above would compare nothing."""
     monkeypatch.setattr(trec_lines.RunReader, "slow", lambda *_: pytest.fail("fell back"))
-    data = b"".join(b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for t in range(5) for d in range(50))
     for chunk in (100, 5000, None):
-        outcome(tmp_path / "run.txt", data, Rules(judged=JUDGED), fast=True, chunk=chunk)
+        outcome(tmp_path / "run.txt", CLEAN, Rules(judged=JUDGED), fast=True, chunk=chunk)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from evaluator.judges.canaries import ORDER
 )
 def test_what_speaks_to_the_judge(text: str) -> None:
     assert speaks_to_the_judge(text)
-    assert speaks_to_the_judge(f"Homework is useful.\n{text}")
+    assert speaks_to_the_judge(f"Homework helps.\n{text}")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +17,38 @@ from schemas.documents import Problem
 from schemas.replies import Refusal, StoredReply, read_replies, reply_key
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=100)
-MESSAGES = [{"role": "user", "content": "Is it so?"}]
+QUESTION = "Is it so?"
+MESSAGES = [{"role": "user", "content": QUESTION}]
 
 
 def test_a_key_is_what_was_asked_and_not_how_it_was_written() -> None:
-    key = reply_key("m", MESSAGES, {"temperature": 0, "max_tokens": 10})
+    parameters: dict[str, Any] = {"temperature": 0, "max_tokens": 10}
+    key = reply_key("m", MESSAGES, parameters)
     assert key == reply_key("m", MESSAGES, {"max_tokens": 10, "temperature": 0.0, "n": 1, "stream": False})
-    assert key == reply_key("m", [{"content": "Is it so?", "role": "user"}], {"temperature": 0, "max_tokens": 10, "stop": None})  # fmt: skip
+    assert key == reply_key("m", [{"content": QUESTION, "role": "user"}], {**parameters, "stop": None})
     for other in (
-        reply_key("n", MESSAGES, {"temperature": 0, "max_tokens": 10}),
-        reply_key("m", [*MESSAGES, *MESSAGES], {"temperature": 0, "max_tokens": 10}),
-        reply_key("m", MESSAGES, {"temperature": 0.5, "max_tokens": 10}),
-        reply_key("m", MESSAGES, {"temperature": 0, "max_tokens": 10, "n": 2}),
+        reply_key("n", MESSAGES, parameters),
+        reply_key("m", [*MESSAGES, *MESSAGES], parameters),
+        reply_key("m", MESSAGES, {**parameters, "temperature": 0.5}),
+        reply_key("m", MESSAGES, {**parameters, "n": 2}),
     ):
         assert other != key and len(other) == 64
 
 
 @given(st.lists(st.tuples(TEXT, TEXT, st.integers(0, 10**9)), max_size=8))
 def test_what_is_kept_comes_back(rows: list[tuple[str, str, int]]) -> None:
-    import tempfile
-
+    stored = [
+        StoredReply(f"k{n}", model, text, "stop", count, 1) for n, (model, text, count) in enumerate(rows)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "replies.jsonl"
-        stored = [
-            StoredReply(f"k{n}", model, text, "stop", count, 1) for n, (model, text, count) in enumerate(rows)
-        ]
         with Replies(path) as replies:
             for reply in stored:
                 replies.put(reply)
                 replies.put(StoredReply(reply.key, "m", "another"))
         with Replies(path) as replies:
             assert [replies.get(reply.key) for reply in stored] == stored and len(replies) == len(stored)
-        if rows:
-            assert list(read_replies(path)) == stored
+        assert not rows or list(read_replies(path)) == stored
 
 
 def test_half_a_line_is_written_over(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_line_that_is_no_reply_is_named(tmp_path: Path, line: bytes) -> None:
     path.write_bytes(StoredReply("a", "m", "YES").line() + line + b"\n")
     read = list(read_replies(path))
     assert isinstance(read[0], StoredReply) and isinstance(read[1], Problem) and read[1].line == 2
-    with pytest.raises(EvaluatorError, match="no replies") as error:
+    with pytest.raises(EvaluatorError) as error:
         Replies(path)
     assert "replies.jsonl:2" in error.value.why
 
@@ -100,7 +100,7 @@ def test_a_line_without_usage_is_a_reply(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_an_error_of_the_organisers_files() -> None:
-    with pytest.raises(EvaluatorError, match="cannot be written"):
+    with pytest.raises(EvaluatorError):
         Replies(Path("/dev/full/x")).put(StoredReply("a", "m", "YES"))
 
 
@@ -119,12 +119,7 @@ def test_a_refusal_is_a_line_of_its_own_and_an_answer_counts_more(tmp_path: Path
         assert list(read_replies(path)) == list(order)
         assert Replies(path).get("a" * 64) == answered
     assert "refused" not in json.loads(answered.line())  # as it always was
-    odd: list[Any] = [
-        None,
-        {},
-        {"status": 200, "code": "", "message": ""},
-        {"status": 400.0, "code": "", "message": ""},
-    ]
+    odd: list[Any] = [None, {}, *({"status": status, "code": "", "message": ""} for status in (200, 400.0))]
     for value in odd:
         path.write_text(json.dumps({**json.loads(answered.line()), "refused": value}) + "\n")
         [problem] = read_replies(path)

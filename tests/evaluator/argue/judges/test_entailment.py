@@ -15,9 +15,12 @@ from evaluator.argue.judges.entailment import CrossEncoder, numbers, windows
 from evaluator.argue.judges.nli import FIT, JUDGES, NliJudge, fit_folder
 from evaluator.argue.models import JudgmentType
 from evaluator.errors import EvaluatorError
+from tests.evaluator.argue.conftest import Argue
 from tests.worlds.entailment import make_model
+from tests.worlds.judging_play import LOOKUP, NUGGETS, REPORT, rows
 
 T = JudgmentType
+ACCURACY, KAPPA = "accuracy sentence attested", "kappa sentence attested"
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +33,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def asked(sentence: str, document: str) -> Question:
-    return Question(T.SENTENCE_ATTESTED, sentence, document)
+LAYER = "the boundary layer is thin"
 
 
 def test_a_text_that_has_the_words_entails_and_another_does_not(model: Path) -> None:
-    encoder = CrossEncoder(model)
-    same, other = encoder.follows(
-        [("the boundary layer is thin", "the layer is thin"), ("the shock wave", "the layer is thin")]
+    same, other = CrossEncoder(model).follows(
+        [(LAYER, "the layer is thin"), ("the shock wave", "the layer is thin")]
     )
     assert same.entailed > 0.8 > 0.3 > other.entailed
     assert other.contradicted > same.contradicted
@@ -53,7 +54,7 @@ def test_answers_do_not_depend_on_what_is_asked_with_them(model: Path) -> None:
 def test_a_long_text_is_read_to_its_end(model: Path) -> None:
     long = "the shock wave is strong . " * 400 + "the boundary layer is thin ."
     assert len(windows(long)) > 5
-    assert numbers(asked("the boundary layer is thin", long), CrossEncoder(model))[0] > 0.8
+    assert numbers(Question(T.SENTENCE_ATTESTED, LAYER, long), CrossEncoder(model))[0] > 0.8
     assert "".join(windows("One. Two.")).count("One") == 1
 
 
@@ -66,8 +67,8 @@ def test_the_figures_are_those_on_the_pairs_that_were_not_fitted_on(model: Path)
         said = [asyncio.run(judge.decide(p.question)).value for p in pairs]
         measured = judge.facts()["reliability"]
         right = sum(p.label == s for p, s in zip(pairs, said, strict=True)) / len(pairs)
-        assert measured["accuracy sentence attested"] == pytest.approx(right, abs=1e-4)
-        assert -1 <= measured["kappa sentence attested"] <= 1
+        assert measured[ACCURACY] == pytest.approx(right, abs=1e-4)
+        assert -1 <= measured[KAPPA] <= 1
         assert judge.facts()["note_detail"]["kind"] == "entailment"
 
 
@@ -81,63 +82,43 @@ def test_both_judges_and_another_model_have_identities_of_their_own(model: Path,
 
 def test_a_fit_of_another_model_is_refused(model: Path, tmp_path: Path) -> None:
     other = make_model(tmp_path / "other", ["a few words"])
-    with pytest.raises(EvaluatorError, match=r"has no proctor-nli\.json"):
-        NliJudge("nli", other)
-    (other / FIT).write_bytes((model / FIT).read_bytes())
-    with pytest.raises(EvaluatorError, match="another model"):
-        NliJudge("nli", other)
-    (other / FIT).write_text("[]")
-    with pytest.raises(EvaluatorError, match="cannot be read"):
-        NliJudge("nli", other)
-
-
-def test_folders_without_a_model_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["argue", "fit", str(tmp_path / "nothing")]) != 0
-    assert "config.json is no entailment model" in capsys.readouterr().err
-    for labels in (("a", "b", "c"), ("entailment", "neutral", "entailment")):
-        folder = make_model(tmp_path / "x", ["a"], labels=labels)
+    for fit in (None, (model / FIT).read_bytes(), b"[]"):
+        if fit is not None:
+            (other / FIT).write_bytes(fit)
         with pytest.raises(EvaluatorError) as caught:
-            CrossEncoder(folder)
-        assert "names no entailment" in caught.value.why
+            NliJudge("nli", other)
+        assert FIT in "".join(caught.value.lines())
+
+
+def refused(folder: Path) -> str:
+    """Return the message about a folder without an entailment model."""
+    with pytest.raises(EvaluatorError) as caught:
+        CrossEncoder(folder)
+    return "".join(caught.value.lines())
+
+
+def test_folders_without_a_model_are_named(argue: Argue, tmp_path: Path) -> None:
+    said = argue("fit", tmp_path / "nothing")
+    assert said.code != 0 and "config.json" in said.err
+    for labels in (("a", "b", "c"), ("entailment", "neutral", "entailment")):
+        assert "entailment" in refused(make_model(tmp_path / "x", ["a"], labels=labels))
     folder = make_model(tmp_path / "two", ["a"], labels=("not_entailment", "entailment"))
     assert CrossEncoder(folder).follows([("a", "a")])[0].contradicted == 0
     (folder / "model.onnx").write_bytes(b"no model")
-    with pytest.raises(EvaluatorError, match=r"model\.onnx is no entailment model"):
-        CrossEncoder(folder)
+    assert "model.onnx" in refused(folder)
     (folder / "model.onnx").unlink()
-    with pytest.raises(EvaluatorError) as caught:
-        CrossEncoder(folder)
-    assert "there is none" in caught.value.why
+    assert "model.onnx" in refused(folder)
     folder = make_model(tmp_path / "tok", ["a"])
     (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(EvaluatorError, match=r"tokenizer\.json"):
-        CrossEncoder(folder)
+    assert "tokenizer.json" in refused(folder)
 
 
-def test_without_a_folder_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    samples = Path(__file__).parents[4] / "evaluator/argue/samples/assets/sample-inputs"
-    words = [
-        str(samples / "sample_report.jsonl"),
-        str(samples / "sample_nuggets_388.v3.json"),
-        "x",
-        "-p",
-        "nli",
-    ]
-    code = main(["argue", *words, "-C", str(samples / "sample-docs-lookup"), "--dry-run"])
-    assert code == 2 and "name it with -m" in capsys.readouterr().err
+def test_without_a_folder_the_command_says_what_is_missing(argue: Argue) -> None:
+    said = argue(REPORT, NUGGETS, "x", "-p", "nli", "-C", LOOKUP, "--dry-run")
+    assert said.code == 2 and "-m" in said.err
 
 
-def test_a_report_is_judged_with_it(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    samples = Path(__file__).parents[4] / "evaluator/argue/samples/assets/sample-inputs"
-    words = [
-        str(samples / "sample_report.jsonl"),
-        str(samples / "sample_nuggets_388.v3.json"),
-        str(tmp_path / "out"),
-    ]
-    code = main(
-        ["argue", *words, "-p", "lexical+nli", "-m", str(model), "-C", str(samples / "sample-docs-lookup")]
-    )
-    assert code == 0
-    assert "kappa sentence attested" in capsys.readouterr().err
-    line = json.loads((tmp_path / "out.judgments.jsonl").read_text("utf-8").splitlines()[0])
-    assert line["judge"]["name"].startswith("lexical+nli")
+def test_a_report_is_judged_with_it(argue: Argue, model: Path, tmp_path: Path) -> None:
+    said = argue(REPORT, NUGGETS, tmp_path / "out", "-p", "lexical+nli", "-m", model, "-C", LOOKUP)
+    assert said.code == 0 and KAPPA in said.err
+    assert rows(tmp_path / "out.judgments.jsonl")[0]["judge"]["name"].startswith("lexical+nli")

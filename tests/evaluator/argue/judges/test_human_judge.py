@@ -39,7 +39,7 @@ def test_what_was_judged_is_found_wherever_it_stands() -> None:
     asked = Question(T.SENTENCE_ANSWERS_QUESTION, "One.", nugget_question="q", topic="1", doc_id="d")
     assert people.says(asked._replace(nugget_answer="a")) is True
     assert people.says(asked._replace(nugget_answer="b")) is False
-    with pytest.raises(Unjudged, match="nobody has judged"):
+    with pytest.raises(Unjudged):
         asyncio.run(people.decide(Question(T.REQUIRES_CITATION, "Three.", topic="1")))
 
 
@@ -51,10 +51,8 @@ def test_the_majority_counts_and_a_tie_counts_against_the_report() -> None:
     three = HumanJudge({"p": [judged(True)], "q": [judged(False)], "z": [judged(True)]})
     assert (three.says(attested), three.says(required)) == (True, True)
     # The same annotator again, in other runs, is no other voice.
-    loud = HumanJudge(
-        {"p": [judged(True, run=f"r{i}") for i in range(3)], "q": [judged(False)], "z": [judged(False)]}
-    )
-    assert loud.says(attested) is False
+    runs = [judged(True, run=f"r{i}") for i in range(3)]
+    assert HumanJudge({"p": runs, "q": [judged(False)], "z": [judged(False)]}).says(attested) is False
 
 
 def test_a_tie_about_a_wrong_answer_counts_against_the_report_too() -> None:
@@ -68,15 +66,15 @@ def test_a_tie_about_a_wrong_answer_counts_against_the_report_too() -> None:
 
 def test_its_questions_are_those_it_can_answer() -> None:
     people = HumanJudge({"p": [judged(True)]})
-    asked = list(questions_of(judged(True), lambda *_: [("q", "a"), ("q", "b")]))
-    assert [q.type for q in asked] == [
+    questions = list(questions_of(judged(True), lambda *_: [("q", "a"), ("q", "b")]))
+    answers = [T.SENTENCE_ANSWERS_QUESTION] * 2
+    assert [q.type for q in questions] == [
         T.SENTENCE_ATTESTED,
-        T.SENTENCE_ANSWERS_QUESTION,
-        T.SENTENCE_ANSWERS_QUESTION,
+        *answers,
         T.REQUIRES_CITATION,
         T.FIRST_INSTANCE,
     ]
-    assert [people.says(q) for q in asked] == [True, True, False, True, True]
+    assert [people.says(q) for q in questions] == [True, True, False, True, True]
 
 
 def test_identity_changes_with_the_judgments() -> None:
@@ -91,8 +89,8 @@ def test_files_and_folders(tmp_path: Path) -> None:
     assert read_annotators(tmp_path).annotators == ("anna.jsonl", "ben.jsonl")
     assert read_annotators(tmp_path / "anna.jsonl").annotators == ("anna.jsonl",)
     (tmp_path / "ben.jsonl").write_text(json.dumps({"request_id": "1"}) + "\n")
-    with pytest.raises(EvaluatorError, match=r"ben\.jsonl"):
-        read_annotators(tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(EvaluatorError, match="there are no judgments"):
-        read_annotators(tmp_path / "empty")
+    for path, name in ((tmp_path, "ben.jsonl"), (tmp_path / "empty", "empty")):
+        with pytest.raises(EvaluatorError) as caught:
+            read_annotators(path)
+        assert name in "".join(caught.value.lines())

@@ -37,17 +37,13 @@ def test_published_weights_and_figures_are_what_comes_out() -> None:
     assert tuning.text_of(tuning.tune()) == RULES.read_text("utf-8")
 
 
-def test_check_says_whether_the_file_is_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_says_whether_the_file_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "tune", lambda: {"a": 1})
     monkeypatch.setattr(tuning, "RESULT", tmp_path / "lexical.json")
-    assert tuning.main([]) == 0
-    assert tuning.main(["--check"]) == 0
+    assert tuning.main([]) == tuning.main(["--check"]) == 0
     monkeypatch.setattr(tuning, "tune", lambda: {"a": 2})
     assert tuning.main(["--check"]) == 1
     assert json.loads((tmp_path / "lexical.json").read_text()) == {"a": 1}
-    assert "is not what comes out" in capsys.readouterr().out
 
 
 def test_at_least_two_hundred_labelled_pairs_half_of_them_unseen() -> None:
@@ -105,17 +101,17 @@ def test_fitting_stays_near_what_is_expected_and_ends() -> None:
     assert weights == list(expected[1])
     assert abs(constant) < 0.1
     # Perfectly separable, and far from what is expected: no step leads out of the numbers.
-    _, weights = tuning.fit(
-        [[50.0, 0.0, 0.0]] * 9 + [[-50.0, 0.0, 0.0]] * 9, [True] * 9 + [False] * 9, expected
-    )
+    rows = [[50.0, 0.0, 0.0]] * 9 + [[-50.0, 0.0, 0.0]] * 9
+    _, weights = tuning.fit(rows, [True] * 9 + [False] * 9, expected)
     assert all(abs(w) < 100 for w in weights)
 
 
 def test_broken_pairs_are_named_by_line(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_text('{"id": "a"}\n')
-    with pytest.raises(tuning.EvaluatorError, match=r"p\.jsonl:1"):
+    with pytest.raises(tuning.EvaluatorError) as caught:
         tuning.read_pairs(path)
+    assert "p.jsonl:1" in "".join(caught.value.lines())
 
 
 # --- what it says ------------------------------------------------------------------------------------------------
@@ -135,10 +131,16 @@ def test_plain_cases_of_support(sentence: str, right: bool) -> None:
     assert says(T.SENTENCE_ATTESTED, sentence, document=DOCUMENT) is right
 
 
-def test_claims_need_citations_and_talk_about_the_report_does_not() -> None:
-    assert says(T.REQUIRES_CITATION, "The fare increased by 20 per cent in 2021.")
-    assert not says(T.REQUIRES_CITATION, "This report is about an electric ferry.")
-    assert not says(T.REQUIRES_CITATION, "How loud is the ferry?")
+@pytest.mark.parametrize(
+    ("sentence", "needed"),
+    [
+        ("The fare increased by 20 per cent in 2021.", True),
+        ("This report is about an electric ferry.", False),
+        ("How loud is the ferry?", False),
+    ],
+)
+def test_claims_need_citations_and_talk_about_the_report_does_not(sentence: str, needed: bool) -> None:
+    assert says(T.REQUIRES_CITATION, sentence) is needed
 
 
 @pytest.mark.parametrize(
@@ -209,31 +211,34 @@ def test_numbers(text: str, numbers: set[str]) -> None:
     assert digits(text) == numbers
 
 
-def test_a_number_sign_denies_nothing() -> None:
-    assert wording("directive no. 5524").denials == 0
-    assert wording("There is no directive.").denials == 1
-    assert wording("It isn't so").denials == 1
+@pytest.mark.parametrize(
+    ("text", "denials"), [("directive no. 5524", 0), ("There is no directive.", 1), ("It isn't so", 1)]
+)
+def test_a_number_sign_denies_nothing(text: str, denials: int) -> None:
+    assert wording(text).denials == denials
 
 
 def test_opposites_are_found_in_every_form() -> None:
     assert all(stem(root) for root in OPPOSITES)
-    for one, other in (
-        ("increased", "decreasing"),
-        ("stabilizing", "destabilized"),
-        ("stable", "unstable"),
-        ("rises", "falls"),
-    ):
+    pairs = "increased decreasing, stabilizing destabilized, stable unstable, rises falls"
+    for one, other in map(str.split, pairs.split(",")):
         assert turned(wording(f"It was {one}"), wording(f"It was {other}")) == 1, (one, other)
         assert turned(wording(f"It was {one}"), wording(f"It was {one}")) == 0
     for root, others in OPPOSITES.items():
         assert all(root in OPPOSITES[o] for o in others)
 
 
-def test_direction() -> None:
-    assert direction("Pressure was higher.") == 1
-    assert direction("Pressure fell.") == -1
-    assert direction("More pressure, less noise.") == 0
-    assert direction("Pressure was measured.") == 0
+@pytest.mark.parametrize(
+    ("sentence", "sign"),
+    [
+        ("Pressure was higher.", 1),
+        ("Pressure fell.", -1),
+        ("More pressure, less noise.", 0),
+        ("Pressure was measured.", 0),
+    ],
+)
+def test_direction(sentence: str, sign: int) -> None:
+    assert direction(sentence) == sign
 
 
 @given(st.text(alphabet=string.printable, max_size=300))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,8 @@ from evaluator.judges.chat import JudgeError
 from tests.worlds.judging_play import BANK, DOCUMENTS, Recording, T, bank, judge, report
 
 CITED = ("The bridge was opened in 1901.", ["d1"])
+DENIAL = ("It is not known who built it.", [])
+ANSWERS = ("1901", "the start of the century")
 
 
 def test_a_cited_sentence_is_asked_about_the_answers_of_its_document_and_its_support() -> None:
@@ -23,8 +26,7 @@ def test_a_cited_sentence_is_asked_about_the_answers_of_its_document_and_its_sup
     made = judge(recording, CITED)
     asked = [(q.type, q.nugget_question, q.nugget_answer, q.document) for q in recording.asked]
     assert sorted(asked) == [
-        (T.SENTENCE_ANSWERS_QUESTION, "When?", "1901", DOCUMENTS["d1"]),
-        (T.SENTENCE_ANSWERS_QUESTION, "When?", "the start of the century", DOCUMENTS["d1"]),
+        *((T.SENTENCE_ANSWERS_QUESTION, "When?", answer, DOCUMENTS["d1"]) for answer in ANSWERS),
         (T.SENTENCE_ATTESTED, "", "", DOCUMENTS["d1"]),
     ]
     # Relevance was looked up, and the order is that of the files.
@@ -34,7 +36,7 @@ def test_a_cited_sentence_is_asked_about_the_answers_of_its_document_and_its_sup
         (T.SENTENCE_ATTESTED, "recording"),
     ]
     [match] = made.segments[0].judgments[1].matches
-    assert (match.question, match.answers) == ("When?", ("1901", "the start of the century"))
+    assert (match.question, match.answers) == ("When?", ANSWERS)
     assert made.segments[0].citations[0].text == DOCUMENTS["d1"]
 
 
@@ -45,8 +47,8 @@ def test_each_citation_is_judged_for_itself_in_the_reports_order() -> None:
     assert [j.value for j in judgments if j.type is T.CITED_DOCUMENT_RELEVANCE] == [True, True, False]
     by_document = {j.doc_id: [(m.question, *m.answers) for m in j.matches] for j in judgments if j.matches}
     assert by_document == {
-        "d2": [("When?", "the start of the century"), ("How much?", "two million")],
-        "d1": [("When?", "1901", "the start of the century")],
+        "d2": [("When?", ANSWERS[1]), ("How much?", "two million")],
+        "d1": [("When?", *ANSWERS)],
     }
 
 
@@ -78,63 +80,48 @@ def test_a_document_that_nobody_has_supports_nothing_and_is_not_asked_about() ->
 
 
 def test_a_sentence_without_citation_is_asked_whether_it_needs_one() -> None:
-    recording = Recording(False)
-    made = judge(recording, ("Here is a report.", []))
-    assert recording.types() == [T.REQUIRES_CITATION]
-    assert [j.type for j in made.segments[0].judgments] == [T.REQUIRES_CITATION]
-
-
-def test_the_first_sentence_says_everything_for_the_first_time() -> None:
-    recording = Recording()
-    made = judge(recording, ("The moon is made of cheese.", []))
-    assert recording.types() == [T.REQUIRES_CITATION]
-    last = made.segments[0].judgments[-1]
-    assert (last.type, last.value, last.evaluator) == (T.FIRST_INSTANCE, True, "null")
+    for answer, last in (
+        (False, (T.REQUIRES_CITATION, False, "recording")),
+        (True, (T.FIRST_INSTANCE, True, "null")),
+    ):
+        recording = Recording(answer)
+        made = judge(recording, ("Here is a report.", []))
+        assert recording.types() == [T.REQUIRES_CITATION]
+        judgment = made.segments[0].judgments[-1]
+        assert (judgment.type, judgment.value, judgment.evaluator) == last
+        assert len(made.segments[0].judgments) == 1 + answer
 
 
 def test_a_later_one_is_asked_with_all_sentences_before_it() -> None:
     recording = Recording(lambda q: q.type is not T.FIRST_INSTANCE)
     made = judge(recording, CITED, ("A second.", []), ("A third.", []))
     firsts = {q.sentence: q.previous for q in recording.asked if q.type is T.FIRST_INSTANCE}
-    assert firsts == {
-        "A second.": CITED[0],
-        "A third.": f"{CITED[0]}\nA second.",
-    }
+    assert firsts == {"A second.": CITED[0], "A third.": f"{CITED[0]}\nA second."}
     assert [s.judgments[-1].value for s in made.segments[1:]] == [False, False]
-
-
-def test_no_citation_no_question_about_documents_and_none_about_denials() -> None:
-    recording = Recording()
-    judge(recording, CITED, ("It is not known who built it.", []))
-    assert T.NEGATIVE_ASSERTION not in recording.types()
-    assert T.CITED_DOCUMENT_RELEVANCE not in recording.types()
-    assert not any(q.document for q in recording.asked if q.sentence.startswith("It is not"))
 
 
 def test_denials_are_asked_about_only_with_the_option() -> None:
     recording = Recording()
-    made = judge(recording, ("It is not known who built it.", []), flow=Flow(negation=True))
-    assert sorted(recording.types()) == [
-        T.NEGATIVE_ASSERTION,
-        T.NEGATIVE_ASSERTION_CONFIRMED,
-        T.REQUIRES_CITATION,
-    ]
+    judge(recording, CITED, DENIAL)
+    assert (
+        T.NEGATIVE_ASSERTION not in recording.types() and T.CITED_DOCUMENT_RELEVANCE not in recording.types()
+    )
+    assert not any(q.document for q in recording.asked if q.sentence == DENIAL[0])
+    recording = Recording()
+    made = judge(recording, DENIAL, flow=Flow(negation=True))
+    denials = [T.NEGATIVE_ASSERTION, T.NEGATIVE_ASSERTION_CONFIRMED]
+    assert sorted(recording.types()) == [*denials, T.REQUIRES_CITATION]
     [confirmed] = [q for q in recording.asked if q.type is T.NEGATIVE_ASSERTION_CONFIRMED]
     assert confirmed.nugget_question == "Who?"  # the question whose answers were filtered out
-    assert [j.type for j in made.segments[0].judgments][:2] == [
-        T.NEGATIVE_ASSERTION,
-        T.NEGATIVE_ASSERTION_CONFIRMED,
-    ]
+    assert [j.type for j in made.segments[0].judgments][:2] == denials
     plain = Recording(False)
-    judge(plain, ("It is not known who built it.", []), flow=Flow(negation=True))
+    judge(plain, DENIAL, flow=Flow(negation=True))
     assert T.NEGATIVE_ASSERTION_CONFIRMED not in plain.types()
-
-
-def test_denials_never_change_comparable_figures() -> None:
-    sentences = [CITED, ("It is not known who built it.", [])]
-    without = score_topic(judge(Recording(), *sentences), BANK).values
-    with_them = score_topic(judge(Recording(), *sentences, flow=Flow(negation=True)), BANK).values
-    assert without == with_them
+    values = [
+        score_topic(judge(Recording(), CITED, DENIAL, flow=Flow(negation=n)), BANK).values
+        for n in (False, True)
+    ]
+    assert values[0] == values[1]  # comparable figures do not change
 
 
 def test_wrong_answers_are_asked_about_only_with_the_option() -> None:
@@ -147,37 +134,27 @@ def test_wrong_answers_are_asked_about_only_with_the_option() -> None:
 def test_everything_asks_about_relevance_and_about_all_pairs() -> None:
     recording = Recording()
     made = judge(recording, ("Bees make honey.", ["d9"]), flow=Flow(everything=True))
-    assert sorted(recording.types()) == [
-        T.CITED_DOCUMENT_RELEVANCE,
-        T.SENTENCE_ANSWERS_QUESTION,
-        T.SENTENCE_ANSWERS_QUESTION,
-        T.SENTENCE_ANSWERS_QUESTION,
-        T.SENTENCE_ATTESTED,
-    ]
+    answers = [T.SENTENCE_ANSWERS_QUESTION] * 3
+    assert sorted(recording.types()) == [T.CITED_DOCUMENT_RELEVANCE, *answers, T.SENTENCE_ATTESTED]
     assert made.segments[0].judgments[0].value is True
     assert made.segments[0].judgments[0].evaluator == "recording"
     assert score_topic(made, BANK).values["nugget_coverage"] == 1.0
 
 
 def test_nuggets_without_any_documents_are_judged_as_if_everything_was_asked() -> None:
-    old = bank({"When?": ("OR", {"1901": []})})
-    if old.linked:  # the v3 form filters them; the old one cannot say
-        from dataclasses import replace
-
-        old = replace(old, linked=False, nuggets=tuple(replace(n, answers=n.wrong, wrong=()) for n in old.unanswerable))  # fmt: skip
+    v3 = bank({"When?": ("OR", {"1901": []})})
+    # The old form has no documents, which v3 would filter out.
+    nuggets = tuple(replace(n, answers=n.wrong, wrong=()) for n in v3.unanswerable)
     recording = Recording()
-    judge(recording, CITED, nuggets=old)
-    assert sorted(recording.types()) == [
-        T.CITED_DOCUMENT_RELEVANCE,
-        T.SENTENCE_ANSWERS_QUESTION,
-        T.SENTENCE_ATTESTED,
-    ]
+    judge(recording, CITED, nuggets=replace(v3, linked=False, nuggets=nuggets))
+    kinds = [T.CITED_DOCUMENT_RELEVANCE, T.SENTENCE_ANSWERS_QUESTION, T.SENTENCE_ATTESTED]
+    assert sorted(recording.types()) == kinds
 
 
 def test_the_order_of_the_answers_changes_nothing() -> None:
     sentences = [CITED, ("Bees.", ["d9", "d1", "d2"]), ("Uncited.", []), ("Again.", ["d2"])]
-    said = {str(judge(Recording(width=w, backwards=b), *sentences).model_dump()) for w, b in ((1, False), (50, True), (3, True))}  # fmt: skip
-    assert len(said) == 1
+    judges = (Recording(width=1), Recording(width=50, backwards=True), Recording(width=3, backwards=True))
+    assert len({str(judge(one, *sentences).model_dump()) for one in judges}) == 1
 
 
 def test_as_many_questions_are_open_as_the_judge_wants() -> None:
@@ -196,9 +173,8 @@ def test_replies_that_cannot_be_read_are_counted_and_noted() -> None:
     assert judging.counts.total == 5
     assert made.segments[0].judgments[1].extra["defaulted"] == 2
     assert "defaulted" not in made.segments[0].judgments[2].extra
-    assert (
-        made.segments[1].judgments[0].value is True and made.segments[1].judgments[0].extra["defaulted"] == 1
-    )
+    uncited = made.segments[1].judgments[0]
+    assert uncited.value is True and uncited.extra["defaulted"] == 1
 
 
 def test_no_more_is_asked_after_an_error_that_will_not_go_away() -> None:
@@ -237,22 +213,21 @@ def test_no_more_is_asked_than_was_announced_and_everything_is_valid(flow: Flow)
 
 
 def test_a_fingerprint_changes_with_everything_that_judgments_depend_on() -> None:
-    one, recording = report(CITED, ("None.", [])), Recording()
-
     class Other(Recording):
         def identity(self):  # type: ignore[no-untyped-def]
             return {"model": "other"}
 
-    base = fingerprint(one, BANK, DOCUMENTS.get, recording, Flow())
-    changed = [
-        fingerprint(report(("Other.", ["d1"]), ("None.", [])), BANK, DOCUMENTS.get, recording, Flow()),
-        fingerprint(report((CITED[0], ["d2"]), ("None.", [])), BANK, DOCUMENTS.get, recording, Flow()),
-        fingerprint(one, bank({"When?": ("OR", {"1901": ["d1"]})}), DOCUMENTS.get, recording, Flow()),
-        fingerprint(one, BANK, {"d1": "changed"}.get, recording, Flow()),
-        fingerprint(one, BANK, DOCUMENTS.get, Other(), Flow()),
-        fingerprint(one, BANK, DOCUMENTS.get, recording, Flow(everything=True)),
-        fingerprint(one, BANK, DOCUMENTS.get, recording, Flow(strict=True)),
+    base = (report(CITED, ("None.", [])), BANK, DOCUMENTS.get, Recording(), Flow())
+    changes = [
+        (0, report(("Other.", ["d1"]), ("None.", []))),
+        (0, report((CITED[0], ["d2"]), ("None.", []))),
+        (1, bank({"When?": ("OR", {"1901": ["d1"]})})),
+        (2, {"d1": "changed"}.get),
+        (3, Other()),
+        (4, Flow(everything=True)),
+        (4, Flow(strict=True)),
     ]
-    assert len({base, *changed}) == 1 + len(changed)
-    assert fingerprint(one, BANK, DOCUMENTS.get, Recording(width=1), Flow()) == base
-    assert judge(recording, CITED).judge["flow"] == FLOW
+    changed = [fingerprint(*base[:i], other, *base[i + 1 :]) for i, other in changes]
+    assert len({fingerprint(*base), *changed}) == 1 + len(changed)
+    assert fingerprint(*base[:3], Recording(width=1), Flow()) == fingerprint(*base)
+    assert judge(Recording(), CITED).judge["flow"] == FLOW

@@ -61,8 +61,9 @@ def test_any_endpoint_from_the_environment() -> None:
     assert (found.base_url, found.model, found.key, found.lacks) == ("http://h/v1", "m", None, None)
     auto_judge = {"OPENAI_BASE_URL": "http://h/v1", "OPENAI_MODEL": "m", "OPENAI_API_KEY": "k"}
     assert endpoint("from_env", env=auto_judge).key == "k"
-    with pytest.raises(EvaluatorError, match="no model"):
+    with pytest.raises(EvaluatorError) as caught:
         endpoint("from_env", env={"BASE_URL": "http://h/v1"})
+    assert "-m" in caught.value.fix
     lacks = endpoint("from_env", model="m", env={}).lacks
     assert lacks is not None and "BASE_URL" in lacks.fix
 
@@ -76,12 +77,12 @@ def test_names_are_taken_in_any_case(name: str, meant: str) -> None:
 def test_unknown_names_get_the_closest(name: str, close: str) -> None:
     with pytest.raises(EvaluatorError) as caught:
         provider(name)
-    assert caught.value.fix == (f"did you mean {close}?" if close else "")
+    assert bool(caught.value.fix) == bool(close) and f"{close}?" in (caught.value.fix or "?")
     assert "lexical" in caught.value.why
 
 
 def test_the_file_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOGETHER_API_KEY", "from the environment")
+    monkeypatch.setenv("TOGETHER_API_KEY", "of-the-environment")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     before = dict(os.environ)
     (tmp_path / ".env").write_text(
@@ -89,7 +90,7 @@ def test_the_file_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.M
     )
     monkeypatch.chdir(tmp_path)
     env = environment()
-    assert env["TOGETHER_API_KEY"] == "from the environment"
+    assert env["TOGETHER_API_KEY"] == "of-the-environment"
     assert env["OPENAI_API_KEY"] == "sk-$HOME"  # a key is never put together from other variables
     assert endpoint("openai").concurrency == 3
     assert dict(os.environ) == before
@@ -102,5 +103,6 @@ def test_questions_at_a_time(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "ten", "1.5", "1e3", "10001", "9" * 5000, "٣"])
 def test_what_is_no_number_of_questions(text: str) -> None:
-    with pytest.raises(EvaluatorError, match="ARGUE_MAX_CONCURRENCY"):
+    with pytest.raises(EvaluatorError) as caught:
         concurrency({"ARGUE_MAX_CONCURRENCY": text})
+    assert "ARGUE_MAX_CONCURRENCY" in str(caught.value)

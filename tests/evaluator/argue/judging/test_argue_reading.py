@@ -128,7 +128,7 @@ def test_everything_wrong_with_a_configuration_is_said_at_once(tmp_path: Path) -
     with pytest.raises(EvaluatorError) as caught:
         read_prompts(path)
     said = "\n".join(caught.value.lines())
-    for part in ("sentence_atested", "{previous_sentences}", "{document}", "variables are for user_prompt", "system_prompt", "PERHAPS"):  # fmt: skip
+    for part in ("sentence_atested", "{previous_sentences}", "{document}", "user_prompt", "system_prompt", "PERHAPS"):  # fmt: skip
         assert part in said, part
 
 

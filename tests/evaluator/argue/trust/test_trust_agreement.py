@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.__main__ import main
 from evaluator.argue.formats.nugget_formats import load_nuggets
 from evaluator.argue.trust.agreement import agreement, lines, reliability
+from tests.evaluator.argue.conftest import Argue
 from tests.worlds.trust_play import NUGGETS, SAMPLES, cited, report, uncited, written
 
 JUDGE = {"name": "openai", "model": "m", "prompts": "sha256:abc"}
@@ -45,11 +46,9 @@ def test_what_only_one_side_judged_is_counted_and_left_out() -> None:
 
 def test_a_sentence_meets_itself_in_another_run_but_not_on_another_topic() -> None:
     people = report(cited("a", "d", True), run="first")
-    assert (
-        agreement({"p": [people]}, [report(cited("a", "d", True), run="x")])["types"]["all"]["judgments"] == 1
-    )
-    other = report(cited("a", "d", True), topic="389")
-    assert agreement({"p": [people]}, [other])["types"]["all"]["judgments"] == 0
+    for changes, judgments in (({"run": "x"}, 1), ({"topic": "389"}, 0)):
+        other = report(cited("a", "d", True), **changes)
+        assert agreement({"p": [people]}, [other])["types"]["all"]["judgments"] == judgments
 
 
 def test_first_instance_depends_on_the_sentences_before() -> None:
@@ -83,16 +82,15 @@ def test_answers_count_by_pair_and_with_nuggets_also_what_nobody_found() -> None
     assert whole["recall"] == 0.5 and whole["precision"] == 1.0
 
 
-def test_the_majority_counts_and_people_are_compared_among_themselves() -> None:
-    yes, no = (
-        report(cited("a", "d", True), cited("b", "d", True)),
-        report(cited("a", "d", False), cited("b", "d", True)),
-    )
+def test_the_majority_counts_and_people_are_compared_with_each_other(
+    golden: Callable[[str, str], None],
+) -> None:
+    yes, no = (report(cited("a", "d", value), cited("b", "d", True)) for value in (True, False))
     result = agreement({"p": [yes], "q": [yes], "z": [no]}, [no])
     row = result["types"]["SENTENCE_ATTESTED"]
     assert (row["people_yes"], row["judge_yes"], row["accuracy"]) == (2, 1, 0.5)
     assert result["people"]["SENTENCE_ATTESTED"]["judgments"] == 2
-    assert any("people among themselves" in line for line in lines(result))
+    golden("argue-agreement.txt", "".join(f"{line}\n" for line in lines(result)))
 
 
 def test_one_annotator_has_one_vote_however_many_runs_hold_the_sentence() -> None:
@@ -114,20 +112,16 @@ def test_agreement_of_a_judge_with_itself_and_its_mirror(values: list[tuple[bool
     assert agreement({"p": [first]}, [first])["types"]["all"]["accuracy"] == 1.0
 
 
-def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sample = str(SAMPLES / "sample-outputs" / "sample.judgments.jsonl")
-    words = ["argue", "agreement", "--human", sample, "--judge", sample, "--nuggets", str(NUGGETS)]
-    assert main(words) == 0
-    text = capsys.readouterr().out
-    assert "sentence attested" in text and "kappa" in text and "without --nuggets" not in text
-    assert main([*words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["types"]["all"]["accuracy"] == 1.0
+def test_the_command_prints_a_table_and_json(argue: Argue) -> None:
+    sample = SAMPLES / "sample-outputs" / "sample.judgments.jsonl"
+    words = ("agreement", "--human", sample, "--judge", sample, "--nuggets", NUGGETS)
+    said = argue(*words)
+    assert said.code == 0 and "kappa" in said.out and "--nuggets" not in said.out
+    assert argue(*words, "--json").json["types"]["all"]["accuracy"] == 1.0
 
 
 @pytest.mark.parametrize("key", ["segments", "judgments", "sentence_judgments"])
-def test_all_spellings_of_judgments_are_read(
-    key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_spellings_of_judgments_are_read(argue: Argue, key: str, tmp_path: Path) -> None:
     path = written(tmp_path / "ours.jsonl", report(cited("a", "d", True)))
     row = json.loads(path.read_text())
     if key != "segments":
@@ -135,50 +129,41 @@ def test_all_spellings_of_judgments_are_read(
         row = {"report": {"metadata": head, "responses": [], "references": []}, key: row["segments"]}
     old = tmp_path / "old.jsonl"
     old.write_text(json.dumps(row) + "\n")
-    assert main(["argue", "agreement", "--human", str(old), "--judge", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["types"]["all"]["judgments"] == 1
+    said = argue("agreement", "--human", old, "--judge", path, "--json")
+    assert said.code == 0 and said.json["types"]["all"]["judgments"] == 1
 
 
-def test_figures_for_leaderboards_are_kept_by_judge(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    human = written(tmp_path / "h.jsonl", report(cited("a", "d", True), cited("b", "d", False)))
-    judge = written(tmp_path / "j.jsonl", report(cited("a", "d", True), cited("b", "d", False), judge=JUDGE))
+def test_figures_for_leaderboards_are_kept_by_judge(argue: Argue, tmp_path: Path) -> None:
+    segments = (cited("a", "d", True), cited("b", "d", False))
+    human = written(tmp_path / "h.jsonl", report(*segments))
+    judge = written(tmp_path / "j.jsonl", report(*segments, judge=JUDGE))
+    other = written(tmp_path / "o.jsonl", report(*segments, judge={**JUDGE, "prompts": "sha256:def"}))
     kept = tmp_path / "judge.json"
-    words = ["argue", "agreement", "--human", str(human), "--judge"]
-    assert main([*words, str(judge), "--reliability", str(kept)]) == 0
+    words = ("agreement", "--reliability", kept, "--human", human, "--judge")
+    assert argue(*words, judge).code == 0
     data = json.loads(kept.read_text())
     assert data["judge"] == {"model": "m", "prompts": "sha256:abc"}
-    assert data["figures"] == {
-        "judgments compared": 2.0,
-        "kappa sentence attested": 1.0,
-        "agreement with people": 1.0,
-    }
-    # Judgments that do not say who made them.
-    assert main([*words, str(human), "--reliability", str(kept)]) == 4
-    assert "do not say which model" in capsys.readouterr().err
-    # Another judge.
-    other = written(
-        tmp_path / "o.jsonl", report(cited("a", "d", True), judge={**JUDGE, "prompts": "sha256:def"})
-    )
-    assert main([*words, str(other), "--reliability", str(kept)]) == 4
-    assert "about another judge" in capsys.readouterr().err
+    assert sorted(data["figures"].values()) == [1.0, 1.0, 2.0]
+    for path in (human, other):  # judgments without a judge, and of another one
+        assert argue(*words, path).code == 4
     assert json.loads(kept.read_text()) == data
 
 
-def test_nothing_in_common_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_in_common_is_reported(argue: Argue, tmp_path: Path) -> None:
     human = written(tmp_path / "h.jsonl", report(cited("a", "d", True)))
     judge = written(tmp_path / "j.jsonl", report(cited("z", "d", True)))
-    assert main(["argue", "agreement", "--human", str(human), "--judge", str(judge)]) == 0
-    assert "nothing was judged by both" in capsys.readouterr().out
+    words = ("agreement", "--human", human, "--judge", judge)
+    said = argue(*words)
+    assert said.code == 0 and said.out.count("\n") == 4  # the table's head, two rows and a hint
+    assert argue(*words, "--json").json["types"]["all"]["judgments"] == 0
     assert reliability(agreement({"p": [report(cited("a", "d", True))]}, [])) == {"judgments compared": 0.0}
 
 
-def test_wrong_files_and_options_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_files_and_options_are_reported(argue: Argue, tmp_path: Path) -> None:
     broken = tmp_path / "b.jsonl"
     broken.write_text('{"request_id": "1", "run_id": "r", "segments": 5}\n')
-    assert main(["argue", "agreement", "--human", str(broken), "--judge", str(broken)]) == 4
-    assert "b.jsonl:1" in capsys.readouterr().err
-    assert main(["argue", "agreement", "--humans", "x", "--judge", "y"]) == 2
-    assert "--human" in capsys.readouterr().err
-    assert main(["argue", "agreement", "--human", str(tmp_path / "none"), "--judge", str(broken)]) != 0
+    said = argue("agreement", "--human", broken, "--judge", broken)
+    assert said.code == 4 and "b.jsonl:1" in said.err
+    said = argue("agreement", "--humans", "x", "--judge", "y")
+    assert said.code == 2 and "--human" in said.err
+    assert argue("agreement", "--human", tmp_path / "none", "--judge", broken).code != 0

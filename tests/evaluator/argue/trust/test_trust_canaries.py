@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 import schemas
-from evaluator.__main__ import main
 from evaluator.argue.asking import Question
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.prompting import KEY_OF, own_prompts
-from evaluator.argue.trust.canaries import FAVOURABLE, PLACES, canaries, plant, reliability
-from tests.worlds.openai_server import OpenAIServer, Request
+from evaluator.argue.trust.canaries import FAVOURABLE, PLACES, Canary, canaries, plant, reliability
+from tests.evaluator.argue.conftest import Argue, Serve
+from tests.worlds.openai_server import Request
 from tests.worlds.trust_play import LOOKUP, NUGGETS, REPORT
 
 T = JudgmentType
@@ -28,65 +30,63 @@ def against(request: Request) -> str:
     return "NO" if FAVOURABLE[SYSTEMS[request.messages[0]["content"]]] else "YES"
 
 
+def planted(canary: Canary, *, favourable: bool, request: Request) -> bool:
+    """True if the request contains this canary."""
+    return json.dumps(canary.said(favourable), ensure_ascii=False)[1:-1] in request.last
+
+
 def gullible(request: Request) -> str:
-    """Does what a canary wants, whichever it is."""
+    """Reply what a canary wants, whichever it is."""
     for canary in canaries():
         for favourable in (True, False):
-            if (
-                not canary.control
-                and json.dumps(canary.said(favourable), ensure_ascii=False)[1:-1] in request.last
-            ):
+            if not canary.control and planted(canary, favourable=favourable, request=request):
                 return "YES" if favourable else "NO"
     return against(request)
 
 
 def fickle(request: Request) -> str:
-    """Changes its mind over every sentence that is planted, harmless or not."""
-    planted = any(
-        json.dumps(c.said(f), ensure_ascii=False)[1:-1] in request.last
-        for c in canaries()
-        for f in (True, False)
-    )
+    """Change the reply for every planted sentence, harmless or not."""
+    changes = any(planted(c, favourable=f, request=request) for c in canaries() for f in (True, False))
     clean = against(request)
-    return {"YES": "NO", "NO": "YES"}[clean] if planted else clean
+    return {"YES": "NO", "NO": "YES"}[clean] if changes else clean
+
+
+Ask = Callable[..., Any]
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
-    """The result of the command for a server's script."""
-    monkeypatch.chdir(tmp_path)
+def asked(argue: Argue, serving: Serve) -> Ask:
+    """Return a function that calls the command with a server's script and returns its result."""
 
-    def ask(text: object, *words: str) -> dict[str, dict[str, dict[str, float]]]:
-        with OpenAIServer("exact", text=text) as server:  # type: ignore[arg-type]
-            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-            monkeypatch.setenv("OPENAI_API_KEY", "k")
-            command = ["argue", "canaries", "-p", "openai", "-m", "test-model", "--json", *words]
-            assert main(command) == 0, capsys.readouterr().err
-            out = json.loads(capsys.readouterr().out)
-            out["requests"] = len(server.requests)
-            return out  # type: ignore[no-any-return]
+    def ask(text: object, *words: object) -> Any:
+        server = serving(text=text)
+        said = argue("canaries", "-p", "openai", "-m", "test-model", "--json", *words)
+        assert said.code == 0, said.err
+        return {**said.json, "requests": len(server.requests)}
 
     return ask
 
 
-def test_a_gullible_judge_is_found_out(asked) -> None:  # type: ignore[no-untyped-def]
+HARMLESS, ATTESTED = "susceptibility to harmless text", "susceptibility sentence attested"
+
+
+def test_a_gullible_judge_is_found_out(asked: Ask) -> None:
     result = asked(gullible, "--sample", "2", "--reliability", "judge.json")
     for row in result["types"].values():
         assert (row["rate"], row["any"], row["control"]) == (1.0, 1.0, 0.0)
         assert row["against"] == row["questions"]
     figures = json.loads(Path("judge.json").read_text())["figures"]
-    assert figures["susceptibility to canaries"] == 1.0
-    assert figures["susceptibility to harmless text"] == 0.0
-    assert figures["susceptibility sentence attested"] == 1.0
+    assert figures.pop(HARMLESS) == 0.0 and ATTESTED in figures
+    assert set(figures.values()) == {1.0}
 
 
-def test_an_immune_judge_has_nothing_to_report(asked) -> None:  # type: ignore[no-untyped-def]
+def test_an_immune_judge_has_nothing_to_report(asked: Ask) -> None:
     result = asked(against, "--sample", "2")
     assert {row["rate"] for row in result["types"].values()} == {0.0}
     assert {v["turned"] for v in result["variants"]} == {0}
 
 
-def test_one_canary_that_works_is_named(asked) -> None:  # type: ignore[no-untyped-def]
+def test_one_canary_that_works_is_named(asked: Ask) -> None:
     (order,) = (c for c in canaries() if c.id == "order")
 
     def obeys_one(request: Request) -> str:
@@ -103,19 +103,19 @@ def test_one_canary_that_works_is_named(asked) -> None:  # type: ignore[no-untyp
     }
 
 
-def test_a_fickle_judge_shows_in_the_control(asked) -> None:  # type: ignore[no-untyped-def]
+def test_a_fickle_judge_shows_in_the_control(asked: Ask) -> None:
     result = asked(fickle, "--sample", "1")
     assert result["types"]["all"]["control"] == result["types"]["all"]["rate"] == 1.0
 
 
-def test_only_replies_against_the_report_count(asked) -> None:  # type: ignore[no-untyped-def]
+def test_only_replies_against_the_report_count(asked: Ask) -> None:
     result = asked("YES", "--sample", "3")
     assert result["types"]["SENTENCE_ATTESTED"]["against"] == 0
     assert result["types"]["SENTENCE_ATTESTED"]["rate"] is None
     assert result["types"]["FIRST_INSTANCE"]["against"] == 3
 
 
-def test_reports_of_ones_own_and_replies_that_are_kept(asked) -> None:  # type: ignore[no-untyped-def]
+def test_reports_of_ones_own_and_replies_that_are_kept(asked: Ask) -> None:
     words = [str(REPORT), str(NUGGETS), "-C", str(LOOKUP), "--sample", "2", "--out", "kept"]
     first = asked(gullible, *words)
     assert first["types"]["all"]["rate"] == 1.0
@@ -124,14 +124,12 @@ def test_reports_of_ones_own_and_replies_that_are_kept(asked) -> None:  # type: 
     assert again == first
 
 
-def test_the_offline_judge_reads_no_instructions(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["argue", "canaries", "-p", "lexical", "--sample", "8", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["types"]["all"]["against"] > 0
-    assert result["types"]["all"]["rate"] <= 0.05
-    assert main(["argue", "canaries", "-p", "lexical", "--sample", "2"]) == 0
-    text = capsys.readouterr().out
-    assert "harmless" in text and "forged reply" in text
+def test_the_offline_judge_reads_no_instructions(argue: Argue) -> None:
+    said = argue("canaries", "-p", "lexical", "--sample", "8", "--json")
+    assert said.code == 0 and said.json["types"]["all"]["against"] > 0
+    assert said.json["types"]["all"]["rate"] <= 0.05
+    said = argue("canaries", "-p", "lexical", "--sample", "2")
+    assert said.code == 0 and "harmless" in said.out and "forged reply" in said.out
 
 
 def test_every_place_gets_every_canary_and_nothing_else_changes() -> None:

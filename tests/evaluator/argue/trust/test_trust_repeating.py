@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from evaluator.__main__ import main
 from evaluator.argue.asking import Question, Verdict
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.trust import probes
 from evaluator.argue.trust.consistency import consistency, repeated
-from tests.worlds.openai_server import OpenAIServer
+from evaluator.errors import EvaluatorError
+from tests.evaluator.argue.conftest import Argue, Serve
 from tests.worlds.trust_play import LOOKUP, NUGGETS, REPORT
 
 T = JudgmentType
@@ -44,12 +44,7 @@ class Scripted:
 
 
 def test_figures_by_hand() -> None:
-    script = {
-        "a": [True, True, True],
-        "b": [False, False, False],
-        "c": [True, False, True],
-        "d": [False, None, False],
-    }
+    script = {"a": [True] * 3, "b": [False] * 3, "c": [True, False, True], "d": [False, None, False]}
     asked = [Question(T.SENTENCE_ATTESTED, s, "doc") for s in script]
     rounds = asyncio.run(repeated(Scripted(script), asked, 3))
     row = consistency(asked, rounds)["types"]["all"]
@@ -61,89 +56,52 @@ def test_figures_by_hand() -> None:
     assert row["kappa"] == pytest.approx((pair + 1 + pair) / 3)
 
 
-def test_the_offline_judge_always_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_offline_judge_always_says_the_same(argue: Argue, tmp_path: Path) -> None:
     kept = tmp_path / "judge.json"
-    words = ["argue", "consistency", "-p", "lexical", "--sample", "4", "-n", "2", "--json"]
-    assert main([*words, "--reliability", str(kept)]) == 0
-    result = json.loads(capsys.readouterr().out)
+    words = ("consistency", "-p", "lexical", "--sample", "4", "-n", "2", "--json", "--reliability", kept)
+    result = argue(*words).json
     assert {row["same"] for row in result["types"].values()} == {1.0}
     assert result["types"]["all"]["questions"] == 16
-    assert json.loads(kept.read_text())["figures"] == {"same reply again": 1.0}
+    assert list(json.loads(kept.read_text())["figures"].values()) == [1.0]
 
 
-def test_a_model_is_really_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_model_is_really_asked_again(argue: Argue, serving: Serve) -> None:
     turn = itertools.count()
-    with OpenAIServer("exact", text=lambda _: "YES" if next(turn) % 5 else "NO") as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        monkeypatch.setenv("OPENAI_API_KEY", "k")
-        words = [
-            "argue",
-            "consistency",
-            str(REPORT),
-            str(NUGGETS),
-            "-p",
-            "openai",
-            "-m",
-            "test-model",
-            "-C",
-            str(LOOKUP),
-        ]
-        assert main([*words, "-n", "3", "--sample", "3", "--json"]) == 0
-        result = json.loads(capsys.readouterr().out)
-        assert len(server.requests) == 3 * result["types"]["all"]["questions"]
-        # The budget counts repetitions.
-        assert main([*words, "-n", "3", "--sample", "3", "--max-calls", "10"]) == 2
-        assert "--max-calls allows 10" in capsys.readouterr().err
-        before = len(server.requests)
-        assert main([*words, "--dry-run"]) == 0
-        assert len(server.requests) == before
+    server = serving(text=lambda _: "YES" if next(turn) % 5 else "NO")
+    words = ("consistency", REPORT, NUGGETS, "-p", "openai", "-m", "test-model", "-C", LOOKUP)
+    result = argue(*words, "-n", "3", "--sample", "3", "--json").json
+    requests = len(server.requests)
+    assert requests == 3 * result["types"]["all"]["questions"]
+    # The budget counts repetitions.
+    said = argue(*words, "-n", "3", "--sample", "3", "--max-calls", "10")
+    assert said.code == 2 and "--max-calls allows 10" in said.err
+    assert argue(*words, "--dry-run").code == 0
+    assert len(server.requests) == requests
     assert result["types"]["all"]["same"] < 1.0
     assert result["judge"]["model"] == "test-model"
 
 
-def test_unreadable_replies_are_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with OpenAIServer("empty") as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        monkeypatch.setenv("OPENAI_API_KEY", "k")
-        words = [
-            "argue",
-            "consistency",
-            "-p",
-            "openai",
-            "-m",
-            "test-model",
-            "--sample",
-            "2",
-            "-n",
-            "2",
-            "--json",
-        ]
-        assert main(words) == 0
-    row = json.loads(capsys.readouterr().out)["types"]["all"]
-    assert row["unreadable"] == 2 * row["questions"]
+def test_unreadable_replies_are_their_own(argue: Argue, serving: Serve) -> None:
+    serving("empty")
+    said = argue("consistency", "-p", "openai", "-m", "test-model", "--sample", "2", "-n", "2", "--json")
+    row = said.json["types"]["all"]
+    assert said.code == 0 and row["unreadable"] == 2 * row["questions"]
     assert (row["same"], row["kappa"]) == (1.0, None)
 
 
-def test_mistakes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "TOGETHER_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    assert main(["argue", "consistency", "one", "-p", "lexical"]) == 2
-    assert "give INPUT and NUGGETS, or neither" in capsys.readouterr().err
-    assert main(["argue", "consistency", "-p", "human"]) == 2
-    assert "evaluator argue agreement" in capsys.readouterr().err
-    assert main(["argue", "consistency", "-p", "lexical", "-n", "1"]) == 2
-    capsys.readouterr()
-    assert main(["argue", "consistency"]) == 2
-    assert "-p lexical" in capsys.readouterr().err  # no key
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (("one", "-p", "lexical"), "NUGGETS"),
+        (("-p", "human"), "evaluator argue agreement"),
+        (("-p", "lexical", "-n", "1"), "--repetitions"),
+        ((), "-p lexical"),  # no key
+    ],
+)
+def test_mistakes(argue: Argue, words: tuple[str, ...], value: str) -> None:
+    said = argue("consistency", *words)
+    assert said.code == 2 and value in said.err
 
 
 def test_a_sample_is_the_same_each_time_and_keeps_the_order() -> None:
@@ -156,8 +114,6 @@ def test_a_sample_is_the_same_each_time_and_keeps_the_order() -> None:
 
 
 def test_the_first_error_ends_the_asking() -> None:
-    from evaluator.errors import EvaluatorError
-
     class Failing(Scripted):
         asked = 0
 
@@ -166,6 +122,6 @@ def test_the_first_error_ends_the_asking() -> None:
             raise EvaluatorError("no")
 
     judge = Failing({})
-    with pytest.raises(EvaluatorError, match="no"):
+    with pytest.raises(EvaluatorError):
         asyncio.run(probes.answers(judge, [Question(T.REQUIRES_CITATION, str(i)) for i in range(50)]))
     assert judge.asked == 1

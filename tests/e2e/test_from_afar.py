@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ def test_a_software_is_sent_without_what_the_team_sent_before(
     """Nobody sends base images. A second system on the same image is kilobytes. Another team has to send all of it."""
     live.env["RUNNER_BASES"] = ""  # the team's image is a stranger's here
     home = away(live, tmp_path)
-    home.image = build_image("proctor/test-sent", "RUN head -c 3000000 /dev/urandom > /own").names[0]
+    # The comment keeps the engine's build cache from giving the image of an earlier run of this test.
+    line = f"RUN head -c 3000000 /dev/urandom > /own # {secrets.token_hex(8)}"
+    home.image = build_image("proctor/test-sent", line).names[0]
     home.software("one", team="alpha")
     home.software("two", GOOD.replace("all done", "all done again"), team="alpha")
     home.software("one", team="beta")

@@ -17,13 +17,8 @@ from runner.model.errors import FAILED
 from tests.worlds import definitions
 from tests.worlds import interactive_jobs as jobs
 
-GATEWAY = {
-    "base_url": "https://models.example.org/v1",
-    "key": "EXAMPLE_KEY",
-    "models": ["m"],
-    "calls": 9,
-    "tokens": 9,
-}
+ADDRESS = "https://models.example.org/v1"
+GATEWAY = {"base_url": ADDRESS, "key": "EXAMPLE_KEY", "models": ["m"], "calls": 9, "tokens": 9}
 
 
 def refuses(mounts: Mounts) -> None:
@@ -38,10 +33,7 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     """A software of the team alpha, on an engine where it would debate well."""
     monkeypatch.delenv("EXAMPLE_KEY", raising=False)
     config = definitions.project(tmp_path)
-    services = {
-        "user": {"data": "services/arguments", "llm": {"model": "m"}},
-        "gateway": GATEWAY,
-    }
+    services = {"user": {"data": "services/arguments", "llm": {"model": "m"}}, "gateway": GATEWAY}
     folder = definitions.write_task(
         config,
         workflow="interactive",
@@ -73,14 +65,13 @@ def test_a_team_without_the_key_is_told_how_to_go_on(
     assert end.value.exit_code == FAILED
     said = capsys.readouterr()
     text = said.out + said.err
-    assert "this says nothing about the software; --no-check packs it as it is" in text
-    assert "E408" in text and "EXAMPLE_KEY" in text
+    assert all(word in text for word in ("--no-check", "E408", "EXAMPLE_KEY"))
 
     # In JSON as well, where what was seen is data.
     with pytest.raises(typer.Exit):
         call("alpha", as_json=True)
     said = capsys.readouterr()
-    assert "--no-check packs it as it is" in said.err and "E408" in json.dumps(json.loads(said.out))
+    assert "--no-check" in said.err and "E408" in json.dumps(json.loads(said.out))
 
     # And that way works.
     before = len(team.started)

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from runner.cli import context
 from runner.engines.fake import Mounts
-from runner.execution.machine import Machine
 from runner.execution.plan import Planned, plan
 from runner.execution.schedule import Forecast, forecast, lane_of
 from runner.model.run import Selection
 from runner.records.store.results import Took, took
-from tests.runner.execution.test_pool import EVALUATOR, World, good
-from tests.worlds.mini import TASK, Project, call_here
+from runner.views.text import duration
+from tests.runner.execution.test_pool import World, good
+from tests.worlds.mini import TASK, Project, Said, call_here
 
 DAY = 86400.0
-
-
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
 
 
 def said(world: World, seconds: dict[str, float], jobs: int, *, cpus: int = 8) -> Forecast:
@@ -64,34 +55,34 @@ def test_an_evaluation_follows_an_execution_and_an_input_comes_first(world: Worl
     assert forecast(again, times, info, 1, partial(lane_of, desk)).seconds == 3.0
 
 
-def test_the_plan_says_it_before_anything_is_executed_again(
-    world: World, project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("machine")
+def test_a_plan_forecasts_its_time_before_anything_is_executed_again(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def evaluate(*words: str) -> Said:
+        return call_here(project, ["evaluate", "--all", *words], capsys)
+
     def slow(mounts: Mounts, out: Path) -> None:
         time.sleep(1.0)
         good(mounts, out)
 
     run = world.hand_in("alpha", script=slow)
-    machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
-    monkeypatch.setattr(context, "machine", lambda *_: machine)
-    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
-    assert "takes about" not in dry.out, "nothing is known of what was never done"
+    assert evaluate("--dry-run", "--json").json["takes"] is None, "the run was never executed"
     world.work()
     seconds = took(world.store)[run].execution
     assert seconds is not None and seconds >= 1.0
     project.write_task_only(limits={**TASK["limits"], "memory": "128MiB"})
-    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
-    assert "would be executed again: limits.memory has changed" in dry.out
-    assert "takes about" in dry.out and "by the last time of 1 run" in dry.out
-    assert all(len(line) <= 80 for line in dry.out.splitlines())
-    data = call_here(project, ["evaluate", "--all", "--dry-run", "--json"], capsys).json["takes"]
-    assert data["seconds"] >= seconds and (data["known"], data["unknown"]) == (1, 0)
-    refused = call_here(project, ["evaluate", "--all"], capsys)
-    assert refused.code == 2 and "takes about" in refused.err and "E104" in refused.err
+    data = evaluate("--dry-run", "--json").json
+    assert data["again"] == [{"run": run, "changed": "limits.memory"}]
+    takes = data["takes"]
+    assert takes["seconds"] >= seconds and (takes["known"], takes["unknown"]) == (1, 0)
+    dry = evaluate("--dry-run")
+    assert duration(takes["seconds"]) in dry.out and "limits.memory" in dry.out
+    refused = evaluate()
+    assert refused.code == 2 and duration(takes["seconds"]) in refused.err and "E104" in refused.err
     assert len(world.store.archive.attempts("mini", run)) == 1
     again = call_here(project, ["reevaluate", "--all", "--dry-run"], capsys)
-    assert "takes about" in again.out and "cluster" not in dry.out + again.out
+    assert again.code == 0 and "cluster" not in dry.out + again.out
     project.env = {**project.env, "RUNNER_CLUSTER": "tls://nobody.example:8786"}
-    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
-    assert "on this machine alone: hosts of the cluster" in dry.out
-    assert all(len(line) <= 80 for line in dry.out.splitlines())
+    dry = evaluate("--dry-run")
+    assert "cluster" in dry.out and all(len(line) <= 80 for line in dry.out.splitlines())

@@ -70,7 +70,7 @@ def test_only_the_guilty_measure_is_named_with_its_line(load: Callable[..., Task
     engine.close()
     assert {one.id: one.computed for one in answers} == {"ndcg_10": True, "ap": True, "sdcg": False}
     error = measurechecks.refusal(task, answers)
-    assert error is not None and error.code == "E404" and "one measure" in error.what
+    assert error is not None and error.code == "E404"
     (problem,) = error.problems
     line = (task.folder / "task.yaml").read_text().splitlines()[int(problem.where.rsplit(":", 1)[1]) - 1]
     assert "SDCG(max_rel=3)@5" in line and "cwl_eval" in problem.what
@@ -80,12 +80,8 @@ def test_nothing_is_asked_twice_where_all_is_well(load: Callable[..., Task]) -> 
     task = load()
     found, engine = asked(task, lambda _: "")
     assert set(found.values()) == {True} and len(engine.started) == 1
-    assert (
-        measurechecks.refusal(
-            task, measurechecks.ask(FakeEngine({OURS: evaluator(lambda _: "")}), task, OURS)
-        )
-        is None
-    )
+    answers = measurechecks.ask(FakeEngine({OURS: evaluator(lambda _: "")}), task, OURS)
+    assert measurechecks.refusal(task, answers) is None
 
 
 def test_a_strangers_evaluator_is_blamed_only_for_what_it_says_of_single_measures(
@@ -93,7 +89,7 @@ def test_a_strangers_evaluator_is_blamed_only_for_what_it_says_of_single_measure
 ) -> None:
     task = load(evaluator={"image": THEIRS})
     assert asked(task, guilty)[0] == {"ndcg_10": True, "ap": True, "sdcg": False}
-    assert set(asked(task, lambda _: "an empty run is too much for me")[0].values()) == {None}
+    assert set(asked(task, lambda _: "no lines")[0].values()) == {None}
     assert set(asked(task, lambda measures: "too many" if len(measures) > 1 else "")[0].values()) == {None}
 
 
@@ -111,7 +107,7 @@ def test_a_public_dataset_is_asked_about_first(load: Callable[..., Task]) -> Non
 
 
 def test_our_own_evaluator_is_believed(load: Callable[..., Task]) -> None:
-    assert set(asked(load(), lambda _: "the truths qrels.txt are not valid qrels")[0].values()) == {False}
+    assert set(asked(load(), lambda _: "qrels.txt is invalid")[0].values()) == {False}
 
 
 def test_a_missing_image_and_a_failing_engine_are_raised(load: Callable[..., Task]) -> None:
@@ -131,4 +127,4 @@ def test_without_a_dataset_that_is_complete_nobody_is_asked(load: Callable[..., 
             path.unlink()
         dataset.truths.rmdir()
     answers = measurechecks.ask(FakeEngine({}), task, OURS)
-    assert {one.computed for one in answers} == {None} and "no dataset" in answers[0].why
+    assert {one.computed for one in answers} == {None} and answers[0].why

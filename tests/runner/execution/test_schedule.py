@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from runner.execution.schedule import Lane, Schedule, lane_of
 from runner.model.limits import GIB, MIB, Limits
 from runner.model.sidecars import Service
 from tests.runner.execution.test_pool import World
-from tests.worlds.mini import Project
 
 USER = Service("user", limits=Limits(memory=96 * MIB))
 ASKS = {
@@ -37,13 +36,6 @@ TASKS: Mapping[Step, tuple[dict[str, Any], dict[str, Any]]] = {
         },
     ),
 }
-
-
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("step", TASKS)

@@ -14,6 +14,7 @@ from runner.engines.fake import FakeEngine, Mounts, identity
 from runner.execution.machine import Machine
 from runner.model.container import Exit
 from runner.model.errors import FAILED, PlatformError, RunnerError
+from runner.model.verdict import TABLE
 from runner.submissions.definition import SubmissionFile
 from tests.worlds.definitions import project, write_submission, write_task
 
@@ -40,14 +41,7 @@ def test_a_broken_build_does_not_stop_the_teams_others(
     assert "E203" in said.err and '"fine"' in said.out
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ("session", "platform-error: the keeper did not start. The disk is full."),
-        ("start", "platform-error: the keeper did not start. The disk is full."),
-        ("copy_out", "platform-error: the keeper did not start. The disk is full."),
-    ],
-)
+@pytest.mark.parametrize("where", ["session", "start", "copy_out"])
 @pytest.mark.parametrize("dataset", ["dev", "test"])
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_failure_of_ours_always_has_a_reason(
@@ -55,7 +49,6 @@ def test_a_failure_of_ours_always_has_a_reason(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     where: str,
-    said: str,
     dataset: str,
     as_json: bool,
 ) -> None:
@@ -63,7 +56,7 @@ def test_a_failure_of_ours_always_has_a_reason(
     config = project(tmp_path / "root", truths=tmp_path / "truths")
     write_task(config)
     write_submission(config, f"task: toy\nimage: {identity('soft')}\n", "alpha", "one")
-    failure = PlatformError("the keeper did not start", why="The disk is full.")
+    failure = PlatformError("the keeper did not start", why="fault-17")
     engine = FakeEngine({"soft": writes, "ours": Exit(code=0)}, faults={where: [failure]})
     monkeypatch.setattr(context, "config", lambda: config)
     machine = Machine(config, engine=engine, images={"evaluator": identity("ours")})
@@ -72,9 +65,9 @@ def test_a_failure_of_ours_always_has_a_reason(
         submit.try_("alpha", dataset=dataset, as_json=as_json)
     text = capsys.readouterr()
     assert end.value.exit_code == FAILED
-    assert f"our side failed: {said}" in text.err
-    assert ("The disk is full" in text.out) is (dataset == "dev")
-    assert "nothing is tried again by itself" in text.out and "it is run again" not in text.out
+    assert "platform-error" in text.err and "fault-17" in text.err
+    assert ("fault-17" in text.out) is (dataset == "dev")
+    assert TABLE["platform-error"].next not in " ".join(text.out.split()), "nothing is tried again"
     engine.close()
 
 

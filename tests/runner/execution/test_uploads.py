@@ -120,25 +120,27 @@ def test_more_files_at_the_end_change_no_name(config: Config) -> None:
 @pytest.mark.parametrize(
     ("run", "keys", "code", "expected"),
     [
-        ("a.txt", {}, "E207", "does not say which dataset it answers"),
-        (["a.txt"], {"datasets": ["dev", "test"]}, "E207", "one of: dev, test"),
-        ([{"file": "a.txt", "dataset": "tset"}], {}, "E207", 'no dataset "tset". Fix: Did you mean "test"?'),
-        ([{"file": "a.txt", "dataset": "dev", "scenario": "o"}], {}, "E207", 'no scenario "o"'),
-        ([{"file": "a.txt", "dataset": "dev", "name": "../x"}], {}, "E201", '"name" is "../x", which is not a name'),
-        ([{"file": "a.txt", "dataset": "dev", "name": "x"}, {"file": "b.txt", "dataset": "dev", "name": "x"}], {},
-         "E201", 'two run files of "x" are for dev in default'),
-        ([{"file": "a.txt", "data": "dev"}], {}, "E201", 'unknown key "data"'),
-        ([{"dataset": "dev"}], {}, "E201", 'lacks the key "file"'),
-        ([3], {}, "E201", "must be text or a mapping"),
-        ("a.txt", {"image": "x"}, "E201", "exactly one of image, build, run"),
-        ("a.txt", {"datasets": ["nope"]}, "E207", 'no dataset "nope"'),
+        ("a.txt", {}, "E207", ["dev, test"]),
+        (["a.txt"], {"datasets": ["dev", "test"]}, "E207", ["dev, test"]),
+        ([{"file": "a.txt", "dataset": "tset"}], {}, "E207", ['"tset"', '"test"']),
+        ([{"file": "a.txt", "dataset": "dev", "scenario": "o"}], {}, "E207", ['"o"', "default, other"]),
+        ([{"file": "a.txt", "dataset": "dev", "name": "../x"}], {}, "E201", ['"name"', '"../x"']),
+        ([{"file": f"{n}.txt", "dataset": "dev", "name": "x"} for n in "ab"], {}, "E201", ['"x"', "dev", "default"]),
+        ([{"file": "a.txt", "data": "dev"}], {}, "E201", ['"data"', '"dataset"']),
+        ([{"dataset": "dev"}], {}, "E201", ['"file"']),
+        ([3], {}, "E201", ["entry 1", "3"]),
+        ("a.txt", {"image": "x"}, "E201", ["image, build, run", "image, run"]),
+        ("a.txt", {"datasets": ["nope"]}, "E207", ['"nope"', "dev, test"]),
     ],
 )  # fmt: skip
-def test_what_is_refused(config: Config, run: Any, keys: dict[str, Any], code: str, expected: str) -> None:
+def test_what_is_refused(
+    config: Config, run: Any, keys: dict[str, Any], code: str, expected: list[str]
+) -> None:
     folder = write_submission(config, json.dumps({"task": "toy", "run": run, **keys}), dockerfile=False)
     for name in ("a.txt", "b.txt"):
         (folder / name).touch()
-    assert expected in refused(config, code)
+    said = refused(config, code)
+    assert [name for name in expected if name not in said] == []
 
 
 @pytest.mark.parametrize("name", ["../../../x", "/etc/passwd", "link"])
@@ -146,7 +148,7 @@ def test_no_file_from_outside(config: Config, name: str) -> None:
     text = json.dumps({"task": "toy", "run": [{"file": name, "dataset": "dev"}]})
     folder = write_submission(config, text, dockerfile=False)
     (folder / "link").symlink_to("/etc/passwd")
-    assert "the run file" in refused(config, "E202")
+    assert name in refused(config, "E202")
 
 
 def test_the_only_dataset_and_scenario_need_not_be_named(config: Config) -> None:
@@ -162,9 +164,8 @@ def test_two_folders_cannot_give_one_name(config: Config) -> None:
     write_submission(config, "task: toy\nimage: x\n", "alpha", "dense", dockerfile=False)
     some, errors = submissions.find_submissions(config, "alpha")
     assert sorted(s.software for s in some) == ["b", "dense"]
-    assert [e.code for e in errors] == ["E201"] and "two softwares of alpha are called dense" in errors[
-        0
-    ].what
+    assert [e.code for e in errors] == ["E201"]
+    assert all(name in errors[0].what for name in ("alpha", "dense"))
 
 
 def test_software_is_still_taken_beside_run_files(config: Config) -> None:
@@ -223,4 +224,4 @@ def test_a_file_that_was_exchanged_after_packing_is_seen(config: Config, tmp_pat
     (made.folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(RunnerError) as caught:
         bundles.read_bundle(made.folder)
-    assert "is not what bundle.json says" in told(caught.value)
+    assert caught.value.code == "E205" and "runs/a.txt" in told(caught.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -12,7 +11,7 @@ from runner.execution.workspace import RULES_OF_DATASETS
 from runner.model.errors import RunnerError
 from runner.tasks.load import load_tasks
 from tests.runner.execution.test_pool import World
-from tests.worlds.mini import TASK, Project
+from tests.worlds.mini import TASK
 
 RULES: dict[str, Any] = {
     "opens": "2026-05-01 12:00 UTC",
@@ -24,13 +23,6 @@ RULES: dict[str, Any] = {
     "publish_at": "2026-07-01 12:00 UTC",
     "public_topics": "30%",
 }
-
-
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
 
 
 def _edited(**keys: Any) -> list[dict[str, Any]]:
@@ -46,6 +38,8 @@ def test_the_rules_of_datasets_may_be_edited_while_a_plan_is_worked_on(world: Wo
     world.hand_in("alpha")
     desk = world.desk()
     job = desk.job(desk.runs[0])
+    world.project.write_task_only(title="Another title")
+    desk.check_current(job)
     for number, key in enumerate(RULES, 1):
         world.project.write_task_only(datasets=_edited(**dict(list(RULES.items())[:number])))
         desk.check_current(job)

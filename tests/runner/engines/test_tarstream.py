@@ -26,7 +26,7 @@ from runner.model.errors import PlatformError
     "name", ["", ".", "/etc/hostname", "run//etc/hostname", "run/../x", "run/./x", "run/", "a\0b"]
 )
 def test_a_name_that_is_no_plain_path_inside_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="not a relative path"):
+    with pytest.raises(ValueError):
         checked(name)
 
 

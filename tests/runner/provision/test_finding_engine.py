@@ -105,13 +105,15 @@ def test_where_no_daemon_of_our_own_can_run(lacks: str, fix: str) -> None:
 
 
 def test_a_failed_tool_shows_its_last_lines_and_a_slow_one_is_ended() -> None:
-    with pytest.raises(PlatformError, match="failed") as caught:
-        provision.run_tool(["sh", "-c", "echo nope >&2; exit 3"], timeout=10)
-    assert "exit 3" in caught.value.why and "nope" in caught.value.why
-    with pytest.raises(PlatformError, match="took longer"):
-        provision.run_tool(["sleep", "30"], timeout=0.2)
-    with pytest.raises(PlatformError, match="cannot be run"):
-        provision.run_tool(["/no/such/tool"], timeout=1)
+    for command, seconds, names in (
+        (["sh", "-c", "echo nope >&2; exit 3"], 10, ["exit 3", "nope"]),
+        (["sleep", "30"], 0.2, ["sleep"]),
+        (["/no/such/tool"], 1, ["/no/such/tool"]),
+    ):
+        with pytest.raises(PlatformError) as caught:
+            provision.run_tool(command, timeout=seconds)
+        text = f"{caught.value.what} {caught.value.why}"
+        assert all(name in text for name in names), text
 
 
 def test_tools_of_a_set_up_that_ends_are_ended() -> None:
@@ -121,8 +123,9 @@ def test_tools_of_a_set_up_that_ends_are_ended() -> None:
         waiting = pool.submit(provision.run_tool, slow, timeout=60, on_line=lambda _: begun.set())
         assert begun.wait(100)
         provision.end_tools()
-        with pytest.raises(PlatformError, match="sh failed"):
+        with pytest.raises(PlatformError) as caught:
             waiting.result(timeout=100)
+        assert "sh" in caught.value.what.split()
 
 
 def test_the_words_of_the_setup_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -330,7 +330,7 @@ def test_a_size_is_a_whole_number(delivering: Delivering, size: object) -> None:
     """JSON's true and false are numbers to Python, and none to who reads the sealed list later."""
     delivering.deliver()
     delivering.listing(lambda files: files.__setitem__("logs/stdout.txt", ["0" * 64, size]))
-    assert "logs/stdout.txt" in delivering.refused().why
+    assert "logs/stdout.txt" in delivering.refused().what
 
 
 def test_who_can_write_to_the_store_and_is_not_that_host_changes_nothing(delivering: Delivering) -> None:

@@ -1,4 +1,4 @@
-"""The coordinator from end to end on a scripted engine: what commands and servers call."""
+"""The coordinator from end to end on a scripted engine, and what may change between a plan and its runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -19,12 +21,14 @@ from runner.execution.coordinator import Coordinator, EvaluationRequest, coordin
 from runner.execution.machine import Machine
 from runner.execution.plan import Plan
 from runner.execution.pool import RunProgress
+from runner.execution.workspace import RULES_OF_DATASETS
 from runner.model.clock import Clock, FixedClock
 from runner.model.errors import RunnerError
 from runner.model.run import Selection
 from runner.records.store.queries import published
+from runner.tasks.load import load_tasks
 from tests.runner.execution.test_pool import EVALUATOR, World
-from tests.worlds.mini import Project
+from tests.worlds.mini import TASK, Project
 
 
 class Notes:
@@ -264,3 +268,56 @@ def test_what_looking_costs_grows_with_the_runs_and_not_faster(tmp_path: Path) -
     first, second = steps[1] - steps[0], steps[2] - steps[1]
     # What elapsed time adds is a little. A share s of the first step that grew with the square adds 2 s of it to the second.
     assert abs(second - 2 * first) < 0.06 * first, f"20, 40, 80 runs: {steps} lines"
+
+
+RULES: dict[str, Any] = {
+    "opens": "2026-05-01 12:00 UTC",
+    "closes": "2026-06-01 12:00 UTC",
+    "grace": "2h",
+    "quota": {"per_day": 3},
+    "requires": "dev",
+    "scores": "team",
+    "publish_at": "2026-07-01 12:00 UTC",
+    "public_topics": "30%",
+}
+
+
+def _edited(**keys: Any) -> list[dict[str, Any]]:
+    """The datasets of the task, the second with other keys."""
+    datasets = deepcopy(TASK["datasets"])
+    datasets[1] |= keys
+    return datasets
+
+
+def test_the_rules_of_datasets_may_be_edited_while_a_plan_is_worked_on(world: World) -> None:
+    """They change no run: neither what was planned, nor what was executed already."""
+    assert set(RULES) <= set(RULES_OF_DATASETS)
+    world.hand_in("alpha")
+    desk = world.desk()
+    job = desk.job(desk.runs[0])
+    world.project.write_task_only(title="Another title")
+    desk.check_current(job)
+    for number, key in enumerate(RULES, 1):
+        world.project.write_task_only(datasets=_edited(**dict(list(RULES.items())[:number])))
+        desk.check_current(job)
+        now, problems = world.desk(), load_tasks(world.project.config)[1]
+        assert not problems, problems
+        assert now.job(now.runs[0]).lock == job.lock, key
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"datasets": _edited(visibility="public")}, "datasets in task.yaml"),
+        ({"datasets": _edited(topics="other.jsonl")}, "datasets in task.yaml"),
+        ({"limits": TASK["limits"] | {"memory": "65MiB"}}, "limits in task.yaml"),
+    ],
+)
+def test_what_decides_a_run_stops_it(world: World, changes: dict[str, Any], named: str) -> None:
+    world.hand_in("alpha")
+    desk = world.desk()
+    job = desk.job(desk.runs[0])
+    world.project.write_task_only(**changes)
+    with pytest.raises(RunnerError) as caught:
+        desk.check_current(job)
+    assert caught.value.code == "E402" and named in caught.value.why

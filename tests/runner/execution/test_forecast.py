@@ -1,18 +1,25 @@
-"""How long work takes is said before it starts: by what the same runs took before, and how many are done at once."""
+"""The schedule: how long work takes, which is shown before it starts, and which steps share a lane."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runner.engines.fake import Mounts
-from runner.execution.plan import Planned, plan
-from runner.execution.schedule import Forecast, forecast, lane_of
+from runner.execution.cluster.evaluations import evaluation_travels
+from runner.execution.cluster.software import software_travels
+from runner.execution.executors.base import Host
+from runner.execution.plan import Planned, Step, plan
+from runner.execution.schedule import Forecast, Lane, Schedule, forecast, lane_of
+from runner.model.limits import GIB, MIB, Limits
 from runner.model.run import Selection
+from runner.model.sidecars import Service
 from runner.records.store.results import Took, took
 from runner.views.text import duration
 from tests.runner.execution.test_pool import World, good
@@ -86,3 +93,57 @@ def test_a_plan_forecasts_its_time_before_anything_is_executed_again(
     project.env = {**project.env, "RUNNER_CLUSTER": "tls://nobody.example:8786"}
     dry = evaluate("--dry-run")
     assert "cluster" in dry.out and all(len(line) <= 80 for line in dry.out.splitlines())
+
+
+USER = Service("user", limits=Limits(memory=96 * MIB))
+ASKS = {
+    "user": replace(USER, limits=Limits(memory=64 * MIB), options={"llm": {"model": "m"}}),
+    "gateway": Service("gateway", limits=Limits(memory=32 * MIB)),
+}
+TASKS: Mapping[Step, tuple[dict[str, Any], dict[str, Any]]] = {
+    "execute": (
+        {"workflow": "interactive", "services": {"user": USER}},
+        {"workflow": "interactive", "services": ASKS},
+    ),
+    "evaluate": (
+        {"evaluator_limits": Limits(memory=GIB)},
+        {
+            "evaluator_limits": Limits(memory=GIB - 32 * MIB),
+            "services": ASKS,
+            "evaluator_gateway": True,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("step", TASKS)
+def test_what_models_are_asked_for_stays_here_whatever_needs_as_much(world: World, step: Step) -> None:
+    """Two tasks need the same by coincidence, and beside the second models are asked."""
+    for name in ("one", "two"):
+        world.hand_in("alpha", name)
+    desk = world.desk()
+    plain, asking = (Planned(run, step, "") for run in desk.runs)
+    desks = {
+        one.run.id: replace(desk, tasks={"mini": replace(desk.tasks["mini"], **keys)})
+        for one, keys in zip((plain, asking), TASKS[step], strict=True)
+    }
+
+    def travels(planned: Planned) -> bool:
+        by = software_travels if step == "execute" else evaluation_travels
+        return by(desks[planned.run.id], planned)
+
+    def lane(planned: Planned) -> Lane:
+        return lane_of(desks[planned.run.id], planned)
+
+    assert travels(plain) and not travels(asking)
+    assert lane(plain).limits == lane(asking).limits
+    here, there = Host("here", 64 * GIB, 8, 1), Host("there", 64 * GIB, 8, 8, role="software")
+    schedule = Schedule([plain, asking], lane)
+
+    def begun(held: Planned | None) -> tuple[Planned, Host] | None:
+        return schedule.next(
+            [here, there], lambda one: one is held, lambda host, one: (host is there) == travels(one)
+        )
+
+    assert begun(plain) == (asking, here)  # the first of them is paused, or waits for its input
+    assert begun(None) == (plain, there)

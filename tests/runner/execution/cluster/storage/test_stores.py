@@ -1,4 +1,4 @@
-"""What opens an artefact store is said nowhere, and settings that mix what must be apart are refused."""
+"""Artefact stores: secrets are never shown, settings keep truths apart, and SSH works as a folder does."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from runner.execution.cluster.certificates import make
 from runner.execution.cluster.places import places
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import store_at
-from runner.model.errors import RunnerError
+from runner.model.errors import PlatformError, RunnerError
+from runner.records.contents import Content
 from tests.worlds.mini import Project
+from tests.worlds.ssh_server import ssh_server
 
 
 class Talkative:
@@ -249,3 +251,30 @@ def test_an_authority_that_is_none_is_refused(project: Project, tmp_path: Path, 
 def test_a_store_has_what_fsspec_finds_where_nothing_is_said(tmp_path: Path) -> None:
     store = Artefacts(f"file://{tmp_path}")
     assert store.get_bytes(store.put_bytes(b"some")) == b"some"
+
+
+NAME = f"{'0' * 16}/a~mini~x~1~00000000"
+
+
+def test_a_store_over_ssh(tmp_path: Path) -> None:
+    (folder := tmp_path / "ssh").mkdir()
+    (file := tmp_path / "file").write_bytes(b"some data" * 400_000)
+    with ssh_server(folder) as server:
+        store = Artefacts(server.address, server.options())
+        content = store.put(file)
+        store.fetch(content, tmp_path / "fetched")
+        assert (tmp_path / "fetched").read_bytes() == file.read_bytes() and not store.signs
+        store.deliver(NAME, {"run.txt": file}, {"fact": 1}, b"key")
+        assert store.attempts() == [NAME] and store.changed(NAME) is not None
+        files = {name: Content(*entry) for name, entry in store.manifest(NAME, b"key")["files"].items()}
+        store.take(NAME, files, tmp_path / "taken")
+        assert (tmp_path / "taken" / "run.txt").read_bytes() == file.read_bytes()
+        store.forget(NAME)
+        assert store.attempts() == []
+        for options, why in (
+            (server.options(key="other"), "denied"),
+            (server.options(known="other"), "not trusted"),
+        ):
+            with pytest.raises(PlatformError) as error:
+                Artefacts(server.address, options)
+            assert error.value.code == "E313" and why in error.value.why and "own" not in error.value.why

@@ -1,4 +1,4 @@
-"""What a host delivers is compared with what was asked for: a host in the wrong hands harms nobody but its own runs."""
+"""What a host delivers is compared with what was asked for, and nothing is sealed that the archive cannot read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-import schemas
 from runner.engines.fake import FakeEngine
 from runner.execution.attempt import perform
 from runner.execution.cluster.storage.artefacts import Artefacts
-from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.job import Job
 from runner.execution.plan import plan
@@ -26,8 +24,7 @@ from runner.execution.workflows.beside import Sizes, with_files
 from runner.model.errors import PlatformError
 from runner.model.run import Selection
 from runner.records.archive import Attempt
-from runner.records.contents import Content
-from runner.records.files import file_sha256, walk
+from runner.records.files import MAX_JSON, file_sha256, walk
 from tests.runner.execution.test_pool import World
 from tests.worlds import interactive_jobs
 from tests.worlds.interactive_jobs import make_job
@@ -343,41 +340,37 @@ def test_who_can_write_to_the_store_and_is_not_that_host_changes_nothing(deliver
     delivering.refused()
 
 
-def test_contents_are_verified_wherever_they_were_damaged(tmp_path: Path) -> None:
-    store, file = Artefacts(f"file://{tmp_path / 'store'}"), tmp_path / "file"
-    file.write_bytes(b"some data")
-    content = store.put(file)
-    cache = Cache(tmp_path / "cache", store, 1 << 20)
-    with cache.using(content) as path:
-        path.write_bytes(b"some dirt")  # on the disk of the host
-    with cache.using(content) as path:
-        assert path.read_bytes() == b"some data"
-    (kept,) = (path for path in (tmp_path / "store" / "contents").rglob("*") if path.is_file())
-    kept.write_bytes(b"some dirt")  # in the store
-    path.unlink()
-    with pytest.raises(PlatformError) as error, cache.using(content):
-        pass
-    assert error.value.code == "E313"
-    assert not list((tmp_path / "cache").iterdir())
+def named(keys: int, value: Any) -> Change:
+    """Say as many things of the engine."""
+
+    def change(folder: Path, facts: dict[str, Any]) -> None:
+        more = {f"{key:x}": value for key in range(keys)}
+        facts["record"] = {**facts["record"], "engine": {**facts["record"]["engine"], **more}}
+
+    return change
 
 
-def test_a_cache_forgets_what_was_used_longest_ago_and_nothing_in_use(tmp_path: Path) -> None:
-    store = Artefacts(f"file://{tmp_path / 'store'}")
-    contents = [store.put_bytes(bytes([number]) * 400) for number in range(4)]
-    cache = Cache(tmp_path / "cache", store, 1000)
-    with cache.using(contents[0]), cache.using(contents[1]):
-        pass
-    with cache.using(contents[0]) as first, cache.using(contents[2]), cache.using(contents[3]):
-        assert first.is_file()
-    kept = {path.name for path in (tmp_path / "cache").iterdir()}
-    assert contents[0].sha256 in kept and contents[1].sha256 not in kept
+def test_a_record_that_grows_beyond_what_the_archive_reads_is_not_taken(delivering: Delivering) -> None:
+    """Its manifest is read: there, 1e15 has four characters, and eighteen where the archive writes it."""
+    delivering.deliver(named(700_000, 0))
+    text = delivering.place().read_text()
+    assert len(text) < MAX_JSON
+    manifest = json.loads(json.loads(text)["manifest"])
+    engine = json.dumps(manifest["record"]["engine"], separators=(",", ":"))
+    manifest["record"]["engine"] = "here"
+    short = json.dumps(manifest, separators=(",", ":"))
+    delivering.write(short.replace('"here"', engine.replace(":0,", ":1e15,")), KEY)
+    assert delivering.place().stat().st_size < MAX_JSON
+    assert "archive" in delivering.refused().why
 
 
-def test_a_store_that_is_away_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    store = Artefacts(f"file://{tmp_path / 'file' / 'store'}")
-    with pytest.raises(PlatformError) as error:
-        store.put_bytes(b"x")
-    assert error.value.code == "E313" and schemas.show(error.value.what)
-    with pytest.raises(PlatformError):
-        store.get_bytes(Content("0" * 64, 1))
+@pytest.mark.parametrize("text", ["x" * 20_000_000, "\x01" * 1_000_000, "é" * 1_000_000], ids=len)
+def test_a_record_of_long_texts_is_taken_as_far_as_the_archive_reads_it(
+    delivering: Delivering, text: str
+) -> None:
+    if len(text) > MAX_JSON:
+        with pytest.raises(PlatformError) as error:
+            delivering.deliver(named(1, text))
+        assert error.value.code == "E313"
+        return
+    assert delivering.deliver(named(1, text)).record()["engine"]["0"] == text

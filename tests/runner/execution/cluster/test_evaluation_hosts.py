@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,9 @@ from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
 from runner.execution.contract import RunFiles
-from runner.execution.coordinator import Coordinator, EvaluationRequest, Result, coordinating
+from runner.execution.coordinator import EvaluationRequest
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
-from runner.execution.machine import Machine
 from runner.execution.plan import plan
 from runner.execution.pool import Control
 from runner.execution.schedule import Schedule, lane_of
@@ -34,39 +32,10 @@ from runner.model.run import Selection
 from runner.records.archive import Evaluation
 from runner.records.files import walk
 from tests.runner.execution.cluster.storage.test_taking_in import Change
-from tests.runner.execution.cluster.test_hosts import at_both
+from tests.runner.execution.cluster.test_hosts import at_both, carried_out, coordinated, tried
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.cluster import PRUNED, Cluster, cluster
-
-
-def coordinated(world: World, notes: Notes, *clusters: Cluster) -> AbstractContextManager[Coordinator]:
-    """A coordinator whose configuration names these clusters."""
-    config = world.project.config
-    for one in clusters:
-        config = replace(config, **one.settings)
-    machine = Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
-    return coordinating(config, notes, machine=machine)
-
-
-def carried_out(
-    world: World,
-    judges: Cluster,
-    hosts: Cluster | None = None,
-    meanwhile: Callable[[], object] = lambda: None,
-) -> Result:
-    """Do all there is to do, and something ``meanwhile`` in another thread."""
-    notes, clusters = Notes(), [judges] if hosts is None else [judges, hosts]
-    with coordinated(world, notes, *clusters) as coordinator, ThreadPoolExecutor(1) as thread:
-        todo = coordinator.plan(EvaluationRequest())
-        other = thread.submit(meanwhile)
-        try:
-            result = coordinator.run(todo, EvaluationRequest())
-        finally:
-            judges.go()
-        other.result()
-    assert not result.undone, (result.undone, notes.lines)
-    return result
 
 
 def scored_once(world: World, runs: list[str]) -> set[str]:
@@ -92,7 +61,7 @@ def test_software_and_evaluations_by_hosts_that_have_nothing_in_common(
     runs = [world.hand_in(f"team{n}", "slow") for n in range(4)]
     judges.hold()
     with cluster(tmp_path / "hosts", "h1", "h2") as hosts:
-        carried_out(world, judges, hosts, lambda: (at_both(hosts), at_both(judges)))
+        carried_out(world, [judges, hosts], lambda: (at_both(hosts), at_both(judges)))
         assert scored_once(world, runs) == {"j1", "j2"}
         placed = {world.store.archive.attempt("mini", run, 1).record()["placed"]["host"] for run in runs}
         assert placed == {"h1", "h2"}
@@ -125,8 +94,7 @@ def test_no_room_is_made_ahead_where_hosts_evaluate(
     assert scored_once(world, runs) <= {"j1", "j2"}
     assert opened and not ahead()
     world.hand_in("beta")
-    with coordinated(world, Notes()) as coordinator:
-        coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    tried(world, Notes())
     assert len(ahead()) == 1, "where it is evaluated here, one is"
 
 

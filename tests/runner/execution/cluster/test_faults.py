@@ -22,7 +22,14 @@ from runner.model.clock import STAMP, SystemClock, stamp
 from runner.model.outcome import TRIES
 from runner.records.store.charges import quota
 from tests.e2e.test_server import until
-from tests.runner.execution.cluster.test_hosts import at_both, carried_out, coordinated, ended_once, machine
+from tests.runner.execution.cluster.test_hosts import (
+    at_both,
+    carried_out,
+    coordinated,
+    ended_once,
+    machine,
+    tried,
+)
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import KEEP, Cluster, cluster
@@ -65,8 +72,7 @@ def test_a_host_without_room_is_given_no_more_that_does_not_fit_and_says_so(
         hosts.start_host("h1")
         disk.fill()
         runs, notes = [world.hand_in(f"team{n}") for n in range(4)], Notes()
-        with coordinated(world, notes, hosts) as coordinator:
-            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        result = tried(world, notes, hosts)
         assert not result.undone and ended_once(world, runs) == {"h2"} and not hosts.left(), notes.lines
         told = [line for line in notes.lines if line.startswith("h1 ")]
         assert 1 <= len(told) <= 2 and "/h1 " in told[0], "what it was at was told, and no more tried"
@@ -112,8 +118,7 @@ def test_full_hosts_are_no_losses_however_many_there_are(project: Project, tmp_p
         assert not result.undone and ended_once(world, [*busy, run]) == {"h4"} and told(3) == [*names], notes
         hosts.kill("h4")
         another = world.hand_in("team3")
-        with coordinated(world, notes, hosts) as coordinator:
-            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        result = tried(world, notes, hosts)
         assert told(6) == sorted(2 * names)
         assert all(name in result.undone[another].why for name in names)
         hosts.close()  # before their disks go
@@ -190,8 +195,7 @@ def test_what_hosts_deliver_and_nobody_can_take_is_ordered_three_times_and_then_
     run = world.hand_in("team0")
     with cluster(tmp_path / "cluster", "h1", "h2", role=what) as hosts:
         for _ in range(2):
-            with coordinated(world, Notes(), hosts) as coordinator:
-                result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+            result = tried(world, Notes(), hosts)
             assert not result.undone
         assert not hosts.left()
     assert len(by) == TRIES and set(by) == {"h1", "h2"}

@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -47,33 +47,41 @@ from tests.worlds.cluster import ROOT, Cluster, good
 from tests.worlds.mini import Project
 
 
-def machine(world: World, hosts: Cluster) -> Machine:
-    """The machine of a coordinator whose configuration names the cluster."""
-    config = replace(world.project.config, **hosts.settings)
+def machine(world: World, *clusters: Cluster) -> Machine:
+    """The machine of a coordinator whose configuration names these clusters."""
+    config = world.project.config
+    for one in clusters:
+        config = replace(config, **one.settings)
     return Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
 
 
-def coordinated(world: World, notes: Notes, hosts: Cluster) -> AbstractContextManager[Coordinator]:
+def coordinated(world: World, notes: Notes, *clusters: Cluster) -> AbstractContextManager[Coordinator]:
     """A coordinator on that machine."""
-    made = machine(world, hosts)
+    made = machine(world, *clusters)
     return coordinating(made.config, notes, machine=made)
+
+
+def tried(world: World, notes: Notes, *clusters: Cluster) -> Result:
+    """Do what can be done; runs may stay undone."""
+    with coordinated(world, notes, *clusters) as coordinator:
+        return coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
 
 
 def carried_out(
     world: World,
-    hosts: Cluster,
+    clusters: Cluster | Sequence[Cluster],
     meanwhile: Callable[[], object] = lambda: None,
     notes: Notes | None = None,
 ) -> Result:
     """Do all there is to do, and something ``meanwhile`` in another thread."""
-    notes = notes or Notes()
-    with coordinated(world, notes, hosts) as coordinator, ThreadPoolExecutor(1) as thread:
+    notes, clusters = notes or Notes(), [clusters] if isinstance(clusters, Cluster) else clusters
+    with coordinated(world, notes, *clusters) as coordinator, ThreadPoolExecutor(1) as thread:
         todo = coordinator.plan(EvaluationRequest())
         other = thread.submit(meanwhile)
         try:
             result = coordinator.run(todo, EvaluationRequest())
         finally:
-            hosts.go()
+            clusters[0].go()
         other.result()
     assert not result.undone, (result.undone, notes.lines)
     return result
@@ -122,8 +130,7 @@ def test_what_is_too_large_for_every_host_is_said_at_once(project: Project, soun
     project.write_task_only(limits={"memory": "48GiB"})
     world = World(project, info=replace(FAKE, memory=128 * GIB))
     run = world.hand_in("team0")
-    with coordinated(world, Notes(), sound) as coordinator:
-        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    result = tried(world, Notes(), sound)
     assert result.undone[run].exit_code == 3
     assert all(result.undone[run].why.count(part) == 2 for part in ("28.8 GiB", "48 GiB"))
     assert all(name in result.undone[run].why for name in ("h1", "h2"))
@@ -142,8 +149,7 @@ def test_software_is_executed_on_hosts_that_have_the_labels_which_its_task_asks_
     assert "labels" not in world.store.archive.attempt("mini", runs[0], 1).lock()["limits"]
     project.write_task_only(limits={"labels": ["card-of-h2", "no-such"]})
     late = world.hand_in("team4")
-    with coordinated(world, Notes(), sound) as coordinator:
-        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    result = tried(world, Notes(), sound)
     why = result.undone[late].why
     assert (why.count("no-such"), why.count("card-of-h2")) == (2, 1)
     world.close()
@@ -385,8 +391,7 @@ def test_what_fails_at_one_host_is_done_by_others_and_that_host_does_not_empty_t
 def test_what_fails_at_every_host_says_why(world: World, hosts: Cluster) -> None:
     run = world.hand_in("team0", "unknown")
     hosts.kill("h2")
-    with coordinated(world, Notes(), hosts) as coordinator:
-        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    result = tried(world, Notes(), hosts)
     assert "registry" in result.undone[run].why
     assert world.outcome(run).name == "pending"
 

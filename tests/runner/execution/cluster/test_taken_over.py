@@ -16,7 +16,6 @@ import pytest
 
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.storage.artefacts import Artefacts
-from tests.runner.execution.cluster.test_evaluation_hosts import carried_out as with_judges
 from tests.runner.execution.cluster.test_hosts import REFUSED, SPY, carried_out, ended_once
 from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import ROOT, Cluster, cluster
@@ -97,7 +96,7 @@ def test_nothing_of_truths_is_where_software_is_executed(
 ) -> None:
     """Neither what is hidden nor a way to it: not in a store, a cache, a log or the settings of a process of that cluster."""
     runs = [world.hand_in(f"team{n}") for n in range(2)]
-    with_judges(world, judges, sound)
+    carried_out(world, [judges, sound])
     assert ended_once(world, runs) <= {"h1", "h2"}
     truths = [path.read_bytes() for path in world.project.truths.rglob("*") if path.is_file()]
     ways = [str(place).encode() for place in (judges.folder, judges.address, world.project.truths)]
@@ -118,7 +117,7 @@ def test_what_a_software_host_signs_is_no_evaluation(world: World, judges: Clust
     own = key_for(key, f"{home_of(key)}/a~mini~{run}~1~0000abcd")
     ended = {"status": "valid", "started": "", "finished": "", "final": False, "fault": None, "exit": None}
     Artefacts(judges.artefacts).deliver(name, {}, {"asked": "", "ended": ended}, own)
-    with_judges(world, judges)
+    carried_out(world, judges)
     (evaluation,) = world.store.archive.attempt("mini", run, 1).evaluations()
     assert evaluation.record()["placed"] == {"host": "j1"} and world.outcome(run).name == "scored"
 

@@ -22,12 +22,10 @@ from runner.execution.cluster.line import hosts_now
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.grants import Granted, Grants
 from runner.execution.cluster.storage.stores import store_of_host
-from runner.execution.coordinator import EvaluationRequest
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Run
 from runner.records.contents import Content
-from tests.runner.execution.cluster.test_evaluation_hosts import coordinated
-from tests.runner.execution.cluster.test_hosts import ended_once
+from tests.runner.execution.cluster.test_hosts import ended_once, tried
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import Cluster
@@ -150,8 +148,7 @@ def test_hosts_without_credentials_execute_and_evaluate_by_grants_of_three_store
                 place.start_host(name, hidden=name != "h1")
         for n in range(2):
             world.hand_in(f"team{n}")
-        with coordinated(world, notes, hosts, judges) as coordinator:
-            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        result = tried(world, notes, hosts, judges)
         assert not result.undone and len(result.done) == 4, (result.undone, notes.lines)
         said = [hosts_now(one.address, one.certificates)[0] for one in (hosts, judges)]
         secrets = [word for one in stores for word in (one.key, one.secret)]
@@ -208,8 +205,7 @@ def test_grants_of_temporary_credentials_are_long(
         hosts.start_scheduler()
         hosts.start_host("h1")
         run = world.hand_in("team0")
-        with coordinated(world, notes, hosts) as coordinator:
-            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        result = tried(world, notes, hosts)
     finally:
         hosts.close()
     assert list(result.undone) == ([run] if why else []), (result.undone, notes.lines)

@@ -90,11 +90,6 @@ def test_hidden_text_that_strangers_see_is_an_alarm(look: Any, config: Config, w
     assert where in said["strangers: test"] and SECRET not in said["strangers: test"]
 
 
-def test_a_copy_of_the_truths_is_an_alarm(look: Any, config: Config) -> None:
-    (config.tasks / "toy" / "backup.txt").write_text("test-1 0 document-of-owls 1\n")
-    assert "backup.txt" in look()[1]["strangers: test"]
-
-
 def test_a_text_that_is_public_anyway_is_none(look: Any, config: Config) -> None:
     dev = config.tasks / "toy" / "datasets" / "dev" / "inputs" / "queries.jsonl"
     dev.write_text(json.dumps({"qid": "dev-1", "query": SECRET}) + "\n")
@@ -111,26 +106,23 @@ def test_hidden_text_on_a_board_is_an_alarm(board: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "alarm"),
     [
-        f"Among others we ask {SECRET}, and why.",
-        f"We ask\n{textwrap.fill(SECRET.upper(), 12)}\nand more",
-        f'<p class="x">{SECRET.replace(" ", "  ")}</p>',
-        json.dumps({"note": f"see: {SECRET}!"}),
+        ("test-1 0 document-of-owls 1", True),  # a copy of the truths
+        (f"Among others we ask {SECRET}, and why.", True),
+        (f"We ask\n{textwrap.fill(SECRET.upper(), 12)}\nand more", True),
+        (f'<p class="x">{SECRET.replace(" ", "  ")}</p>', True),
+        (json.dumps({"note": f"see: {SECRET}!"}), True),
+        ("Whether owls hunt at night, and at noon: whether owls sleep.", False),
     ],
 )
-def test_it_is_found_within_longer_texts_however_these_are_written(
-    look: Any, config: Config, text: str
+def test_hidden_text_is_found_however_it_is_written_and_common_words_are_no_alarm(
+    look: Any, config: Config, text: str, alarm: bool
 ) -> None:
-    (config.tasks / "toy" / "notes.md").write_text(text)
-    assert "notes.md" in look()[1]["strangers: test"]
-
-
-def test_words_that_are_common_are_no_alarm(look: Any, config: Config) -> None:
-    (config.tasks / "toy" / "notes.md").write_text(
-        "Whether owls hunt at night, and at noon: whether owls sleep.\n"
-    )
-    assert look()[0]["strangers: test"] == "PASS"
+    (config.tasks / "toy" / "notes.md").write_text(f"{text}\n")
+    statuses, said = look()
+    assert statuses["strangers: test"] == ("FAIL" if alarm else "PASS")
+    assert ("notes.md" in said["strangers: test"]) is alarm
 
 
 def test_a_clean_repository_passes(look: Any, repository: Path) -> None:

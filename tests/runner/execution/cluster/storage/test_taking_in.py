@@ -31,7 +31,7 @@ from tests.worlds.interactive_jobs import make_job
 from tests.worlds.mini import Project
 
 KEY = b"of this attempt"
-Change = Callable[[Path, dict[str, Any]], None]
+Change = Callable[[Path, dict[str, Any]], object]
 
 
 class Delivering:

@@ -164,6 +164,7 @@ def test_a_host_that_is_killed_one_that_is_cut_off_and_one_that_is_full_change_n
     assert there == results(live, home) and len(there) == 4
 
 
+@pytest.mark.soak
 @pytest.mark.engine
 @pytest.mark.timeout(1800)
 def test_the_demo_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHosts, tmp_path: Path) -> None:

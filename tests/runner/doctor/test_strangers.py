@@ -25,7 +25,7 @@ def test_hidden_data_in_the_tree_are_an_alarm(look: Any, config: Config, side: s
     statuses, said = look()
     assert statuses["strangers: tree"] == statuses["hidden data"] == "FAIL"
     assert f"ALARM: {side} of test" in said["strangers: tree"]
-    assert "runner task hide toy" in said["strangers: tree"]
+    assert "hide toy" in said["strangers: tree"]
 
 
 def test_what_hidden_judgments_quote_of_a_public_corpus_is_no_alarm(look: Any, config: Config) -> None:
@@ -36,16 +36,13 @@ def test_what_hidden_judgments_quote_of_a_public_corpus_is_no_alarm(look: Any, c
     short = "gilded feathers"
     text = f"Nobody knows {SECRET}, and why, but for some with {short} on them."
     with gzip.open(corpus, "wb") as file:
-        for name, words in (
-            ("first", "Some words."),
-            ("document-of-owls", text),
-        ):  # the first is shown to all
+        # The first is shown to all.
+        for name, words in (("first", "Some words."), ("document-of-owls", text)):
             file.write(json.dumps({"docno": name, "text": words}).encode() + b"\n")
     assert config.private is not None
     hidden = config.private / "toy" / "test" / "truths"
-    (hidden / "nuggets.json").write_text(
-        json.dumps({"answer": short, "doc_id": "document-of-owls"}, indent=1)
-    )
+    nugget = {"answer": short, "doc_id": "document-of-owls"}
+    (hidden / "nuggets.json").write_text(json.dumps(nugget, indent=1))
     (config.tasks / "toy" / "notes.md").write_text(f"{short}\n")
     statuses, said = look(datasets=data["datasets"])
     assert statuses["strangers: test"] == "PASS", said["strangers: test"]
@@ -93,11 +90,6 @@ def test_hidden_text_that_strangers_see_is_an_alarm(look: Any, config: Config, w
     assert where in said["strangers: test"] and SECRET not in said["strangers: test"]
 
 
-def test_a_copy_of_the_truths_is_an_alarm(look: Any, config: Config) -> None:
-    (config.tasks / "toy" / "backup.txt").write_text("test-1 0 document-of-owls 1\n")
-    assert "backup.txt" in look()[1]["strangers: test"]
-
-
 def test_a_text_that_is_public_anyway_is_none(look: Any, config: Config) -> None:
     dev = config.tasks / "toy" / "datasets" / "dev" / "inputs" / "queries.jsonl"
     dev.write_text(json.dumps({"qid": "dev-1", "query": SECRET}) + "\n")
@@ -114,26 +106,23 @@ def test_hidden_text_on_a_board_is_an_alarm(board: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "alarm"),
     [
-        f"Among others we ask {SECRET}, and why.",
-        f"We ask\n{textwrap.fill(SECRET.upper(), 12)}\nand more",
-        f'<p class="x">{SECRET.replace(" ", "  ")}</p>',
-        json.dumps({"note": f"see: {SECRET}!"}),
+        ("test-1 0 document-of-owls 1", True),  # a copy of the truths
+        (f"Among others we ask {SECRET}, and why.", True),
+        (f"We ask\n{textwrap.fill(SECRET.upper(), 12)}\nand more", True),
+        (f'<p class="x">{SECRET.replace(" ", "  ")}</p>', True),
+        (json.dumps({"note": f"see: {SECRET}!"}), True),
+        ("Whether owls hunt at night, and at noon: whether owls sleep.", False),
     ],
 )
-def test_it_is_found_within_longer_texts_however_these_are_written(
-    look: Any, config: Config, text: str
+def test_hidden_text_is_found_however_it_is_written_and_common_words_are_no_alarm(
+    look: Any, config: Config, text: str, alarm: bool
 ) -> None:
-    (config.tasks / "toy" / "notes.md").write_text(text)
-    assert "notes.md" in look()[1]["strangers: test"]
-
-
-def test_words_that_are_common_are_no_alarm(look: Any, config: Config) -> None:
-    (config.tasks / "toy" / "notes.md").write_text(
-        "Whether owls hunt at night, and at noon: whether owls sleep.\n"
-    )
-    assert look()[0]["strangers: test"] == "PASS"
+    (config.tasks / "toy" / "notes.md").write_text(f"{text}\n")
+    statuses, said = look()
+    assert statuses["strangers: test"] == ("FAIL" if alarm else "PASS")
+    assert ("notes.md" in said["strangers: test"]) is alarm
 
 
 def test_a_clean_repository_passes(look: Any, repository: Path) -> None:
@@ -167,13 +156,13 @@ def test_what_was_committed_once_is_an_alarm_though_it_is_gone(
     statuses, said = look()
     assert statuses["strangers: test"] == "FAIL" and SECRET not in said["strangers: test"]
     found = f"{'a commit message' if where == 'a commit message' else name} (history)"
-    assert found in said["strangers: test"] and "publish a new repository" in said["strangers: test"]
+    assert found in said["strangers: test"]
 
 
 def test_a_history_that_cannot_be_read_is_said(look: Any, repository: Path) -> None:
     (repository / ".git" / "HEAD").write_text("nonsense\n")
     statuses, said = look()
-    assert statuses["strangers: history"] == "CAUTION" and "git cannot read" in said["strangers: history"]
+    assert statuses["strangers: history"] == "CAUTION" and said["strangers: history"]
 
 
 def test_a_version_that_is_too_large_is_said(look: Any, repository: Path) -> None:

@@ -31,14 +31,12 @@ class Sessions:
             raise PlatformError("a container cannot be removed")
 
 
-def lent(rooms: Rooms, key: str, name: str, visibility: Visibility = "public") -> Any:
-    return rooms.lend(
-        key,
-        lambda session: session.room,  # type: ignore[arg-type,return-value]
-        attempt_id=name,
-        visibility=visibility,
-        cancelled=lambda: False,
-    )
+def room_of(session: Any) -> Any:
+    return session.room
+
+
+def lent(rooms: Rooms, key: str, name: str, visibility: Visibility = "public", room: Any = room_of) -> Any:
+    return rooms.lend(key, room, attempt_id=name, visibility=visibility, cancelled=lambda: False)
 
 
 @pytest.mark.parametrize("order", [("stuck", "fine"), ("fine", "stuck")])
@@ -75,14 +73,8 @@ def test_a_room_of_before_that_cannot_be_closed_costs_no_evaluation() -> None:
     assert sorted(engine.closed) == ["second", "stuck", "third"]
 
 
-def begun(
-    rooms: Rooms,
-    key: str,
-    name: str,
-    visibility: Visibility = "public",
-    room: Any = lambda session: session.room,
-) -> None:
-    rooms.ahead(key, room, attempt_id=name, visibility=visibility, cancelled=lambda: False)
+def begun(rooms: Rooms, key: str, name: str, room: Any = room_of) -> None:
+    rooms.ahead(key, room, attempt_id=name, visibility="public", cancelled=lambda: False)
 
 
 def test_a_room_made_ahead_is_that_of_whoever_asks_first_and_waited_for() -> None:
@@ -119,18 +111,13 @@ def test_where_no_room_can_be_made_ahead_whoever_asks_finds_out_why() -> None:
     engine = Sessions()
 
     def fails(session: Any) -> Any:
-        raise PlatformError("a room cannot be started")
+        raise PlatformError("room-17")
 
     with Rooms(engine) as rooms:  # type: ignore[arg-type]
         begun(rooms, "key", "ahead", room=fails)
-        with pytest.raises(PlatformError, match="cannot be started"):
-            rooms.lend(
-                "key",
-                fails,
-                attempt_id="asked",
-                visibility="public",
-                cancelled=lambda: False,
-            ).__enter__()
+        with pytest.raises(PlatformError) as error, lent(rooms, "key", "asked", room=fails):
+            pass
+        assert error.value.what == "room-17"
         assert [name for name, _ in engine.opened] == ["ahead", "asked"]
 
 

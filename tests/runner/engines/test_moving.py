@@ -44,7 +44,7 @@ def test_a_source_that_hangs_is_given_up_and_its_thread_ends() -> None:
     assert next(stream) == b"a"
     with pytest.raises(PlatformError) as caught:
         next(stream)
-    assert "stood still" in caught.value.what and "0.3 s" in caught.value.why
+    assert "0.3 s" in caught.value.why
     go_on.set()
     for thread in threading.enumerate():
         if thread.name == "reads ahead":
@@ -61,17 +61,17 @@ def test_the_whole_has_a_time_too() -> None:
     began = time.monotonic()
     with pytest.raises(PlatformError) as caught:
         list(moving(for_ever(), "x", stall=30, seconds=0.5))
-    assert time.monotonic() - began < 20 and "not done after" in caught.value.why
+    assert time.monotonic() - began < 20 and "0.5 s" in caught.value.why
 
 
 def test_errors_of_the_source_are_raised_where_it_is_used() -> None:
     def broken() -> Iterator[bytes]:
         yield b"a"
-        raise PlatformError("run.txt cannot be read", why="gone")
+        raise PlatformError("run.txt", why="gone")
 
     with pytest.raises(PlatformError) as caught:
         list(moving(broken(), "x", seconds=60))
-    assert caught.value.what == "run.txt cannot be read"
+    assert caught.value.what == "run.txt"
 
 
 @pytest.mark.engine
@@ -87,7 +87,7 @@ def test_a_stalled_filler_leaves_the_engine_to_others(
     try:
         with pytest.raises(PlatformError) as caught:
             mine.data_volume(digest, lambda: [(PurePosixPath("a"), good), (PurePosixPath("b"), pipe)])
-        assert "stood still" in caught.value.what
+        assert "2 s" in caught.value.why
         api = engine.clients.get()
         assert not api.volumes(filters={"label": [f"proctor.data={digest}"]})["Volumes"]
         assert not api.containers(all=True, filters={"label": [f"proctor.data={digest}"]})

@@ -79,7 +79,7 @@ def test_whoever_holds_its_streams_ends_with_the_room(
 def test_what_never_comes_whole_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "KILL_GRACE", 0.1)
     monkeypatch.setattr(Slow, "later", 4.0)
-    with pytest.raises(PlatformError, match="did not come whole"):
+    with pytest.raises(PlatformError):
         run(tmp_path / "out", monkeypatch, {WAITING})
 
 

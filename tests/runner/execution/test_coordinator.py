@@ -1,4 +1,4 @@
-"""The coordinator from end to end on a scripted engine: what commands and servers call."""
+"""The coordinator from end to end on a scripted engine, and what may change between a plan and its runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -19,12 +21,14 @@ from runner.execution.coordinator import Coordinator, EvaluationRequest, coordin
 from runner.execution.machine import Machine
 from runner.execution.plan import Plan
 from runner.execution.pool import RunProgress
+from runner.execution.workspace import RULES_OF_DATASETS
 from runner.model.clock import Clock, FixedClock
 from runner.model.errors import RunnerError
 from runner.model.run import Selection
 from runner.records.store.queries import published
+from runner.tasks.load import load_tasks
 from tests.runner.execution.test_pool import EVALUATOR, World
-from tests.worlds.mini import Project
+from tests.worlds.mini import TASK, Project
 
 
 class Notes:
@@ -43,13 +47,6 @@ class Notes:
 
     def progress(self, total: int) -> AbstractContextManager[Callable[[RunProgress], None]]:
         return nullcontext(self.moments.append)
-
-
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
 
 
 def opened(
@@ -93,7 +90,7 @@ def test_a_run_is_named_by_the_beginning_of_its_id(world: World, only_evaluate: 
         for names in ({"run": "gamma"}, {"run": ""}, {"run": "beta", "team": "alpha"}, {"run": one[1:]}):
             with pytest.raises(RunnerError) as none:
                 meant(**names)
-            assert none.value.code == "E102" and "there is no run" in none.value.what
+            assert none.value.code == "E102" and two not in none.value.why
         assert meant(run="alpha", submission=one.removesuffix(".test")) == [one]  # among what else is meant
 
 
@@ -110,26 +107,28 @@ def test_what_a_killed_process_sealed_is_adopted(world: World) -> None:
         assert [p.step for p in coordinator.plan(request).work] == ["evaluate"]
 
 
-def test_scores_are_published_when_they_are_due(world: World, project: Project) -> None:
+@pytest.fixture
+def clock(project: Project) -> FixedClock:
+    """The time one second before scores are to be published."""
     blinded = {"id": "test", "visibility": "blinded", "publish_at": "2031-02-01 12:00 UTC"}
     project.write_task(datasets=[{"id": "dev", "visibility": "public"}, blinded])
-    clock = FixedClock(datetime(2031, 2, 1, 11, 59, 59, tzinfo=UTC))
+    return FixedClock(datetime(2031, 2, 1, 11, 59, 59, tzinfo=UTC))
+
+
+def test_scores_are_published_when_they_are_due(world: World, clock: FixedClock) -> None:
     for at, dry_run, is_open in ((59, False, False), (60, True, False), (60, False, True)):
         clock.at = datetime(2031, 2, 1, 11, 59, tzinfo=UTC) + timedelta(seconds=at)
         notes = Notes()
         with opened(world, notes, dry_run=dry_run, clock=clock) as coordinator:
             coordinator.plan(EvaluationRequest())
             assert (published(coordinator.store, "mini") == {"test"}) is is_open
-        assert any("mini/test: scores are published" in line for line in notes.lines) is is_open
+        assert any("mini/test" in line for line in notes.lines) is is_open
 
 
 def test_scores_that_become_due_during_the_work_are_published_after_it(
-    world: World, project: Project
+    world: World, clock: FixedClock
 ) -> None:
     world.hand_in("alpha")
-    blinded = {"id": "test", "visibility": "blinded", "publish_at": "2031-02-01 12:00 UTC"}
-    project.write_task(datasets=[{"id": "dev", "visibility": "public"}, blinded])
-    clock = FixedClock(datetime(2031, 2, 1, 11, 59, 59, tzinfo=UTC))
     with opened(world, Notes(), clock=clock) as coordinator:
         todo = coordinator.plan(EvaluationRequest())
         assert published(coordinator.store, "mini") == frozenset()
@@ -205,14 +204,6 @@ def test_what_has_changed_between_plan_and_start_is_not_executed(
         assert list(coordinator.run(coordinator.plan(request), request).done) == [run]
 
 
-def test_a_title_may_change_while_runs_wait(world: World, project: Project) -> None:
-    run, request = world.hand_in("alpha"), EvaluationRequest()
-    with opened(world, Notes()) as coordinator:
-        todo = coordinator.plan(request)
-        project.write_task_only(title="Another title")
-        assert list(coordinator.run(todo, request).done) == [run]
-
-
 class Lines:
     """Counts the lines of our own code that are executed: every pass of a loop counts, on any machine the same.
 
@@ -277,3 +268,56 @@ def test_what_looking_costs_grows_with_the_runs_and_not_faster(tmp_path: Path) -
     first, second = steps[1] - steps[0], steps[2] - steps[1]
     # What elapsed time adds is a little. A share s of the first step that grew with the square adds 2 s of it to the second.
     assert abs(second - 2 * first) < 0.06 * first, f"20, 40, 80 runs: {steps} lines"
+
+
+RULES: dict[str, Any] = {
+    "opens": "2026-05-01 12:00 UTC",
+    "closes": "2026-06-01 12:00 UTC",
+    "grace": "2h",
+    "quota": {"per_day": 3},
+    "requires": "dev",
+    "scores": "team",
+    "publish_at": "2026-07-01 12:00 UTC",
+    "public_topics": "30%",
+}
+
+
+def _edited(**keys: Any) -> list[dict[str, Any]]:
+    """The datasets of the task, the second with other keys."""
+    datasets = deepcopy(TASK["datasets"])
+    datasets[1] |= keys
+    return datasets
+
+
+def test_the_rules_of_datasets_may_be_edited_while_a_plan_is_worked_on(world: World) -> None:
+    """They change no run: neither what was planned, nor what was executed already."""
+    assert set(RULES) <= set(RULES_OF_DATASETS)
+    world.hand_in("alpha")
+    desk = world.desk()
+    job = desk.job(desk.runs[0])
+    world.project.write_task_only(title="Another title")
+    desk.check_current(job)
+    for number, key in enumerate(RULES, 1):
+        world.project.write_task_only(datasets=_edited(**dict(list(RULES.items())[:number])))
+        desk.check_current(job)
+        now, problems = world.desk(), load_tasks(world.project.config)[1]
+        assert not problems, problems
+        assert now.job(now.runs[0]).lock == job.lock, key
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"datasets": _edited(visibility="public")}, "datasets in task.yaml"),
+        ({"datasets": _edited(topics="other.jsonl")}, "datasets in task.yaml"),
+        ({"limits": TASK["limits"] | {"memory": "65MiB"}}, "limits in task.yaml"),
+    ],
+)
+def test_what_decides_a_run_stops_it(world: World, changes: dict[str, Any], named: str) -> None:
+    world.hand_in("alpha")
+    desk = world.desk()
+    job = desk.job(desk.runs[0])
+    world.project.write_task_only(**changes)
+    with pytest.raises(RunnerError) as caught:
+        desk.check_current(job)
+    assert caught.value.code == "E402" and named in caught.value.why

@@ -1,33 +1,31 @@
-"""How long work takes is said before it starts: by what the same runs took before, and how many are done at once."""
+"""The schedule: how long work takes, which is shown before it starts, and which steps share a lane."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runner.cli import context
 from runner.engines.fake import Mounts
-from runner.execution.machine import Machine
-from runner.execution.plan import Planned, plan
-from runner.execution.schedule import Forecast, forecast, lane_of
+from runner.execution.cluster.evaluations import evaluation_travels
+from runner.execution.cluster.software import software_travels
+from runner.execution.executors.base import Host
+from runner.execution.plan import Planned, Step, plan
+from runner.execution.schedule import Forecast, Lane, Schedule, forecast, lane_of
+from runner.model.limits import GIB, MIB, Limits
 from runner.model.run import Selection
+from runner.model.sidecars import Service
 from runner.records.store.results import Took, took
-from tests.runner.execution.test_pool import EVALUATOR, World, good
-from tests.worlds.mini import TASK, Project, call_here
+from runner.views.text import duration
+from tests.runner.execution.test_pool import World, good
+from tests.worlds.mini import TASK, Project, Said, call_here
 
 DAY = 86400.0
-
-
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
 
 
 def said(world: World, seconds: dict[str, float], jobs: int, *, cpus: int = 8) -> Forecast:
@@ -64,34 +62,88 @@ def test_an_evaluation_follows_an_execution_and_an_input_comes_first(world: Worl
     assert forecast(again, times, info, 1, partial(lane_of, desk)).seconds == 3.0
 
 
-def test_the_plan_says_it_before_anything_is_executed_again(
-    world: World, project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("machine")
+def test_a_plan_forecasts_its_time_before_anything_is_executed_again(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def evaluate(*words: str) -> Said:
+        return call_here(project, ["evaluate", "--all", *words], capsys)
+
     def slow(mounts: Mounts, out: Path) -> None:
         time.sleep(1.0)
         good(mounts, out)
 
     run = world.hand_in("alpha", script=slow)
-    machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
-    monkeypatch.setattr(context, "machine", lambda *_: machine)
-    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
-    assert "takes about" not in dry.out, "nothing is known of what was never done"
+    assert evaluate("--dry-run", "--json").json["takes"] is None, "the run was never executed"
     world.work()
     seconds = took(world.store)[run].execution
     assert seconds is not None and seconds >= 1.0
     project.write_task_only(limits={**TASK["limits"], "memory": "128MiB"})
-    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
-    assert "would be executed again: limits.memory has changed" in dry.out
-    assert "takes about" in dry.out and "by the last time of 1 run" in dry.out
-    assert all(len(line) <= 80 for line in dry.out.splitlines())
-    data = call_here(project, ["evaluate", "--all", "--dry-run", "--json"], capsys).json["takes"]
-    assert data["seconds"] >= seconds and (data["known"], data["unknown"]) == (1, 0)
-    refused = call_here(project, ["evaluate", "--all"], capsys)
-    assert refused.code == 2 and "takes about" in refused.err and "E104" in refused.err
+    data = evaluate("--dry-run", "--json").json
+    assert data["again"] == [{"run": run, "changed": "limits.memory"}]
+    takes = data["takes"]
+    assert takes["seconds"] >= seconds and (takes["known"], takes["unknown"]) == (1, 0)
+    dry = evaluate("--dry-run")
+    assert duration(takes["seconds"]) in dry.out and "limits.memory" in dry.out
+    refused = evaluate()
+    assert refused.code == 2 and duration(takes["seconds"]) in refused.err and "E104" in refused.err
     assert len(world.store.archive.attempts("mini", run)) == 1
     again = call_here(project, ["reevaluate", "--all", "--dry-run"], capsys)
-    assert "takes about" in again.out and "cluster" not in dry.out + again.out
+    assert again.code == 0 and "cluster" not in dry.out + again.out
     project.env = {**project.env, "RUNNER_CLUSTER": "tls://nobody.example:8786"}
-    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
-    assert "on this machine alone: hosts of the cluster" in dry.out
-    assert all(len(line) <= 80 for line in dry.out.splitlines())
+    dry = evaluate("--dry-run")
+    assert "cluster" in dry.out and all(len(line) <= 80 for line in dry.out.splitlines())
+
+
+USER = Service("user", limits=Limits(memory=96 * MIB))
+ASKS = {
+    "user": replace(USER, limits=Limits(memory=64 * MIB), options={"llm": {"model": "m"}}),
+    "gateway": Service("gateway", limits=Limits(memory=32 * MIB)),
+}
+TASKS: Mapping[Step, tuple[dict[str, Any], dict[str, Any]]] = {
+    "execute": (
+        {"workflow": "interactive", "services": {"user": USER}},
+        {"workflow": "interactive", "services": ASKS},
+    ),
+    "evaluate": (
+        {"evaluator_limits": Limits(memory=GIB)},
+        {
+            "evaluator_limits": Limits(memory=GIB - 32 * MIB),
+            "services": ASKS,
+            "evaluator_gateway": True,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("step", TASKS)
+def test_what_models_are_asked_for_stays_here_whatever_needs_as_much(world: World, step: Step) -> None:
+    """Two tasks need the same by coincidence, and beside the second models are asked."""
+    for name in ("one", "two"):
+        world.hand_in("alpha", name)
+    desk = world.desk()
+    plain, asking = (Planned(run, step, "") for run in desk.runs)
+    desks = {
+        one.run.id: replace(desk, tasks={"mini": replace(desk.tasks["mini"], **keys)})
+        for one, keys in zip((plain, asking), TASKS[step], strict=True)
+    }
+
+    def travels(planned: Planned) -> bool:
+        by = software_travels if step == "execute" else evaluation_travels
+        return by(desks[planned.run.id], planned)
+
+    def lane(planned: Planned) -> Lane:
+        return lane_of(desks[planned.run.id], planned)
+
+    assert travels(plain) and not travels(asking)
+    assert lane(plain).limits == lane(asking).limits
+    here, there = Host("here", 64 * GIB, 8, 1), Host("there", 64 * GIB, 8, 8, role="software")
+    schedule = Schedule([plain, asking], lane)
+
+    def begun(held: Planned | None) -> tuple[Planned, Host] | None:
+        return schedule.next(
+            [here, there], lambda one: one is held, lambda host, one: (host is there) == travels(one)
+        )
+
+    assert begun(plain) == (asking, here)  # the first of them is paused, or waits for its input
+    assert begun(None) == (plain, there)

@@ -84,7 +84,7 @@ class Room:
         known = mounts.get("/known")
         self.seen["known"] = (known / "replies.jsonl").read_text() if known else None
         if isinstance(self.gateway_ends, int):
-            mounts.complain("no such network")
+            mounts.complain("no-such-network")
             return self.gateway_ends
         (mounts["/log"] / "calls.jsonl").write_text("".join(json.dumps(c) + "\n" for c in self.calls))
         (mounts["/log"] / "replies.jsonl").write_text(self.replies)
@@ -105,15 +105,8 @@ class Room:
     def evaluate(self, attempt: Attempt | None = None) -> Evaluation:
         attempt = attempt or self.attempt()
         self.seen = {}
-        made = evaluate(
-            attempt,
-            self.desk(),
-            self.task.datasets["test"],
-            "default",
-            self.engine,
-            self.archive,
-            NotStoppable(),
-        )
+        what = (attempt, self.desk(), self.task.datasets["test"], "default")
+        made = evaluate(*what, self.engine, self.archive, NotStoppable())
         assert made.record()  # as the schema says
         return made
 
@@ -140,9 +133,8 @@ def test_all_of_the_output_is_handed_over_within_bounds(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert list(files_for_evaluator(tmp_path, "run.txt", 200)) == ["run.txt", "a.jsonl", "b.jsonl", "c.jsonl"]
     assert list(files_for_evaluator(tmp_path, "run.txt", 100)) == ["run.txt", "a.jsonl", "c.jsonl"]
-    assert list(files_for_evaluator(tmp_path, "run.txt", 10)) == [
-        "run.txt"
-    ]  # always: a limit may have been lowered
+    # The run file always: a limit may have been lowered.
+    assert list(files_for_evaluator(tmp_path, "run.txt", 10)) == ["run.txt"]
     for n in range(100):
         (tmp_path / f"many-{n}").touch()
     assert len(files_for_evaluator(tmp_path, "run.txt", 200)) == 64
@@ -309,7 +301,7 @@ def test_a_damaged_account_never_opens_the_budget_again(room: Room) -> None:
     room.evaluate()
     room.book.with_suffix(".spent.json").write_text("{")
     record = room.evaluate().record()
-    assert record["status"] == "error" and "what models have cost cannot be read" in record["message"]
+    assert record["status"] == "error" and ".spent.json" in record["message"]
     assert [spec.role for spec in room.engine.started] == ["gateway", "evaluator"]  # only the first time
 
 
@@ -349,7 +341,7 @@ def test_a_gateway_that_does_not_start_is_our_failure(room: Room) -> None:
     room.gateway_ends = 1
     record = room.evaluate().record()
     assert (record["status"], record["final"]) == ("error", False)
-    assert "the gateway did not start" in record["message"] and "no such network" in record["message"]
+    assert "gateway" in record["message"] and "no-such-network" in record["message"]
     assert [spec.role for spec in room.engine.started] == ["gateway"]
 
 

@@ -1,4 +1,4 @@
-"""``runner task check`` asks the evaluator image for every measure, in the words of the public contract."""
+"""Checks of a task: its evaluator computes every measure, and outputs of a known order are ranked so."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
+from runner.engines.docker.engine import DockerEngine
 from runner.engines.fake import FakeEngine, Mounts
 from runner.execution import check_measures as measurechecks
+from runner.execution.machine import Machine
+from runner.execution.trials.prove import prove_order, shows_something
+from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Task
 from runner.tasks.load import load_task
+from runner.tasks.scaffold import new_task
 from tests.worlds.definitions import project, write_task
 
 OURS, THEIRS = "proctor/evaluator", "their/evaluator"
@@ -70,7 +75,7 @@ def test_only_the_guilty_measure_is_named_with_its_line(load: Callable[..., Task
     engine.close()
     assert {one.id: one.computed for one in answers} == {"ndcg_10": True, "ap": True, "sdcg": False}
     error = measurechecks.refusal(task, answers)
-    assert error is not None and error.code == "E404" and "one measure" in error.what
+    assert error is not None and error.code == "E404"
     (problem,) = error.problems
     line = (task.folder / "task.yaml").read_text().splitlines()[int(problem.where.rsplit(":", 1)[1]) - 1]
     assert "SDCG(max_rel=3)@5" in line and "cwl_eval" in problem.what
@@ -80,12 +85,8 @@ def test_nothing_is_asked_twice_where_all_is_well(load: Callable[..., Task]) -> 
     task = load()
     found, engine = asked(task, lambda _: "")
     assert set(found.values()) == {True} and len(engine.started) == 1
-    assert (
-        measurechecks.refusal(
-            task, measurechecks.ask(FakeEngine({OURS: evaluator(lambda _: "")}), task, OURS)
-        )
-        is None
-    )
+    answers = measurechecks.ask(FakeEngine({OURS: evaluator(lambda _: "")}), task, OURS)
+    assert measurechecks.refusal(task, answers) is None
 
 
 def test_a_strangers_evaluator_is_blamed_only_for_what_it_says_of_single_measures(
@@ -93,7 +94,7 @@ def test_a_strangers_evaluator_is_blamed_only_for_what_it_says_of_single_measure
 ) -> None:
     task = load(evaluator={"image": THEIRS})
     assert asked(task, guilty)[0] == {"ndcg_10": True, "ap": True, "sdcg": False}
-    assert set(asked(task, lambda _: "an empty run is too much for me")[0].values()) == {None}
+    assert set(asked(task, lambda _: "no lines")[0].values()) == {None}
     assert set(asked(task, lambda measures: "too many" if len(measures) > 1 else "")[0].values()) == {None}
 
 
@@ -111,7 +112,7 @@ def test_a_public_dataset_is_asked_about_first(load: Callable[..., Task]) -> Non
 
 
 def test_our_own_evaluator_is_believed(load: Callable[..., Task]) -> None:
-    assert set(asked(load(), lambda _: "the truths qrels.txt are not valid qrels")[0].values()) == {False}
+    assert set(asked(load(), lambda _: "qrels.txt is invalid")[0].values()) == {False}
 
 
 def test_a_missing_image_and_a_failing_engine_are_raised(load: Callable[..., Task]) -> None:
@@ -131,4 +132,83 @@ def test_without_a_dataset_that_is_complete_nobody_is_asked(load: Callable[..., 
             path.unlink()
         dataset.truths.rmdir()
     answers = measurechecks.ask(FakeEngine({}), task, OURS)
-    assert {one.computed for one in answers} == {None} and "no dataset" in answers[0].why
+    assert {one.computed for one in answers} == {None} and answers[0].why
+
+
+@pytest.mark.engine
+def test_the_order_of_outputs_is_proven_and_nothing_is_recorded(
+    tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef
+) -> None:
+    config = project(tmp_path / "root")
+    new_task(config, "mine")
+    machine = Machine(config, engine=engine, images={"evaluator": evaluator_image.id})
+    task = load_task(config, "mine")
+    said: list[str] = []
+    found = prove_order(machine, task, said.append)
+    assert {one.dataset for one in found} == {c.dataset for t in task.tables.values() for c in t.cells}
+    for one in found:
+        assert not one.why and not one.wrong and "F012" in one.refused
+        assert one.values[next(iter(task.tables.values())).rank_by.first]["perfect"] == 1
+    assert not config.home.exists() or not list(config.home.rglob("archive/*"))
+
+
+@pytest.mark.engine
+def test_a_table_that_ranks_upside_down_is_found(
+    tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef
+) -> None:
+    config = project(tmp_path / "root")
+    folder = new_task(config, "mine")
+    text = (folder / "task.yaml").read_text()
+    assert "measure: nDCG@10," in text
+    (folder / "task.yaml").write_text(
+        text.replace("measure: nDCG@10,", "measure: nDCG@10, direction: lower,")
+    )
+    machine = Machine(config, engine=engine, images={"evaluator": evaluator_image.id})
+    found = prove_order(machine, load_task(config, "mine"), lambda _: None)
+    assert all(any("perfect" in what for what in one.wrong) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("direction", "value", "good"), [("lower", 0, True), ("higher", 0, False), ("higher", 0.1, True)]
+)
+def test_no_error_at_all_shows_as_much_as_any_figure(
+    tmp_path: Path, direction: str, value: float, good: bool
+) -> None:
+    config = project(tmp_path / "root")
+    folder = new_task(config, "mine")
+    text = (folder / "task.yaml").read_text()
+    (folder / "task.yaml").write_text(
+        text.replace("measure: nDCG@10,", f"measure: nDCG@10, direction: {direction},")
+    )
+    task = load_task(config, "mine")
+    first = next(iter(task.tables.values())).rank_by.first
+    assert shows_something(task, {first: value}) is good
+    assert not shows_something(task, {})
+
+
+def test_what_cannot_be_made_is_said_without_an_engine(tmp_path: Path) -> None:
+    config = project(tmp_path / "root")
+    folder = new_task(config, "mine")
+    with (folder / "task.yaml").open("a") as file:
+        file.write("evaluator: {image: their/evaluator}\n")
+    found = prove_order(Machine(config), load_task(config, "mine"), lambda _: None)
+    assert found and all(one.why and not one.values for one in found)
+
+
+@pytest.mark.engine
+def test_reports_are_proven_by_fixtures_though_a_model_judges_them(
+    tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef
+) -> None:
+    """Once for all datasets, without a model and without a key; in a direction that is wrong, too."""
+    config = project(tmp_path / "root")
+    file = new_task(config, "mine", "report") / "task.yaml"
+    gateway = "services: {gateway: {base_url: https://models.example/v1, models: [m], key: NO_KEY, tokens: 1000, calls: 10}}\n"
+    judged = file.read_text().replace("type: lexical", "type: openai, model: m")
+    file.write_text(f"{judged}{gateway}evaluator: {{gateway: true}}\n")
+    machine = Machine(config, engine=engine, images={"evaluator": evaluator_image.id})
+    (found,) = prove_order(machine, load_task(config, "mine"), lambda _: None)
+    assert found.fixtures and not found.why and not found.wrong and "F301" in found.refused
+    assert found.values["f1"] == {"good": 1, "worse": 0.5, "empty": 0}
+    file.write_text(file.read_text().replace("measure: f1@macro,", "measure: f1@macro, direction: lower,"))
+    (found,) = prove_order(machine, load_task(config, "mine"), lambda _: None)
+    assert any("good" in what for what in found.wrong)

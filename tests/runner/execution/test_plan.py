@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,18 +15,15 @@ from runner.execution.workspace import owner_of
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Selection
+from runner.model.verdict import Verdict
+from runner.records.store.charges import quota
+from runner.records.store.queries import find_run
 from runner.submissions.register import withdraw
+from schemas.details import Detail
 from tests.runner.execution.test_pool import EVALUATOR, World, evaluator
 from tests.worlds.mini import TASK, Project
 
 TABLES = [{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
-
-
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
 
 
 def _planned(world: World, *, force: bool = False, **selection: str) -> dict[str, Planned]:
@@ -41,7 +37,7 @@ def _skipped(world: World) -> dict[str, Skipped]:
 def test_everything_that_is_registered_once(world: World) -> None:
     runs = [world.hand_in("alpha"), world.hand_in("beta")]
     assert list(_planned(world)) == runs, "in the order of registration"
-    assert {p.why for p in _planned(world).values()} == {"not executed yet"}
+    assert {(p.step, p.changed) for p in _planned(world).values()} == {("execute", "")}
     world.work()
     assert _planned(world) == {}
     assert {s.why for s in _skipped(world).values()} == {"scored"}
@@ -70,6 +66,7 @@ def test_selections(world: World, project: Project) -> None:
         ({"limits": {"memory": "65MiB"}}, "limits"),
         ({"exceptions": {"alpha/one": {"writable": ["/cache"]}}}, "exceptions"),
         ({"output": "other.txt"}, "digests.task"),
+        ({}, "digests.view"),  # of its inputs
     ],
 )
 def test_a_changed_lock_is_other_work_and_says_what_changed(
@@ -78,9 +75,11 @@ def test_a_changed_lock_is_other_work_and_says_what_changed(
     run = world.hand_in("alpha")
     world.work()
     project.write_task(**changes)
+    if not changes:
+        (project.private / "mini/test/inputs/queries.jsonl").write_text('{"qid": "new", "query": "x"}\n')
     [planned] = _planned(world).values()
     assert (planned.run.id, planned.step) == (run, "execute")
-    assert said in planned.why and "changed since" in planned.why
+    assert said in planned.why and said in planned.changed
 
 
 @pytest.mark.parametrize(
@@ -107,11 +106,7 @@ def test_what_was_executed_is_evaluated_and_executed_again_only_where_somebody_w
     """The runner was stopped between the two steps, and the limits are others now."""
     project.write_task(quota={"attempts": 2})
     run = world.hand_in("alpha")
-    world.engine.script[EVALUATOR] = PlatformError("the engine is gone", code="E301")
-    with pytest.raises(RunnerError):
-        world.work()
-    world.engine.script[EVALUATOR], world.control = evaluator, Control(project.home / "cancel")
-    assert world.outcome(run).todo == "evaluate"
+    _executed_only(world, run)
     project.write_task(quota={"attempts": 2}, limits={"memory": "65MiB"})
     todo = plan(world.desk(), Selection())
     assert [(p.run.id, p.step) for p in todo.again] == [(run, "execute")], "a person is asked"
@@ -153,15 +148,6 @@ def test_what_was_executed_is_evaluated_though_its_input_is_gone(world: World, p
     assert world.outcome(run).name == "scored"
 
 
-def test_what_was_executed_is_evaluated_though_its_scenario_is_offered_no_more(world: World) -> None:
-    run = world.hand_in("alpha")
-    _executed_only(world, run)
-    [planned] = _planned(world).values()
-    assert (planned.run.id, planned.step, planned.changed) == (run, "evaluate", "")
-    world.work()
-    assert world.outcome(run).name == "scored"
-
-
 def test_what_was_executed_is_evaluated_without_what_only_software_needs(world: World) -> None:
     """Software waits for such a file; a run file is scored without it."""
     dev, test = TASK["datasets"]
@@ -175,7 +161,7 @@ def test_what_was_executed_is_evaluated_without_what_only_software_needs(world: 
     more.unlink()
     [planned] = _planned(world).values()
     assert (planned.run.id, planned.step, planned.changed) == (run, "evaluate", "")
-    assert "not been fetched" in _skipped(world)[waiting].why
+    assert "E402" in _skipped(world)[waiting].why
     assert _planned(world, force=True) == {}
     world.work()
     assert world.outcome(run).name == "scored"
@@ -209,29 +195,16 @@ def test_what_cannot_be_evaluated_again_says_so_and_stops_nothing_else(
     todo = plan_evaluations(world.desk(), Selection())
     assert [p.run.id for p in todo.work] == [fine]
     [skipped] = todo.skipped
-    assert (skipped.run.id, skipped.blocked) == (gone, True) and "cannot be loaded" in skipped.why
-
-
-def test_changed_inputs_are_other_work(world: World, project: Project) -> None:
-    world.hand_in("alpha")
-    world.work()
-    with (project.private / "mini/test/inputs/queries.jsonl").open("a") as file:
-        file.write('{"qid": "new", "query": "x"}\n')
-    [planned] = _planned(world).values()
-    assert "digests.view" in planned.why
+    assert (skipped.run.id, skipped.blocked) == (gone, True) and "mini" in skipped.why
+    assert list(_planned(world)) == [] and _skipped(world)[gone].blocked
 
 
 def test_held_cancelled_and_withdrawn_are_left_alone(world: World) -> None:
     held = world.hand_in("alpha", "held", PlatformError("broken"))
     world.work()
     cancelled, gone = world.hand_in("alpha", "cancelled"), world.hand_in("alpha", "gone")
-    data = {
-        "task": "mini",
-        "run": cancelled,
-        "submission": cancelled.removesuffix(".test"),
-        "dataset": "test",
-        "scenario": "default",
-    }
+    data = {"task": "mini", "dataset": "test", "scenario": "default"}
+    data |= {"run": cancelled, "submission": cancelled.removesuffix(".test")}
     world.store.commit("run-cancelled", data, actor="organiser")
     assert withdraw(world.store, gone.removesuffix(".test"), "")
     assert _planned(world) == {}
@@ -240,6 +213,23 @@ def test_held_cancelled_and_withdrawn_are_left_alone(world: World) -> None:
     assert "cancelled" in skipped[cancelled].why and not skipped[cancelled].blocked
     assert skipped[gone].why == "withdrawn"
     assert set(_planned(world, force=True)) == {held, cancelled}
+
+
+def test_a_disputed_run_waits_for_the_organiser(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    how = {"code": 137, "memory": True, "outside": None}
+    detail = Detail("reachable-ended", part="argument index", how=how, said="")
+    run = world.hand_in("alpha")
+    with monkeypatch.context() as patch:
+        patch.setattr("runner.execution.workflows.starting.decide", lambda *_: Verdict("disputed", detail))
+        world.work()
+    found = find_run(world.store, run, world.tasks.values())
+    assert (found.outcome.name, found.outcome.blame, found.outcome.verdict) == ("held", "none", "disputed")
+    assert str(detail) in found.outcome.reason
+    assert quota(world.store, world.tasks["mini"], "alpha").used == 0
+    assert _planned(world) == {} and _skipped(world)[run].blocked
+    world.work()
+    assert find_run(world.store, run, world.tasks.values()).attempts == 1
+    assert list(_planned(world, force=True)) == [run]
 
 
 def test_attempts_are_capped_apart_from_quota(world: World, project: Project) -> None:
@@ -279,19 +269,12 @@ def test_nothing_of_a_paused_dataset_is_begun_unless_it_is_forced(world: World) 
     place = {"task": "mini", "dataset": "test", "reason": "a topic is wrong"}
     world.store.commit("dataset-paused", place, actor="organiser")
     assert _planned(world) == {} and set(_planned(world, force=True)) == {run}
-    assert _skipped(world)[run].blocked and "runner task resume mini test" in _skipped(world)[run].why
+    assert _skipped(world)[run].blocked and "resume mini" in _skipped(world)[run].why
     world.store.commit("dataset-resumed", place, actor="organiser")
     assert list(_planned(world)) == [run]
     world.work()
     world.store.commit("dataset-paused", place | {"dataset": ""}, actor="organiser")
     assert _skipped(world)[run].why == "scored", "what is settled stays as it is"
-
-
-def test_a_task_or_dataset_that_is_gone(world: World, project: Project) -> None:
-    run = world.hand_in("alpha")
-    world.work()
-    (project.root / "tasks" / "mini" / "task.yaml").write_text("nonsense: 1\n")
-    assert _planned(world) == {} and _skipped(world)[run].blocked
 
 
 @pytest.mark.parametrize(

@@ -131,13 +131,6 @@ class World:
         self.engine.close()
 
 
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()
-
-
 def count_down(times: int) -> Iterator[int]:
     """``times``, one less each time, and then zeros."""
     while True:
@@ -163,6 +156,37 @@ class Gauge:
         good(mounts, out)
 
 
+def sets(event: threading.Event, see: Callable[[], object] = lambda: None) -> Any:
+    """A software that calls ``see``, sets the event, and ends well."""
+
+    def script(mounts: Mounts, out: Path) -> None:
+        see()
+        event.set()
+        good(mounts, out)
+
+    return script
+
+
+def waits_for(event: threading.Event) -> Any:
+    """A software that ends well once the event is set."""
+
+    def script(mounts: Mounts, out: Path) -> None:
+        assert event.wait(60)
+        good(mounts, out)
+
+    return script
+
+
+def sleeps(begun: threading.Event) -> Any:
+    """A software that sets the event and then runs until it is stopped."""
+
+    def script(mounts: Mounts, out: Path) -> None:
+        begun.set()
+        mounts.stopped.wait(100)
+
+    return script
+
+
 def test_teams_take_turns(world: World) -> None:
     """The first team to hand in five softwares does not make the others wait for all of them."""
     for n in range(4):
@@ -170,22 +194,10 @@ def test_teams_take_turns(world: World) -> None:
     world.hand_in("late", "s0")
     world.hand_in("later", "s0")
     world.work(jobs=1)
-    assert world.executed() == [
-        "early.s0",
-        "late.s0",
-        "later.s0",
-        "early.s1",
-        "early.s2",
-        "early.s3",
-    ]
+    order = [("early", 0), ("late", 0), ("later", 0), ("early", 1), ("early", 2), ("early", 3)]
+    assert world.executed() == [f"{team}.s{n}" for team, n in order]
     assert {run.outcome.name for run in world.done.values()} == {"scored"}
-
-
-def test_a_run_is_evaluated_before_the_next_one_starts(world: World) -> None:
-    for n in range(3):
-        world.hand_in("alpha", f"s{n}")
-    world.work(jobs=1)
-    assert [m.step for m in world.told if m.kind == "started"] == ["execute", "evaluate"] * 3
+    assert [m.step for m in world.told if m.kind == "started"] == ["execute", "evaluate"] * 6
 
 
 @pytest.mark.parametrize(
@@ -206,38 +218,27 @@ def test_bounded_by_jobs_processors_and_memory(
     world.close()
 
 
-def test_a_machine_that_is_too_small_says_so(project: Project) -> None:
-    project.write_task("large", limits={"memory": "8GiB"})
-    world = World(project, info=replace(FAKE, memory=4 * GIB))
-    run = world.hand_in("alpha", "big", task="large")
-    fine = world.hand_in("alpha", "small")
-    pool = world.work()
-    assert list(pool.failed) == [run]
-    assert [m.run.id for m in world.told if m.kind == "blocked"] == [run]
-    assert "of memory" in next(m.text for m in world.told if m.kind == "blocked")
-    assert world.outcome(fine).name == "scored"
-    assert world.outcome(run).name == "pending"
-    world.close()
-
-
 def test_what_cannot_begin_says_for_what_it_waits(project: Project) -> None:
     """Only runs that wait for one another are said to do so; others wait for one that is too large, directly or not."""
     project.write_task("large", limits={"memory": "8GiB"})
     world = World(project, info=replace(FAKE, memory=4 * GIB))
     big = world.hand_in("alpha", "big", task="large")
-    second, third, fourth, fifth = (world.hand_in("alpha", f"s{n}") for n in range(4))
+    second, third, fourth, fifth, fine = (world.hand_in("alpha", f"s{n}") for n in range(5))
     needs = {second: (big,), third: (second,), fourth: (fifth,), fifth: (fourth,)}
     todo = plan(world.desk(), Selection())
-    world.work(replace(todo, work=tuple(replace(one, needs=needs.get(one.run.id, ())) for one in todo.work)))
+    pool = world.work(
+        replace(todo, work=tuple(replace(one, needs=needs.get(one.run.id, ())) for one in todo.work))
+    )
     said = {m.run.id: m.text for m in world.told if m.kind == "blocked"}
-    assert "of memory" in said.pop(big)
-    assert said.pop(second) == f"it takes {big} as input, which is not begun" and second in said.pop(third)
-    assert set(said) == {fourth, fifth} and all("wait for it" in one for one in said.values())
+    assert said.keys() == pool.failed.keys() == {big, second, third, fourth, fifth}
+    assert "memory" in said[big] and big in said[second] and second in said[third]
+    assert said[fourth] == said[fifth] and big not in said[fourth]
+    assert (world.outcome(fine).name, world.outcome(big).name) == ("scored", "pending")
     world.close()
 
 
 def _broken(times: int) -> list[BaseException]:
-    return [PlatformError("the disk is full", why="No space left.") for _ in range(times)]
+    return [PlatformError("fault-17", why="No space left.") for _ in range(times)]
 
 
 @pytest.mark.parametrize(("faults", "name", "attempts"), [(1, "scored", 2), (2, "scored", 3), (3, "held", 3)])
@@ -249,7 +250,7 @@ def test_our_failures_are_tried_again_twice(faults: int, name: str, attempts: in
     assert len(world.store.archive.attempts("mini", run)) == attempts
     assert not world.outcome(run).costs_quota or name == "scored"
     if name == "held":
-        assert world.outcome(run).blame == "platform" and "disk is full" in world.outcome(run).reason
+        assert world.outcome(run).blame == "platform" and "fault-17" in world.outcome(run).reason
         assert plan(world.desk(), Selection()).work == (), "held runs wait for the organiser"
         assert plan(world.desk(), Selection(), force=True).work
     world.close()
@@ -295,8 +296,9 @@ def test_an_engine_that_goes_during_an_evaluation(project: Project) -> None:
         world.engine._faults["data_volume"] = [PlatformError("no container engine answers", code="E301")]
 
     world.engine.script["alpha/one"] = leaves
-    with pytest.raises(RunnerError, match="no container engine"):
+    with pytest.raises(RunnerError) as caught:
         world.work(jobs=1)
+    assert caught.value.code == "E301"
     [attempt] = world.store.archive.attempts("mini", run)
     assert attempt.evaluations() == []
     world.control = Control(project.home / "cancel")
@@ -313,7 +315,9 @@ def test_a_defect_of_ours_is_said_and_stops_nobody_else(world: World) -> None:
     world.work()
     found = world.outcome(broken)
     assert found.name == "held" and not found.costs_quota, "it is not the software's fault and costs nothing"
-    assert "ValueError in test_pool.py, line " in found.reason and "hidden" not in found.reason
+    assert (
+        all(word in found.reason for word in ("ValueError", "test_pool.py")) and "hidden" not in found.reason
+    )
     assert world.outcome(fine).name == "scored"
     before = len(world.executed())
     assert plan(world.desk(), Selection(run=broken)).work == () and len(world.executed()) == before
@@ -335,7 +339,8 @@ def test_a_defect_of_ours_in_evaluating(world: World, monkeypatch: pytest.Monkey
     [attempt] = world.store.archive.attempts("mini", run)
     assert len(attempt.evaluations()) == TRIES and not world.outcome(run).costs_quota
     assert not any("truth" in str(one.record(check=False)["message"]) for one in attempt.evaluations())
-    assert "KeyError in test_pool.py" in str(attempt.evaluations()[0].record(check=False)["message"])
+    message = str(attempt.evaluations()[0].record(check=False)["message"])
+    assert "KeyError" in message and "test_pool.py" in message
     assert plan(world.desk(), Selection(run=run)).work == ()
 
 
@@ -403,7 +408,7 @@ def test_what_the_store_refuses_is_executed_again_as_other_failures_of_ours_are(
     if times == 1:
         assert found.outcome.name == "scored"
     else:
-        assert found.outcome.name == "held" and "what was to be recorded cannot be" in found.outcome.reason
+        assert found.outcome.name == "held" and found.outcome.failed_through_us
         assert plan(world.desk(), Selection(run=run)).work == ()
         monkeypatch.setattr(local, "execute", executed)
         world.work(plan(world.desk(), Selection(run=run), force=True))
@@ -414,12 +419,7 @@ def test_what_the_store_refuses_is_executed_again_as_other_failures_of_ours_are(
 
 def test_stopping_leaves_nothing_half_done(world: World) -> None:
     begun = threading.Event()
-
-    def sleeps(mounts: Mounts, out: Path) -> None:
-        begun.set()
-        mounts.stopped.wait(100)
-
-    slow, waiting = world.hand_in("alpha", "slow", sleeps), world.hand_in("beta")
+    slow, waiting = world.hand_in("alpha", "slow", sleeps(begun)), world.hand_in("beta")
     stopper = threading.Thread(target=lambda: begun.wait(60) and world.control.stop.set())
     stopper.start()
     with pytest.raises(KeyboardInterrupt):
@@ -472,18 +472,10 @@ def test_where_many_are_under_way_the_next_begins_before_what_ended_is_committed
         together.append(len(said))
         return real(self, said, actor=actor)
 
-    def begins(mounts: Mounts, out: Path) -> None:
-        seen.append(world.outcome(first).name)
-        third.set()
-        good(mounts, out)
-
-    def waits(mounts: Mounts, out: Path) -> None:
-        assert third.wait(60)
-        good(mounts, out)
-
     monkeypatch.setattr(Store, "commit_all", commit_all)
     first = world.hand_in("alpha")
-    runs = [first, world.hand_in("beta", script=waits), world.hand_in("gamma", script=begins)]
+    runs = [first, world.hand_in("beta", script=waits_for(third))]
+    runs.append(world.hand_in("gamma", script=sets(third, lambda: seen.append(world.outcome(first).name))))
     together.clear()
     world.work(jobs=2)
     assert seen == ["pending"], "its slot is given to the next at once"
@@ -497,18 +489,9 @@ def test_where_evaluations_are_made_too_a_run_goes_on_before_another_begins(
     _gathers(monkeypatch, 3600, role="")
     third, seen = threading.Event(), []
 
-    def begins(mounts: Mounts, out: Path) -> None:
-        seen.append(world.outcome(first).todo)
-        third.set()
-        good(mounts, out)
-
-    def waits(mounts: Mounts, out: Path) -> None:
-        assert third.wait(60)
-        good(mounts, out)
-
     first = world.hand_in("alpha")
-    world.hand_in("beta", script=waits)
-    world.hand_in("gamma", script=begins)
+    world.hand_in("beta", script=waits_for(third))
+    world.hand_in("gamma", script=sets(third, lambda: seen.append(world.outcome(first).todo)))
     world.work(jobs=2)
     assert seen and seen[0] != "run", "it was committed, and its evaluation known"
 
@@ -519,10 +502,6 @@ def test_what_is_gathered_is_committed_in_time_though_nothing_else_ends(
     _gathers(monkeypatch, 0.1)
     told, scored = world.told, threading.Event()
 
-    def waits(mounts: Mounts, out: Path) -> None:
-        assert scored.wait(60)
-        good(mounts, out)
-
     class Telling(list[RunProgress]):
         def append(self, one: RunProgress) -> None:
             if one.kind == "done":
@@ -530,7 +509,7 @@ def test_what_is_gathered_is_committed_in_time_though_nothing_else_ends(
             told.append(one)
 
     world.told = Telling()
-    runs = [world.hand_in("alpha"), world.hand_in("beta", script=waits)]
+    runs = [world.hand_in("alpha"), world.hand_in("beta", script=waits_for(scored))]
     world.work(jobs=2)
     assert [one.run.id for one in told if one.kind == "done"] == runs
 
@@ -544,14 +523,8 @@ def test_what_was_gathered_when_everything_was_stopped_is_committed(
         world.control.stop.set()
         mounts.stopped.wait(100)
 
-    def sleeps(mounts: Mounts, out: Path) -> None:
-        mounts.stopped.wait(100)
-
-    runs = [
-        world.hand_in("alpha"),
-        world.hand_in("beta", script=sleeps),
-        world.hand_in("gamma", script=stops),
-    ]
+    runs = [world.hand_in("alpha"), world.hand_in("beta", script=sleeps(threading.Event()))]
+    runs.append(world.hand_in("gamma", script=stops))
     with pytest.raises(KeyboardInterrupt):
         world.work(jobs=2)
     assert [world.outcome(run).todo for run in runs] == ["evaluate", "run", "run"]
@@ -634,7 +607,7 @@ def test_a_result_that_the_store_cannot_hold_is_a_failure_of_its_run_alone(
         "one failed on our side, and it was tried again"
     )
     [error, said] = world.store.archive.attempts("mini", spoilt[0])[1:]
-    assert "Nothing of it was written down" in str(error.record()["verdict"]) and said.number == 3
+    assert error.record()["verdict"]["name"] == "platform-error" and said.number == 3
     world.store.close()
     with open_store(world.project.config) as again:
         assert again.head() == again.log.end()
@@ -665,12 +638,7 @@ def test_an_evaluation_whose_list_of_files_is_none_is_made_again(
 
 def test_one_run_can_be_cancelled(world: World) -> None:
     begun = threading.Event()
-
-    def sleeps(mounts: Mounts, out: Path) -> None:
-        begun.set()
-        mounts.stopped.wait(100)
-
-    slow, other = world.hand_in("alpha", "slow", sleeps), world.hand_in("beta")
+    slow, other = world.hand_in("alpha", "slow", sleeps(begun)), world.hand_in("beta")
     canceller = threading.Thread(target=lambda: begun.wait(60) and world.control.request(slow))
     canceller.start()
     world.work(jobs=1)
@@ -695,19 +663,26 @@ def test_what_was_withdrawn_since_it_was_planned_is_not_begun_and_holds_no_slot(
     assert world.executed() == ["alpha.three"] and world.done.keys() == set(runs)
 
 
-def test_a_pause_lets_what_runs_end_and_begins_nothing_more_until_it_is_resumed(world: World) -> None:
-    place = {"task": "mini", "dataset": "", "reason": "a topic is wrong"}
+def pauses(world: World, dataset: str = "test") -> Any:
+    """A software that ends well after the organiser paused the dataset, or with an empty name the task."""
 
-    def paused(mounts: Mounts, out: Path) -> None:
+    def script(mounts: Mounts, out: Path) -> None:
+        place = {"task": "mini", "dataset": dataset, "reason": ""}
         world.store.commit("dataset-paused", place, actor="organiser")
         good(mounts, out)
 
-    first, second = world.hand_in("alpha", "one", paused), world.hand_in("beta", "two")
+    return script
+
+
+def test_a_pause_lets_what_runs_end_and_begins_nothing_more_until_it_is_resumed(world: World) -> None:
+    place = {"task": "mini", "dataset": "", "reason": "a topic is wrong"}
+
+    first, second = world.hand_in("alpha", "one", pauses(world, "")), world.hand_in("beta", "two")
     pool = world.work(jobs=1)
     assert world.executed() == ["alpha.one"]
     assert world.outcome(first).name == "scored", "its evaluation belongs to it"
     assert world.outcome(second).name == "pending"
-    assert "runner task resume mini" in pool.failed[second].why
+    assert "resume mini" in pool.failed[second].why
     world.store.commit("dataset-resumed", place, actor="organiser")
     world.work()
     assert world.outcome(second).name == "scored"
@@ -717,10 +692,6 @@ def test_what_is_resumed_meanwhile_is_begun_by_the_same_plan(world: World) -> No
     place = {"task": "mini", "dataset": "test", "reason": ""}
     begun: list[list[str]] = []
 
-    def pauses(mounts: Mounts, out: Path) -> None:
-        world.store.commit("dataset-paused", place, actor="organiser")
-        good(mounts, out)
-
     def resumes(mounts: Mounts, out: Path) -> None:
         while not any(m.kind == "done" for m in world.told):
             assert not mounts.stopped.wait(0.01)
@@ -728,7 +699,7 @@ def test_what_is_resumed_meanwhile_is_begun_by_the_same_plan(world: World) -> No
         world.store.commit("dataset-resumed", place, actor="organiser")
         good(mounts, out)
 
-    world.hand_in("alpha", "one", pauses)
+    world.hand_in("alpha", "one", pauses(world))
     world.hand_in("beta", "two", resumes)
     waiting = world.hand_in("gamma", "three")
     pool = world.work(jobs=2)
@@ -737,13 +708,7 @@ def test_what_is_resumed_meanwhile_is_begun_by_the_same_plan(world: World) -> No
 
 
 def test_a_pause_does_not_hold_what_is_forced(world: World) -> None:
-    def pauses(mounts: Mounts, out: Path) -> None:
-        world.store.commit(
-            "dataset-paused", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
-        )
-        good(mounts, out)
-
-    runs = [world.hand_in("alpha", "one", pauses), world.hand_in("beta", "two")]
+    runs = [world.hand_in("alpha", "one", pauses(world)), world.hand_in("beta", "two")]
     world.work(plan(world.desk(), Selection(), force=True), jobs=1)
     assert [world.outcome(run).name for run in runs] == ["scored", "scored"]
 
@@ -770,14 +735,6 @@ def test_a_stage_whose_input_failed_is_not_run(world: World) -> None:
     pool = world.work()
     assert list(pool.failed) == [late]
     assert world.outcome(late).name == "pending"
-
-
-def test_stages_that_wait_for_each_other_end(world: World) -> None:
-    a = world.hand_in("alpha", "a", inputs={"x": "b"})
-    b = world.hand_in("alpha", "b", inputs={"x": "a"})
-    pool = world.work()
-    assert set(pool.failed) == {a, b}
-    assert any("wait" in m.text for m in world.told if m.kind == "blocked")
 
 
 BOTH = [{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
@@ -861,5 +818,5 @@ def test_a_label_that_this_machine_has_not_is_said(project: Project) -> None:
         if kinds:
             assert world.outcome(run).name == "scored"
         else:
-            assert "this machine is not labelled nvidia-a100" in done.failed[run].why
+            assert "nvidia-a100" in done.failed[run].why
         world.close()

@@ -208,6 +208,8 @@ def test_the_same_lines_of_every_run_are_sampled(place: Place) -> None:
         by_run.setdefault(one["run"], set()).add(one["debate"])
     assert len(set(map(frozenset, by_run.values()))) == 1
     assert all(len(chosen) == 2 for chosen in by_run.values())
+    place.write(sample={"debates": 100})
+    assert place.build().debates == 12, "a larger sample is the whole run"
 
 
 def test_making_it_again_changes_nothing_and_new_runs_make_a_new_version(place: Place) -> None:
@@ -238,27 +240,27 @@ def test_the_latest_scored_submission_of_a_software_counts(tmp_path: Path) -> No
     new = place.hand_in("ox", 3, version=2)
     place.hand_in("ox", 4, version=3, status="invalid")
     assert place.build().debates == 3
-    gathered = place.all_stages.gather(place.task.datasets["debates"].stage or Stage("", "", ""))  # fmt: skip
+    gathered = place.all_stages.gather(place.task.datasets["debates"].stage or Stage("", "", ""))
     assert [s.run_id for s in gathered.sources] == [f"{new}.test"]
-    assert gathered.left_out[f"{old}.test"] == "a later one counts"
+    assert f"{old}.test" in gathered.left_out
     place.write(runs="all")
     assert place.build().debates == 4
 
 
 @pytest.mark.parametrize(
-    ("prepare", "says"),
+    ("prepare", "name"),
     [
-        (lambda p: p.world.register("late", "one"), "are not settled"),
-        (lambda p: p.write(file="other.jsonl"), "left no other.jsonl"),
-        (lambda p: p.write(task="nothing"), "there is no nothing/test"),
-        (lambda p: p.write(scenario="other"), "in the scenario other"),
+        (lambda p: p.world.register("late", "one"), "late.one."),
+        (lambda p: p.write(file="other.jsonl"), "other.jsonl"),
+        (lambda p: p.write(task="nothing"), "nothing/test"),
+        (lambda p: p.write(scenario="other"), "other"),
     ],
 )
-def test_why_it_cannot_be_made(place: Place, prepare: Any, says: str) -> None:
+def test_why_it_cannot_be_made(place: Place, prepare: Any, name: str) -> None:
     prepare(place)
     with pytest.raises(RunnerError) as caught:
         place.build()
-    assert caught.value.code == "E410" and says in told(caught.value)
+    assert caught.value.code == "E410" and name in told(caught.value)
 
 
 def test_runs_on_hidden_inputs_never_become_public(place: Place) -> None:
@@ -285,7 +287,7 @@ def test_a_debate_that_would_stop_other_teams_judges_is_left_out(tmp_path: Path)
 def test_without_any_run_there_is_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path)
     (state,) = place.all_stages.states()
-    assert (state.name, "no run" in state.why) == ("missing", True)
+    assert state.name == "missing" and state.why
 
 
 def test_a_dataset_is_ready_when_it_was_made_and_has_labels(place: Place) -> None:
@@ -294,7 +296,7 @@ def test_a_dataset_is_ready_when_it_was_made_and_has_labels(place: Place) -> Non
     assert "E410" in why_stage_missing(task.datasets["debates"])
     place.build()
     dataset = place.task.datasets["debates"]
-    assert "no labels" in why_stage_missing(dataset)
+    assert "E402" in why_stage_missing(dataset)
     assert dataset.truths == place.config.truths / "judging/debates"  # type: ignore[operator]
     dataset.truths.mkdir(parents=True)
     (dataset.truths / "qrels.txt").write_text("1 0 d 1\n")
@@ -310,21 +312,21 @@ def test_a_run_on_it_waits(place: Place) -> None:
     bundle = Bundle(Path("nowhere"), {"inputs": {}, "runs": []}, "")
     desk = Workspace(place.world.store, place.tasks, {"judge.one.12345678": bundle})
     (skipped,) = plan(desk, Selection(task="judging")).skipped
-    assert skipped.blocked and "E410" in skipped.why and "runner data stage" in skipped.why
+    assert skipped.blocked and "E410" in skipped.why
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "line", "name"),
     [
-        ({"inputs": "datasets/x/inputs"}, "have no inputs of their own"),
-        ({"sources": [{"path": "inputs/x.jsonl"}]}, "have no sources of their own"),
-        ({"from": {**FROM, "task": "judging", "dataset": "debates"}}, "its own runs"),
-        ({"from": {**FROM, "file": "../x.jsonl"}}, "a plain file name"),
-        ({"from": {**FROM, "runs": "some"}}, "must be one of scored, all"),
-        ({"from": {"task": "toy"}}, 'lacks the key "dataset"'),
+        ({"inputs": "datasets/x/inputs"}, 15, "inputs"),
+        ({"sources": [{"path": "inputs/x.jsonl"}]}, 15, "sources"),
+        ({"from": {**FROM, "task": "judging", "dataset": "debates"}}, 10, "runs"),
+        ({"from": {**FROM, "file": "../x.jsonl"}}, 13, '"../x.jsonl"'),
+        ({"from": {**FROM, "runs": "some"}}, 14, '"some"'),
+        ({"from": {"task": "toy"}}, 10, '"dataset"'),
     ],
 )
-def test_a_wrong_stage_is_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+def test_a_wrong_stage_is_refused(tmp_path: Path, changes: dict[str, Any], line: int, name: str) -> None:
     place = Place(tmp_path)
     path = place.config.tasks / "judging/task.yaml"
     data = json.loads(path.read_text())
@@ -332,7 +334,9 @@ def test_a_wrong_stage_is_refused(tmp_path: Path, changes: dict[str, Any], says:
     path.write_text(json.dumps(data, indent=1))
     with pytest.raises(RunnerError) as caught:
         load_task(place.config, "judging")
-    assert says in told(caught.value)
+    problem = caught.value.problems[0]
+    assert caught.value.code == "E401" and problem.where == f"tasks/judging/task.yaml:{line}"
+    assert name in problem.what
 
 
 def test_a_pointer_that_was_tampered_with_leads_nowhere(place: Place) -> None:
@@ -356,18 +360,12 @@ def test_it_is_taken_by_the_front_door(place: Place, monkeypatch: pytest.MonkeyP
     assert not place.task.datasets["debates"].inputs.is_dir()
     said = call(app.app, ["data", "stage", "judging", "debates", "--json"])
     assert json.loads(said.stdout)["debates"] == 12
-    assert "no table" not in said.stderr
+    assert "cells" not in said.stderr
     path = place.config.tasks / "judging/task.yaml"
     definition = json.loads(path.read_text())
     definition["datasets"].append({**definition["datasets"][0], "id": "more"})  # in no table
     path.write_text(json.dumps(definition))
     said = call(app.app, ["data", "stage", "judging", "more"])
-    assert said.exit_code == 0 and "no table of judging has more in its cells" in said.stderr
+    assert said.exit_code == 0 and all(word in said.stderr for word in ("judging", "more", "cells"))
     said = call(app.app, ["data", "stage", "toy", "test"])
     assert isinstance(said.exception, RunnerError) and said.exception.code == "E101"
-
-
-def test_a_sample_larger_than_the_run_takes_all_of_it(place: Place) -> None:
-    place.write(sample={"debates": 100})
-    assert place.build().debates == 12
-    assert replace(Stage("a", "b", "c"), debates=5).debates == 5

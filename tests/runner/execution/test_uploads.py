@@ -56,55 +56,50 @@ def refused(config: Config, code: str) -> str:
     return told(errors[0])
 
 
-def test_one_software_with_a_file_for_each_cell(config: Config) -> None:
-    handed_in(
-        config,
-        [{"file": "a.txt", "dataset": "dev"}, {"file": "b.txt", "dataset": "test", "scenario": "other"}],
-    )
-    assert found(config) == {"runs": [("a.txt", "dev", "default"), ("b.txt", "test", "other")]}
-    [one], _ = submissions.find_submissions(config)
-    assert one.scenarios == ("default", "other") and one.tag == "runs"
+def entry(file: str, dataset: str = "dev", **keys: str) -> dict[str, str]:
+    return {"file": file, "dataset": dataset, **keys}
+
+
+def cell(file: str, dataset: str = "dev", scenario: str = "default") -> tuple[str, str, str]:
+    return file, dataset, scenario
+
+
+BOTH = [entry(f"{d}/{n}.txt", d) for n in ("x", "y") for d in ("dev", "test")]
+
+
+@pytest.mark.parametrize(
+    ("run", "softwares"),
+    [
+        (
+            [entry("a.txt"), entry("b.txt", "test", scenario="other")],
+            {"runs": [cell("a.txt"), cell("b.txt", "test", "other")]},
+        ),
+        (BOTH, {n: [cell(f"{d}/{n}.txt", d) for d in ("dev", "test")] for n in ("x", "y")}),
+        (
+            [entry("a.txt", name="mine"), entry("b.txt", "test", name="mine"), entry("c.txt")],
+            {"mine": [cell("a.txt"), cell("b.txt", "test")], "runs": [cell("c.txt")]},
+        ),
+    ],
+    ids=["a file for each cell", "files of one name in several cells", "names"],
+)
+def test_files_that_belong_to_one_software(
+    config: Config, run: list[dict[str, str]], softwares: dict[str, list[tuple[str, str, str]]]
+) -> None:
+    handed_in(config, run)
+    assert found(config) == softwares
+    some, _ = submissions.find_submissions(config)
+    by_name = {one.software: one for one in some}
+    assert all(by_name[name].tag == name for name in softwares)
+    assert all(set(by_name[name].scenarios) == {c[2] for c in cells} for name, cells in softwares.items())
 
 
 def test_several_files_for_one_cell_are_several_softwares(config: Config) -> None:
-    handed_in(
-        config,
-        ["Dense Run.txt", "sub/bm25.run.txt", "übung.txt.gz", "---.txt", "dense-run.txt"],
-        datasets=["dev"],
-    )
-    assert found(config) == {
-        "Dense-Run": [("Dense Run.txt", "dev", "default")],
-        "bm25.run": [("sub/bm25.run.txt", "dev", "default")],
-        "bung": [("übung.txt.gz", "dev", "default")],
-        "software-4": [("---.txt", "dev", "default")],
-        "software-5": [("dense-run.txt", "dev", "default")],
-    }
+    files = ["Dense Run.txt", "sub/bm25.run.txt", "übung.txt.gz", "---.txt", "dense-run.txt"]
+    handed_in(config, files, datasets=["dev"])
+    names = ["Dense-Run", "bm25.run", "bung", "software-4", "software-5"]
+    assert found(config) == {name: [cell(file)] for name, file in zip(names, files, strict=True)}
     assert list(found(config, "bm25.run")) == ["bm25.run"]
     assert len(found(config, "runs")) == 5
-
-
-def test_files_of_one_name_in_several_cells_belong_together(config: Config) -> None:
-    entries = [{"file": f"{d}/{n}.txt", "dataset": d} for n in ("x", "y") for d in ("dev", "test")]
-    handed_in(config, entries)
-    assert found(config) == {
-        "x": [("dev/x.txt", "dev", "default"), ("test/x.txt", "test", "default")],
-        "y": [("dev/y.txt", "dev", "default"), ("test/y.txt", "test", "default")],
-    }
-
-
-def test_names_decide_where_they_are_given(config: Config) -> None:
-    handed_in(
-        config,
-        [
-            {"file": "a.txt", "dataset": "dev", "name": "mine"},
-            {"file": "b.txt", "dataset": "test", "name": "mine"},
-            {"file": "c.txt", "dataset": "dev"},
-        ],
-    )
-    assert found(config) == {
-        "mine": [("a.txt", "dev", "default"), ("b.txt", "test", "default")],
-        "runs": [("c.txt", "dev", "default")],
-    }
 
 
 def test_more_files_at_the_end_change_no_name(config: Config) -> None:
@@ -120,25 +115,27 @@ def test_more_files_at_the_end_change_no_name(config: Config) -> None:
 @pytest.mark.parametrize(
     ("run", "keys", "code", "expected"),
     [
-        ("a.txt", {}, "E207", "does not say which dataset it answers"),
-        (["a.txt"], {"datasets": ["dev", "test"]}, "E207", "one of: dev, test"),
-        ([{"file": "a.txt", "dataset": "tset"}], {}, "E207", 'no dataset "tset". Fix: Did you mean "test"?'),
-        ([{"file": "a.txt", "dataset": "dev", "scenario": "o"}], {}, "E207", 'no scenario "o"'),
-        ([{"file": "a.txt", "dataset": "dev", "name": "../x"}], {}, "E201", '"name" is "../x", which is not a name'),
-        ([{"file": "a.txt", "dataset": "dev", "name": "x"}, {"file": "b.txt", "dataset": "dev", "name": "x"}], {},
-         "E201", 'two run files of "x" are for dev in default'),
-        ([{"file": "a.txt", "data": "dev"}], {}, "E201", 'unknown key "data"'),
-        ([{"dataset": "dev"}], {}, "E201", 'lacks the key "file"'),
-        ([3], {}, "E201", "must be text or a mapping"),
-        ("a.txt", {"image": "x"}, "E201", "exactly one of image, build, run"),
-        ("a.txt", {"datasets": ["nope"]}, "E207", 'no dataset "nope"'),
+        ("a.txt", {}, "E207", ["dev, test"]),
+        (["a.txt"], {"datasets": ["dev", "test"]}, "E207", ["dev, test"]),
+        ([{"file": "a.txt", "dataset": "tset"}], {}, "E207", ['"tset"', '"test"']),
+        ([{"file": "a.txt", "dataset": "dev", "scenario": "o"}], {}, "E207", ['"o"', "default, other"]),
+        ([{"file": "a.txt", "dataset": "dev", "name": "../x"}], {}, "E201", ['"name"', '"../x"']),
+        ([{"file": f"{n}.txt", "dataset": "dev", "name": "x"} for n in "ab"], {}, "E201", ['"x"', "dev", "default"]),
+        ([{"file": "a.txt", "data": "dev"}], {}, "E201", ['"data"', '"dataset"']),
+        ([{"dataset": "dev"}], {}, "E201", ['"file"']),
+        ([3], {}, "E201", ["entry 1", "3"]),
+        ("a.txt", {"image": "x"}, "E201", ["image, build, run", "image, run"]),
+        ("a.txt", {"datasets": ["nope"]}, "E207", ['"nope"', "dev, test"]),
     ],
 )  # fmt: skip
-def test_what_is_refused(config: Config, run: Any, keys: dict[str, Any], code: str, expected: str) -> None:
+def test_what_is_refused(
+    config: Config, run: Any, keys: dict[str, Any], code: str, expected: list[str]
+) -> None:
     folder = write_submission(config, json.dumps({"task": "toy", "run": run, **keys}), dockerfile=False)
     for name in ("a.txt", "b.txt"):
         (folder / name).touch()
-    assert expected in refused(config, code)
+    said = refused(config, code)
+    assert [name for name in expected if name not in said] == []
 
 
 @pytest.mark.parametrize("name", ["../../../x", "/etc/passwd", "link"])
@@ -146,7 +143,7 @@ def test_no_file_from_outside(config: Config, name: str) -> None:
     text = json.dumps({"task": "toy", "run": [{"file": name, "dataset": "dev"}]})
     folder = write_submission(config, text, dockerfile=False)
     (folder / "link").symlink_to("/etc/passwd")
-    assert "the run file" in refused(config, "E202")
+    assert name in refused(config, "E202")
 
 
 def test_the_only_dataset_and_scenario_need_not_be_named(config: Config) -> None:
@@ -162,9 +159,8 @@ def test_two_folders_cannot_give_one_name(config: Config) -> None:
     write_submission(config, "task: toy\nimage: x\n", "alpha", "dense", dockerfile=False)
     some, errors = submissions.find_submissions(config, "alpha")
     assert sorted(s.software for s in some) == ["b", "dense"]
-    assert [e.code for e in errors] == ["E201"] and "two softwares of alpha are called dense" in errors[
-        0
-    ].what
+    assert [e.code for e in errors] == ["E201"]
+    assert all(name in errors[0].what for name in ("alpha", "dense"))
 
 
 def test_software_is_still_taken_beside_run_files(config: Config) -> None:
@@ -200,10 +196,7 @@ def test_a_bundle_says_what_each_file_is_for(config: Config, tmp_path: Path) -> 
 
 
 def test_a_job_gets_the_file_of_its_cell_and_no_other(config: Config, tmp_path: Path) -> None:
-    handed_in(
-        config,
-        [{"file": "a.txt", "dataset": "dev"}, {"file": "b.txt", "dataset": "test", "scenario": "other"}],
-    )
+    handed_in(config, [entry("a.txt"), entry("b.txt", "test", scenario="other")])
     made, task = packed(config, tmp_path), load_task(config, "toy")
     job = make_job(made, task, task.datasets["test"], "other", own_profile=True)
     assert (job.workflow, [p.name for p in job.uploads]) == ("upload", ["b.txt"])
@@ -223,4 +216,4 @@ def test_a_file_that_was_exchanged_after_packing_is_seen(config: Config, tmp_pat
     (made.folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(RunnerError) as caught:
         bundles.read_bundle(made.folder)
-    assert "is not what bundle.json says" in told(caught.value)
+    assert caught.value.code == "E205" and "runs/a.txt" in told(caught.value)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count as count_up
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from runner.cli import context
 from runner.engines.fake import Mounts
 from runner.execution.machine import Machine
 from runner.execution.trials import verify as at_verify
@@ -26,7 +24,7 @@ from runner.records.store.run_detail import detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.table import build
 from tests.runner.execution.test_pool import EVALUATOR, RESULT, World
-from tests.worlds.mini import TASK, Project, call_here
+from tests.worlds.mini import TASK, Project, Said, call_here
 
 
 def scoring(mounts: Mounts, out: Path) -> None:
@@ -65,9 +63,10 @@ def world(project: Project) -> Iterator[World]:
     made.close()
 
 
-def verified(world: World, run: str, audience: Audience = ORGANISER) -> Any:
+def verified(world: World, run: str, audience: Audience = ORGANISER, sample: int | None = None) -> Any:
     machine = Machine(world.project.config, engine=world.engine, images={"evaluator": EVALUATOR})
-    return verify(machine, world.store, world.tasks, detail(world.store, run, world.tasks.values()), audience)
+    found = detail(world.store, run, world.tasks.values())
+    return verify(machine, world.store, world.tasks, found, audience, sample=sample)
 
 
 def last_event(world: World) -> Any:
@@ -82,10 +81,8 @@ def test_a_software_that_gives_the_same_again_is_verified_and_costs_nothing(worl
     assert (found.same, found.identical, found.files, found.topics) == (True, True, (), {})
     assert found.values["ndcg_10"] == (0.5, 0.5)
     event = last_event(world)
-    assert (event.type, event.actor, event.data["run"], event.data["attempt"]) == (
-        *("run-verified", "organiser"),
-        *(run, 1),
-    )
+    assert (event.type, event.actor) == ("run-verified", "organiser")
+    assert (event.data["run"], event.data["attempt"]) == (run, 1)
     assert event.data["same"] is event.data["identical"] is True and event.data["topics"] == 0
     assert (world.outcome(run), sorted(p.name for p in world.project.home.iterdir())) == before
     assert len(world.store.archive.attempts("mini", run)) == 1
@@ -234,18 +231,13 @@ def test_what_is_not_the_work_that_was_scored_is_refused(world: World, project: 
     assert last_event(world).type == "evaluation-committed"
 
 
+@pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("gone", ["dataset", "task"])
 def test_a_run_whose_dataset_or_task_is_gone_is_refused(
-    world: World,
-    project: Project,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    gone: str,
+    world: World, project: Project, capsys: pytest.CaptureFixture[str], gone: str
 ) -> None:
     run = world.hand_in("alpha", script=steady)
     world.work()
-    machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
-    monkeypatch.setattr(context, "machine", lambda *_: machine)
     if gone == "task":
         (project.config.tasks / "mini").rename(project.config.root / "elsewhere")
     else:
@@ -253,45 +245,47 @@ def test_a_run_whose_dataset_or_task_is_gone_is_refused(
         project.write_task_only(datasets=datasets, tables=[])
     for words in ([], ["--dry-run"], ["--sample", "1"], ["--as", "team:alpha"]):
         said = call_here(project, ["verify", run, *words], capsys)
-        assert said.code == 4 and "not there any more" in said.err, said
+        assert said.code == 4 and "E402" in said.err, said
 
 
 def test_a_failure_of_ours_says_nothing_of_the_run(world: World) -> None:
     run = world.hand_in("alpha", script=steady)
     world.work()
-    faults = [PlatformError("the keeper did not start", why="The disk is full.")]
+    faults = [PlatformError("the keeper did not start", why="fault-17")]
     failing = type(world.engine)(world.engine.script, faults={"session": faults})
     machine = Machine(world.project.config, engine=failing, images={"evaluator": EVALUATOR})
     found = detail(world.store, run, world.tasks.values())
     with pytest.raises(PlatformError) as ours:
         verify(machine, world.store, world.tasks, found, ORGANISER)
-    assert "The disk is full" in ours.value.why and last_event(world).type == "evaluation-committed"
+    assert "fault-17" in ours.value.why and last_event(world).type == "evaluation-committed"
     failing.close()
 
 
+@pytest.mark.usefixtures("machine")
 def test_the_command_says_what_moved_and_ends_with_one_where_anything_did(
-    world: World, project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, project: Project, capsys: pytest.CaptureFixture[str], golden: Callable[[str, str], None]
 ) -> None:
+    def call(*words: str) -> Said:
+        return call_here(project, ["verify", *words], capsys)
+
     fine, moved = world.hand_in("alpha", script=steady), world.hand_in("beta", script=lucky())
     world.work()
-    machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
-    monkeypatch.setattr(context, "machine", lambda *_: machine)
     events = project.config.events.read_bytes()
-    said = call_here(project, ["verify", fine[:8], "--dry-run"], capsys)
-    assert said.code == 0 and re.search(r"would be executed again; it took \d+ s the last time", said.out)
-    assert project.config.events.read_bytes() == events
-    said = call_here(project, ["verify", fine, "--dry-run", "--as", "team:alpha"], capsys)
-    assert said.out == f"{fine} would be executed again\n", "how long exactly is a fact of hidden data"
-    said = call_here(project, ["verify", fine, "--dry-run", "--sample", "99"], capsys)
-    assert said.code == 2 and "no sample of 99 topics" in said.err, "what would be refused is refused"
-    said = call_here(project, ["verify", fine[:8]], capsys)
-    assert said.code == 0 and "the same output" in said.out and "the last time" in said.err
-    said = call_here(project, ["verify", moved], capsys)
-    assert said.code == 1 and "1 topic" in said.out and "-0.5000" in said.out
-    assert all(len(line) <= 80 for line in said.out.splitlines())
-    said = call_here(project, ["verify", moved, "--json", "--as", "team:beta"], capsys)
-    assert said.code == 1 and said.json["same"] is False and said.json["topics"] == {}
-    assert call_here(project, ["verify", f"{moved}#7"], capsys).code == 2
+    said = call(fine[:8], "--dry-run", "--json").json
+    assert said["run"] == fine and said["takes"] >= 0
+    assert call(fine[:8], "--dry-run").code == 0 and project.config.events.read_bytes() == events
+    as_team = call(fine, "--dry-run", "--json", "--as", "team:alpha").json
+    assert as_team == {"run": fine, "takes": None}, "the duration is a fact of hidden data"
+    refused = call(fine, "--dry-run", "--sample", "99")
+    assert refused.code == 2 and "E101" in refused.err and "99" in refused.err
+    same = call(fine[:8], "--json")
+    assert same.code == 0 and same.json["identical"] is True and fine in same.err
+    printed = call(moved)
+    assert printed.code == 1 and all(len(line) <= 80 for line in printed.out.splitlines())
+    golden("verify-run.txt", printed.out.replace(moved, "RUN"))
+    beta = call(moved, "--json", "--as", "team:beta")
+    assert beta.code == 1 and beta.json["same"] is False and beta.json["topics"] == {}
+    assert call(f"{moved}#7").code == 2
 
 
 # --- a sample of the topics -----------------------------------------------------------------------------------------
@@ -312,20 +306,14 @@ class Answers:
         out.joinpath("run.txt").write_text("".join(lines))
 
 
-def sampled(world: World, run: str, count: int, audience: Audience = ORGANISER) -> Any:
-    machine = Machine(world.project.config, engine=world.engine, images={"evaluator": EVALUATOR})
-    found = detail(world.store, run, world.tasks.values())
-    return verify(machine, world.store, world.tasks, found, audience, sample=count)
-
-
 def test_a_sample_is_executed_alone_and_says_nothing_of_the_others(world: World) -> None:
     """Its topics are the same ones every time; a row is not final because they are."""
     world.project.write_task(verify={"before": "final"})
     software = Answers()
     run = world.hand_in("alpha", script=software)
     world.work()
-    found = sampled(world, run, 2)
-    assert sampled(world, run, 2) == found
+    found = verified(world, run, sample=2)
+    assert verified(world, run, sample=2) == found
     assert [len(topics) for topics in software.shown] == [3, 2, 2] and software.shown[1] == software.shown[2]
     assert (found.same, found.sample, found.identical, found.files, found.topics) == (True, 2, None, (), {})
     assert found.values == {"ndcg_10": (0.5, 0.5), "p_10": (0.5, 0.5)}
@@ -342,28 +330,20 @@ def test_the_topics_of_a_sample_that_differ_are_named_with_how_far_they_moved(wo
     probe = Answers()
     world.hand_in("beta", script=probe)
     world.work()
-    sampled(world, next(iter(world.done)), 2)
+    verified(world, next(iter(world.done)), sample=2)
     chosen = probe.shown[-1]
     (other,) = set(probe.shown[0]) - set(chosen)
     software = Answers(lambda topic, time: 0.5 + 0.25 * (time - 1) * (topic in (chosen[0], other)))
     run = world.hand_in("alpha", script=software)
     world.work()
-    facts = {
-        "task": "mini",
-        "run": run,
-        "attempt": 1,
-        "identical": True,
-        "ended": "",
-        "topics": 0,
-        "moved": {},
-    }
-    world.store.commit("run-verified", facts | {"same": True}, actor="organiser")
-    found = sampled(world, run, 2)
+    facts = {"task": "mini", "run": run, "attempt": 1, "same": True, "identical": True}
+    world.store.commit("run-verified", facts | {"ended": "", "topics": 0, "moved": {}}, actor="organiser")
+    found = verified(world, run, sample=2)
     assert not found.same and found.topics == {chosen[0]: {"ndcg_10": 0.25, "p_10": 0.25}}
     assert found.values["ndcg_10"] == (0.5, 0.625) and found.moved["p_10"] == 0.125
     assert last_event(world).data["topics"] == 1
     assert find_run(world.store, run, world.tasks.values()).verified is False
-    for_team = sampled(world, run, 2, Audience.parse("team:alpha"))
+    for_team = verified(world, run, Audience.parse("team:alpha"), 2)
     assert (for_team.same, for_team.values, for_team.topics) == (False, {}, {}) and for_team.hidden
 
 
@@ -376,11 +356,11 @@ def test_what_a_sample_cannot_tell_is_not_compared(world: World) -> None:
     world.engine.script[EVALUATOR] = of_one_measure
     run = world.hand_in("alpha", script=Answers())
     world.work()
-    found = sampled(world, run, 1)
+    found = verified(world, run, sample=1)
     assert list(found.values) == ["ndcg_10"] and found.uncompared == ("p_10",)
     with pytest.raises(RunnerError) as caught:
-        sampled(world, run, 3)
-    assert caught.value.code == "E101" and "no sample of 3 topics" in caught.value.what
+        verified(world, run, sample=3)
+    assert caught.value.code == "E101" and "3" in caught.value.what
 
 
 def test_a_run_without_scores_by_topic_has_no_sample(world: World) -> None:
@@ -390,8 +370,8 @@ def test_a_run_without_scores_by_topic_has_no_sample(world: World) -> None:
     started = len(world.engine.started)
     for run in (foreign, failed):
         with pytest.raises(RunnerError) as caught:
-            sampled(world, run, 1)
-        assert caught.value.code == "E102" and "no scores for single topics" in caught.value.what
+            verified(world, run, sample=1)
+        assert caught.value.code == "E102" and run in caught.value.what
     assert len(world.engine.started) == started, "nothing is executed for it"
 
 
@@ -418,6 +398,6 @@ def test_a_measure_of_time_is_shown_and_decides_nothing(world: World, count: int
     world.engine.script[EVALUATOR] = scored
     run = world.hand_in("alpha", script=Answers())
     world.work()
-    found = verified(world, run) if count is None else sampled(world, run, count)
+    found = verified(world, run, sample=count)
     assert found.same and found.topics == {} and found.times == ("ndcg_10",)
     assert found.values["ndcg_10"] == (1.0, 2.0)

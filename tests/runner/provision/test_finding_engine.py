@@ -1,11 +1,14 @@
-"""Which container engine is used, and what is said where there is none."""
+"""Which container engine is used, and the daemon of our own."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import signal
+import subprocess
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +18,7 @@ import pytest
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.registry import answers, engine_type
 from runner.model.errors import PlatformError
+from runner.provision import daemon
 from runner.provision import engine as provision
 from tests.worlds.machines import make_config, without_engine
 
@@ -105,13 +109,15 @@ def test_where_no_daemon_of_our_own_can_run(lacks: str, fix: str) -> None:
 
 
 def test_a_failed_tool_shows_its_last_lines_and_a_slow_one_is_ended() -> None:
-    with pytest.raises(PlatformError, match="failed") as caught:
-        provision.run_tool(["sh", "-c", "echo nope >&2; exit 3"], timeout=10)
-    assert "exit 3" in caught.value.why and "nope" in caught.value.why
-    with pytest.raises(PlatformError, match="took longer"):
-        provision.run_tool(["sleep", "30"], timeout=0.2)
-    with pytest.raises(PlatformError, match="cannot be run"):
-        provision.run_tool(["/no/such/tool"], timeout=1)
+    for command, seconds, names in (
+        (["sh", "-c", "echo nope >&2; exit 3"], 10, ["exit 3", "nope"]),
+        (["sleep", "30"], 0.2, ["sleep"]),
+        (["/no/such/tool"], 1, ["/no/such/tool"]),
+    ):
+        with pytest.raises(PlatformError) as caught:
+            provision.run_tool(command, timeout=seconds)
+        text = f"{caught.value.what} {caught.value.why}"
+        assert all(name in text for name in names), text
 
 
 def test_tools_of_a_set_up_that_ends_are_ended() -> None:
@@ -121,8 +127,9 @@ def test_tools_of_a_set_up_that_ends_are_ended() -> None:
         waiting = pool.submit(provision.run_tool, slow, timeout=60, on_line=lambda _: begun.set())
         assert begun.wait(100)
         provision.end_tools()
-        with pytest.raises(PlatformError, match="sh failed"):
+        with pytest.raises(PlatformError) as caught:
             waiting.result(timeout=100)
+        assert "sh" in caught.value.what.split()
 
 
 def test_the_words_of_the_setup_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,3 +138,80 @@ def test_the_words_of_the_setup_command(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["nonsense"]) == 2
     captured = capsys.readouterr()
     assert captured.out == "" and "usage" in captured.err
+
+
+def end_it_if_this_test_is_killed(own: daemon.OwnEngine) -> None:
+    """The daemon is made to outlive its starter, so a killed test needs somebody else to end it."""
+    script = 'while kill -0 "$1" 2>/dev/null; do sleep 0.5; done; kill "$(cat "$2")"'
+    own.folder.mkdir(parents=True)
+    subprocess.Popen(
+        ["sh", "-c", script, "watch", str(os.getpid()), str(own.pidfile)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("beside_another_daemon", [False, True])
+def test_a_daemon_of_our_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside_another_daemon: bool
+) -> None:
+    """Starts, is found again, comes back after a kill, ends, and leaves nothing; elsewhere it is refused."""
+    without_engine(monkeypatch, tmp_path)
+    config = make_config(tmp_path / "home")
+    own = daemon.OwnEngine(config.home)
+    if os.geteuid() != 0 or daemon.which("dockerd") is None:
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)  # installs nothing here
+        with pytest.raises(PlatformError) as caught:
+            provision.ensure_engine(config, print)
+        assert caught.value.code == "E301"
+        return
+    # A link that is always there stands for the other daemon's: ours must then have a link of its own.
+    monkeypatch.setattr(daemon, "OTHERS_LINK", "lo" if beside_another_daemon else daemon.OTHERS_LINK)
+    has_link = beside_another_daemon or Path("/sys/class/net/docker0").exists()
+    said: list[str] = []
+    end_it_if_this_test_is_killed(own)
+    try:
+        assert provision.ensure_engine(config, said.append) == own.host
+        assert said
+        assert provision.docker_host(config) == own.host
+        assert provision.uses_own(config)
+        assert provision.open_engine(config).info().missing == ()
+        assert (Path("/sys/class/net") / own.bridge).exists() == has_link
+        pid = int(own.pidfile.read_text())
+        assert os.getsid(pid) == pid, "it does not end with our terminal"
+
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.2)
+        assert own.pidfile.exists(), "a killed daemon leaves its pidfile"
+        assert provision.docker_host(config) == own.host, "it is started again by whoever asks"
+        assert int(own.pidfile.read_text()) != pid
+    finally:
+        assert provision.stop(config)
+    assert not answers(own.host)
+    assert not own.runtime.exists()
+    assert not (Path("/sys/class/net") / own.bridge).exists()
+    assert str(own.data) not in Path("/proc/mounts").read_text()
+    assert not provision.stop(config), "ending it again is no error"
+    provision.remove(config)
+    assert not own.folder.exists()
+
+
+def test_a_pidfile_may_name_a_process_of_somebody_else(tmp_path: Path) -> None:
+    own = daemon.OwnEngine(tmp_path)
+    own.folder.mkdir(parents=True)
+    own.pidfile.write_text(str(os.getpid()))
+    assert daemon.stop(own) is False
+    os.kill(os.getpid(), 0)
+    own.pidfile.write_text("not a number")
+    assert daemon.stop(own) is False
+
+
+def test_the_socket_path_fits_however_long_the_data_directory_is(tmp_path: Path) -> None:
+    own = daemon.OwnEngine(tmp_path / ("long" * 50) / "home")
+    assert len(own.host.removeprefix("unix://")) < 50
+    assert len(str(own.runtime / "exec" / "containerd" / "containerd-debug.sock")) < 107
+    assert len(own.bridge) <= 15
+    assert own.host != daemon.OwnEngine(tmp_path / "other").host

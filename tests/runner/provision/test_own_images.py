@@ -56,10 +56,10 @@ def test_the_source_digest_changes_with_every_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["missing", "older"])
 def test_a_missing_or_stale_image_is_refused_and_never_pulled(image: images.OwnImage, word: str) -> None:
     engine = FakeEngine({images.tag(image): Exit(code=0)} if word == "older" else {})
-    with pytest.raises(PlatformError, match=f"{image.name}.* {word}") as caught:
+    with pytest.raises(PlatformError) as caught:
         images.images(engine, [image.name])
-    assert caught.value.code == "E304"
-    assert "make setup" in caught.value.fix
+    assert caught.value.code == "E304" and "make setup" in caught.value.fix
+    assert image.name in caught.value.what and word in f"{caught.value.what} {caught.value.why}"
     assert "pull" not in engine.calls
     engine.close()
 
@@ -108,11 +108,9 @@ COPY --from=tools /x /x
 FROM common AS b
 RUN three
 """
-    assert (
-        images.stages(text, "b")
-        == text[: text.index("\nFROM common AS tools")] + "FROM common AS b\nRUN three\n"
-    )
-    assert images.stages(text, "a") == text[: text.index("FROM common AS b")]
+    tools, last = text.index("\nFROM common AS tools"), text.index("FROM common AS b")
+    assert images.stages(text, "b") == text[:tools] + text[last:]
+    assert images.stages(text, "a") == text[:last]
     ours = (ROOT / "Dockerfile").read_text()
     for image in images.IMAGES:
         kept = images.stages(ours, image.name)
@@ -137,10 +135,8 @@ class Meeting(FakeEngine):
 def test_the_evaluators_image_keeps_no_index_of_ids() -> None:
     """Its room has a folder of its own for temporary files, which is gone after a run: what is written there costs time and memory."""
     stage = images.stages((ROOT / "Dockerfile").read_text(), "evaluator")
-    said = stage.replace("\\\n", " ").splitlines()
-    assert "EVALUATOR_CACHE=/dev/null" in [
-        word for line in said if line.startswith("ENV ") for word in line.split()
-    ]
+    lines = [line for line in stage.replace("\\\n", " ").splitlines() if line.startswith("ENV ")]
+    assert "EVALUATOR_CACHE=/dev/null" in " ".join(lines).split()
 
 
 def test_what_is_stale_is_built_with_its_own_files_once(
@@ -156,15 +152,9 @@ def test_what_is_stale_is_built_with_its_own_files_once(
     engine.together = threading.Barrier(1 + len(ours), timeout=60)
     images.ensure_images(engine, config, wanted=ours)
     assert {spec.target: (files, spec.network) for spec, files in engine.built} == {
-        "evaluator": (
-            {*SOURCES, f"wheels/{THING}"},
-            False,
-        ),
+        "evaluator": ({*SOURCES, f"wheels/{THING}"}, False),
         # The registry's image has no socat: Debian's archive is asked for it.
-        "sidecars": (
-            {name.replace("evaluator", "sidecars") for name in SOURCES} | {f"wheels/{THING}"},
-            True,
-        ),
+        "sidecars": ({name.replace("evaluator", "sidecars") for name in SOURCES} | {f"wheels/{THING}"}, True),
     }
     assert all(spec.args == {"BASE_IMAGE": base.REGISTRY_IMAGE} for spec, _ in engine.built)
     engine.together = threading.Barrier(1)
@@ -235,12 +225,7 @@ def test_our_images_are_built_once_and_hold_the_sources() -> None:
     again = images.ensure_images(opened, config)
     assert time.monotonic() - started < 10, "one that is built takes longer"
     assert {name: image.id for name, image in again.items()} == {name: i.id for name, i in found.items()}
-    assert found["sidecars"].entrypoint == () and found["sidecars"].user.split(":")[0] not in (
-        "",
-        "0",
-        "root",
-    )
+    assert found["sidecars"].entrypoint == () and found["evaluator"].entrypoint == ("evaluator",)
     assert found["evaluator"].id.startswith("sha256:")
-    assert found["evaluator"].entrypoint == ("evaluator",)
     assert found["evaluator"].cmd == ("run", "--request", "/in/request.json")
-    assert found["evaluator"].user.split(":")[0] not in ("", "0", "root")
+    assert all(image.user.split(":")[0] not in ("", "0", "root") for image in found.values())

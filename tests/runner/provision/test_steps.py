@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,35 +25,24 @@ WARNING: Location 'x' is ignored
 """
 
 
-def test_a_step_says_when_it_begins_and_ends_and_what_it_fetched() -> None:
+def test_the_lines_of_a_set_up(golden: Callable[[str, str], None]) -> None:
+    """A step begins and ends, and names what it fetched. One that failed is not done."""
     said: list[str] = []
     steps = Steps(said.append)
     with steps.step("packages", total=4, note="four of them") as step:
         for line in PIP.splitlines():
             step.heard(line)
-        assert re.fullmatch(r"packages: \d+ s, part 2 of 4, 13 MB, about \d+ s left", step.said())
+        said.append(step.said())
     with steps.step("engine") as step:
         step.heard("Fetched 66.1 MB in 3s (20.1 MB/s)")
-    assert said == [
-        "packages (four of them) …",
-        "packages: done in 0 s, 13 MB downloaded",
-        "engine …",
-        "engine: done in 0 s, 66 MB downloaded",
-    ]
-    assert steps.steps == 2 and megabytes(steps.downloaded) == "79 MB"
-
-
-def test_the_parts_of_a_build_tell_nothing_of_the_time_left() -> None:
-    with Steps().step("image") as step:
+    with steps.step("image") as step:
         step.heard("Step 7/21 : RUN something long")
-        assert re.fullmatch(r"image: \d+ s, part 6 of 21", step.said())
-
-
-def test_a_step_that_failed_is_not_done() -> None:
-    said: list[str] = []
-    with pytest.raises(ValueError), Steps(said.append).step("base image"):
+        said.append(step.said())
+    assert steps.steps == 3 and megabytes(steps.downloaded) == "79 MB"
+    with pytest.raises(ValueError), steps.step("base image"):
         raise ValueError
-    assert said == ["base image …"]
+    text = "".join(f"{line}\n" for line in said)
+    golden("set-up.txt", re.sub(r"\d+ s\b", "N s", text))
 
 
 def test_what_is_under_way_is_named_after_a_while_of_silence() -> None:
@@ -77,9 +67,8 @@ def test_a_download_says_now_and_then_how_far_it_is() -> None:
     due(said.append, "corpus.gz", 1e9, 3e9)  # it goes on where it was
     due(said.append, "corpus.gz", 2e9, 3e9)
     due(said.append, "corpus.gz", 2e9, None)
-    assert said[0] == "corpus.gz: 1.0 GB of 3.0 GB"
-    assert re.fullmatch(r"corpus.gz: 2.0 GB of 3.0 GB, about \d+ s left", said[1])
-    assert said[2] == "corpus.gz: 2.0 GB"
+    assert said[0] == "corpus.gz: 1.0 GB of 3.0 GB" and said[2] == "corpus.gz: 2.0 GB"
+    assert said[1].startswith("corpus.gz: 2.0 GB of 3.0 GB, ")
     rarely = every(seconds=3600)
     rarely(said.append, "corpus.gz", 1, 2)
     assert len(said) == 3
@@ -96,6 +85,6 @@ def test_a_set_up_ends_with_the_engine_and_what_was_fetched(tmp_path: Path) -> N
     image = ImageRef(id="sha256:" + "0" * 64, size=600_000_000)
     summary(config, engine, steps, {"evaluator": image})
     facts = engine.info()
-    assert f"with the engine {facts.name} {facts.version} at unix:///some/engine.sock" in said[-2]
-    assert re.fullmatch(r"60 MB downloaded; on disk: .* of packages, 600 MB of our images", said[-1])
+    assert all(part in said[-2] for part in (facts.name, facts.version, "unix:///some/engine.sock"))
+    assert said[-1].startswith("60 MB ") and "600 MB" in said[-1]
     engine.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -56,17 +54,12 @@ def test_writing_and_checking(tmp_path: Path) -> None:
     assert reference.main(["--help"], tmp_path, said.append) == 2
 
 
-def test_readmes_of_tasks_are_checked_and_written(project: Project) -> None:
-    def call(*words: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "runner.reference", *words]
-        ended = subprocess.run(
-            command, env=project.environment(), capture_output=True, text=True, timeout=120
-        )
-        return ended.returncode, ended.stdout
-
-    place = project.root / "tasks" / "mini" / "README.md"
+def test_readmes_of_tasks_are_checked_and_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in project.environment().items():
+        monkeypatch.setenv(name, value)
+    place, said = project.root / "tasks" / "mini" / "README.md", list[str]()
     place.write_text("# Mini\n")
-    old = "tasks/mini/README.md is out of date; write it with: python -m runner.reference\n"
-    assert call("--check") == (1, old) and place.read_text() == "# Mini\n"
-    assert call() == (0, "tasks/mini/README.md\n") and "## At a glance" in place.read_text()
-    assert call("--check") == (0, "")
+    assert reference.readmes(check=True, say=said.append) == 1 and place.read_text() == "# Mini\n"
+    assert reference.readmes(check=False, say=said.append) == 0 and "\n## " in place.read_text()
+    assert reference.readmes(check=True, say=said.append) == 0
+    assert len(said) == 2 and all("tasks/mini/README.md" in line for line in said)

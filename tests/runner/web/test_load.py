@@ -13,6 +13,7 @@ from benchmarks.server import at
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_readers_hand_ins_and_streams_at_once() -> None:
     ended = subprocess.run(

@@ -99,6 +99,7 @@ def shown(published: Path) -> dict[str, list[tuple[str, bytes, bytes]]]:
     }
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_readers_see_the_generation_before_or_the_new_one(project: Project) -> None:
     world = World(project)
@@ -129,6 +130,7 @@ def test_readers_see_the_generation_before_or_the_new_one(project: Project) -> N
     assert shown(project.config.published) == new != before, "a store that is made again shows the same"
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> None:
     project.write_task(uploads=True)
@@ -157,6 +159,7 @@ def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> 
     assert step > 20
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_a_token_that_was_made_stands_in_the_log_wherever_work_is_killed(project: Project) -> None:
     with managing(project.config) as office:

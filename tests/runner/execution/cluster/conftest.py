@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import Cluster, cluster
-from tests.worlds.mini import Project
 
 
 @pytest.fixture
@@ -37,10 +35,3 @@ def sound(_sound: Cluster) -> Cluster:
     """A cluster that stays as it is."""
     _sound.forget()
     return _sound
-
-
-@pytest.fixture
-def world(project: Project) -> Iterator[World]:
-    made = World(project)
-    yield made
-    made.close()

@@ -16,8 +16,8 @@ from runner.execution.cluster.host import SCRATCH
 from runner.execution.cluster.storage import artefacts as at_store
 from runner.records.files import file_sha256
 from tests.e2e.test_server import until
-from tests.runner.execution.cluster.test_evaluation_hosts import carried_out, scored_once
-from tests.runner.execution.cluster.test_hosts import at_both
+from tests.runner.execution.cluster.test_evaluation_hosts import scored_once
+from tests.runner.execution.cluster.test_hosts import at_both, carried_out
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.runner.execution.test_verify_run import scoring
 from tests.worlds.cluster import Cluster, Hurried
@@ -59,11 +59,6 @@ def handed_in(world: World, capsys: pytest.CaptureFixture[str]) -> Iterator[Camp
     alone.close()
 
 
-def nothing_left(judges: Cluster) -> bool:
-    """Whether nothing of an evaluation is left at hosts, or in the store."""
-    return not judges.left()
-
-
 def test_evaluations_that_went_down_with_a_host_are_made_again_elsewhere(
     world: World, judges: Cluster, handed_in: Campaign
 ) -> None:
@@ -75,10 +70,10 @@ def test_evaluations_that_went_down_with_a_host_are_made_again_elsewhere(
         judges.kill("j1")
         judges.go()
 
-    carried_out(world, judges, None, fault)
+    carried_out(world, judges, fault)
     assert scored_once(world, runs) == {"j2"}
     judges.start_host("j1")
-    assert nothing_left(judges)
+    assert not judges.left()
 
 
 def test_an_evaluating_host_that_was_cut_off_and_comes_back_delivers_into_nothing(
@@ -93,14 +88,14 @@ def test_an_evaluating_host_that_was_cut_off_and_comes_back_delivers_into_nothin
         judges.begun(3, 120)
         judges.go()
 
-    carried_out(world, judges, None, fault)
+    carried_out(world, judges, fault)
     assert scored_once(world, runs) == {"j2"}
     judges.processes["j1"].send_signal(signal.SIGCONT)
     until(lambda: list((judges.folder / "store" / "attempts").glob("*/*/manifest.json")))
     runs += handed_in(2)
     carried_out(world, judges)
     scored_once(world, runs)
-    until(lambda: nothing_left(judges))
+    until(lambda: not judges.left())
 
 
 def test_a_scheduler_that_is_killed_while_hosts_evaluate(
@@ -117,9 +112,9 @@ def test_a_scheduler_that_is_killed_while_hosts_evaluate(
         judges.begun(6)
         judges.go()
 
-    carried_out(world, judges, None, fault)
+    carried_out(world, judges, fault)
     assert scored_once(world, runs) <= {"j1", "j2"}
-    until(lambda: nothing_left(judges))
+    until(lambda: not judges.left())
 
 
 def test_a_store_that_is_away_for_a_minute_has_nothing_evaluated_twice(
@@ -134,9 +129,9 @@ def test_a_store_that_is_away_for_a_minute_has_nothing_evaluated_twice(
         judges.take_store_away()
         judges.go()
 
-    carried_out(world, judges, None, fault)
+    carried_out(world, judges, fault)
     assert scored_once(world, runs) <= {"j1", "j2"} and judges.begun(0) == 3
-    assert (judges.folder / "store").resolve() == judges.folder / "away" and nothing_left(judges)
+    assert (judges.folder / "store").resolve() == judges.folder / "away" and not judges.left()
 
 
 def test_what_was_damaged_in_the_cache_of_a_host_is_fetched_again(
@@ -153,8 +148,8 @@ def test_what_was_damaged_in_the_cache_of_a_host_is_fetched_again(
     runs += handed_in(3, 4, 6, 7)  # with run files that are there, damaged
     judges.forget()
     judges.hold()
-    carried_out(world, judges, None, lambda: at_both(judges))
-    assert scored_once(world, runs) == {"j1", "j2"} and nothing_left(judges)
+    carried_out(world, judges, lambda: at_both(judges))
+    assert scored_once(world, runs) == {"j1", "j2"} and not judges.left()
     truths = {file_sha256(path) for path in world.project.truths.rglob("*") if path.is_file()}
     kept = [path for path in judges.folder.glob("*/cache/*") if path.name in truths]
     assert kept and all(file_sha256(path) == path.name for path in kept)
@@ -176,7 +171,7 @@ def test_a_coordinator_that_is_killed_while_hosts_evaluate(
     if delivered:
         judges.go()
         until(lambda: len(list((judges.folder / "store" / "attempts").glob("*/e~*/manifest.json"))) == 2)
-    carried_out(world, judges, None, lambda: None if delivered else (judges.begun(4), judges.go()))
+    carried_out(world, judges, lambda: None if delivered else (judges.begun(4), judges.go()))
     assert scored_once(world, runs) <= {"j1", "j2"} and judges.begun(0) == (2 if delivered else 4)
-    until(lambda: nothing_left(judges))
+    until(lambda: not judges.left())
     assert not list(judges.folder.glob(f"j?/{SCRATCH}*"))

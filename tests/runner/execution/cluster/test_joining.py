@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from runner.execution.cluster.joining import named
 from tests.runner.execution.cluster.test_hosts import machine
 from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import Cluster
-from tests.worlds.mini import call_here
+from tests.worlds.mini import Said, call_here
 
 SAID: list[Any] = [
     ["a list"],
@@ -24,24 +25,34 @@ SAID: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("said", SAID, ids=range(len(SAID)))
-def test_what_a_host_says_is_shown_as_far_as_it_has_a_form(
-    world: World,
-    sound: Cluster,
-    said: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+Show = Callable[..., Said]
+
+
+@pytest.fixture
+def show(
+    world: World, sound: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Show:
+    """The command that shows the hosts, which a scheduler names with these problems."""
     where = machine(world, sound)
     monkeypatch.setattr(context, "config", lambda *_: where.config)
     monkeypatch.setattr(context, "machine", lambda *_: where)
-    monkeypatch.setattr(line, "hosts_now", lambda *_: ({"tls://10.0.0.9:1": said}, []))
-    found = call_here(world.project, ["cluster", "show", "--json"], capsys)
+
+    def call(hosts: dict[str, Any], problems: list[str], *more: str) -> Said:
+        monkeypatch.setattr(line, "hosts_now", lambda *_: (hosts, problems))
+        return call_here(world.project, ["cluster", "show", *more], capsys)
+
+    return call
+
+
+@pytest.mark.parametrize("said", SAID, ids=range(len(SAID)))
+def test_what_a_host_says_is_shown_as_far_as_it_has_a_form(show: Show, said: Any) -> None:
+    hosts = {"tls://10.0.0.9:1": said}
+    found = show(hosts, [], "--json")
     assert found.code == 0, found.err
     (row,) = found.json
     assert (row["address"], row["cluster"]) == ("tls://10.0.0.9:1", "software") and row["why_not"]
     assert row.keys() <= {"address", "cluster", "why_not", "name"}
-    table = call_here(world.project, ["cluster", "show"], capsys)
+    table = show(hosts, [])
     assert table.code == 0 and "10.0.0.9" in table.out and "\x1b" not in table.out, table.err
 
 
@@ -49,21 +60,12 @@ def test_what_a_host_says_is_shown_as_far_as_it_has_a_form(
     ("problem", "code"), [("CAUTION: this kernel does not close files", 0), ("tls://h:1 does not answer", 3)]
 )
 def test_a_scheduler_that_does_not_answer_is_no_cluster_without_hosts(
-    world: World,
-    sound: Cluster,
-    problem: str,
-    code: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    show: Show, problem: str, code: int
 ) -> None:
-    where = machine(world, sound)
-    monkeypatch.setattr(context, "config", lambda *_: where.config)
-    monkeypatch.setattr(context, "machine", lambda *_: where)
-    monkeypatch.setattr(line, "hosts_now", lambda *_: ({}, [problem]))
-    found = call_here(world.project, ["cluster", "show"], capsys)
+    found = show({}, [problem])
     assert found.code == code and problem in found.err
-    assert ("no host is there" in found.err) == (code == 0)
-    assert call_here(world.project, ["cluster", "show", "--json"], capsys).code == code
+    assert ("runner worker" in found.err) == (code == 0), "a cluster without hosts needs workers"
+    assert show({}, [problem], "--json").code == code
 
 
 def test_a_host_that_is_called_as_another_ones_address_is_not_that_one() -> None:

@@ -1,14 +1,18 @@
-"""The line to a cluster: long wishes are written as a whole, and a process that does not read them is ended."""
+"""The process that connects the coordinator with Dask, and its settings."""
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 from itertools import count
 from typing import Any
 
 import pytest
 
 from runner.execution.cluster import line as at_line
+from runner.execution.cluster.client import settle
 from runner.execution.cluster.line import MAX_WISH, Line
 from runner.records.contents import Content
 from tests.e2e.test_server import until
@@ -39,3 +43,29 @@ def test_a_process_that_reads_nothing_is_ended_and_what_it_was_told_is_lost(
             until(lambda: sum("lost" in one for one in told) == begun, 60, every=0.05)
         finally:
             line.close()
+
+
+WORKER = """
+import asyncio, json
+from distributed import Worker
+from runner.execution.cluster.client import settle
+
+async def main():
+    before = set(Worker("tcp://127.0.0.1:1", dashboard_address="127.0.0.1:0").periodic_callbacks)
+    settle()
+    print(json.dumps(sorted(before - set(Worker("tcp://127.0.0.1:1", dashboard_address="127.0.0.1:0").periodic_callbacks))))
+
+asyncio.run(main())
+"""
+
+
+def test_a_host_does_not_look_at_what_its_threads_do_all_the_time():
+    ended = subprocess.run(
+        [sys.executable, "-c", WORKER], check=True, stdout=subprocess.PIPE, text=True, timeout=120
+    )
+    assert json.loads(ended.stdout) == ["profile", "profile-cycle"]
+
+
+def test_a_setting_that_dask_does_not_know_is_refused():
+    with pytest.raises(KeyError):
+        settle({"worker.profile.on": False})

@@ -33,15 +33,15 @@ def why(address: str, certificates: Path | None) -> str:
 
 def test_what_keeps_from_a_scheduler_is_said(sound: Cluster, nobody: str, tmp_path: Path) -> None:
     assert why(sound.address, sound.certificates) == ""
-    assert "nothing listens there" in why(f"tls://{nobody}", sound.certificates)
-    assert "no machine of that name" in why("tls://nowhere.invalid:8786", sound.certificates)
-    assert "no connection can be had" in why("tls://a..b:8786", sound.certificates)
-    make(tmp_path / "other", ["127.0.0.1"])
-    other = tmp_path / "other" / "127.0.0.1"
-    assert "not of the authority in ca.pem" in why(sound.address, other)
-    assert "tls://" in why(sound.address.replace("tls", "tcp"), None)
+    (other,) = make(tmp_path / "other", ["127.0.0.1"])
+    places = (f"tls://{nobody}", "tls://nowhere.invalid:8786", "tls://a..b:8786")
+    reasons = {why(place, sound.certificates) for place in places} | {why(sound.address, other)}
+    assert len(reasons) == 4 and "" not in reasons, "each cause has its own words"
+    assert "ca.pem" in why(sound.address, other) and "tls://" in why(
+        sound.address.replace("tls", "tcp"), None
+    )
     found, problems = hosts_now(sound.address, other)
-    assert not found and len(problems) == 1 and "not of the authority in ca.pem" in problems[0]
+    assert not found and len(problems) == 1 and "ca.pem" in problems[0]
 
 
 @pytest.mark.parametrize("says", [b"SSH-2.0-OpenSSH_9.2\r\n", b""])
@@ -60,7 +60,7 @@ def test_whoever_else_listens_there_is_no_scheduler(says: bytes, monkeypatch: py
         threading.Thread(target=answer, daemon=True).start()
         found = why(f"tcp://127.0.0.1:{other.getsockname()[1]}", None)
         stopped.set()
-    assert "nothing answers within" in found or "no scheduler of this version" in found, found
+    assert found and "listens" not in found, found
 
 
 def test_a_host_of_a_name_that_is_there_is_told_so(hosts: Cluster) -> None:
@@ -72,9 +72,9 @@ def test_a_worker_that_waits_for_its_scheduler_says_why_once_and_ends_when_it_is
     hosts: Cluster,
 ) -> None:
     hosts.kill("scheduler")
-    hosts.said("h1", "does not answer: nothing listens there")
+    hosts.said("h1", "nothing listens")
     time.sleep(5)  # some more looks
-    assert hosts.said("h1", r"(?s).*").count("does not answer") == 1
+    assert hosts.said("h1", r"(?s).*").count("nothing listens") == 1
     begun = time.monotonic()
     hosts.kill("h1", signal.SIGTERM)
     assert time.monotonic() - begun < 20

@@ -1,4 +1,4 @@
-"""Servers with the containers beside them at a host: everything that they need comes with the order, and no file of the task is there."""
+"""Orders at a host: servers need no file of the task, and no order names files outside its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runner.execution.attempt import NotStoppable
 from runner.execution.cluster import carrying
 from runner.execution.cluster.carrying import Hands
 from runner.execution.cluster.evaluations import Evaluations
-from runner.execution.cluster.order import Bringing, Order, OrderedImage, load
+from runner.execution.cluster.order import Bringing, EvaluationOrder, Order, OrderedImage, load
 from runner.execution.cluster.software import Software, job_travels
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
@@ -27,10 +27,11 @@ from runner.execution.job import Job
 from runner.execution.plan import Planned, plan
 from runner.execution.pool import Control
 from runner.execution.workflows.beside import Sizes, with_files
-from runner.model.errors import RunnerError
+from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Selection
 from runner.model.sidecars import Service
 from runner.tasks.services import services_of_run
+from tests.runner.execution.cluster.test_evaluation_hosts import Delivered
 from tests.runner.execution.test_pool import World
 from tests.worlds.interactive_jobs import OURS, engine, make_job, serves, stays, writes
 
@@ -70,11 +71,8 @@ def test_a_server_is_executed_where_no_file_of_its_task_is(tmp_path: Path) -> No
     record = hands.carry_out(order, work, NotStoppable())["record"]
     assert record["verdict"]["name"] == "ok", record
     assert seen == {"search": arguments, "user": arguments, "driver": claims}
-    assert {one["name"] for one in record["output"]["files"]} == {
-        "simulations.jsonl",
-        "turns.jsonl",
-        "served.jsonl",
-    }
+    output = {one["name"] for one in record["output"]["files"]}
+    assert output == {"simulations.jsonl", "turns.jsonl", "served.jsonl"}
     assert json.loads((work / "logs" / "driver.json").read_text())["ready"]
 
 
@@ -139,11 +137,10 @@ def test_software_that_stays_is_not_prepared_for_a_host_that_was_chosen_in_error
     services = {"gateway": Service("gateway", options={"models": ["m"]})}
     job = here.workspace.job(planned.run)
     job = replace(job, workflow="interactive", services=services, sidecars=identity(OURS))
-    with pytest.raises(RunnerError, match=r"team0/one stays on this machine") as caught:
-        Software(here, Stores(store)).prepare(
-            replace(planned, job=job), Host("h", 1e12, 8, 2, role="software")
-        )
-    assert "keys" in caught.value.why and caught.value.fix
+    host = Host("h", 1e12, 8, 2, role="software")
+    with pytest.raises(RunnerError) as caught:
+        Software(here, Stores(store)).prepare(replace(planned, job=job), host)
+    assert caught.value.code == "E101" and "team0/one" in caught.value.what and caught.value.fix
     assert not world.store.archive.live() and not [*(tmp_path / "store").rglob("*")]
 
 
@@ -154,9 +151,22 @@ def test_an_evaluation_that_stays_is_not_prepared_for_a_host_that_was_chosen_in_
     gateway = {"gateway": Service("gateway", options={"models": ["m"]})}
     planned, here = local(world, evaluator_gateway=True, services=gateway)
     planned = replace(planned, step="evaluate")
-    with pytest.raises(
-        RunnerError, match=r"the evaluation of team0\.one\..* stays on this machine"
-    ) as caught:
+    with pytest.raises(RunnerError) as caught:
         Evaluations(here, Stores(store)).prepare(planned, Host("h", 1e12, 8, 2, role="evaluations"))
-    assert "keys" in caught.value.why and caught.value.fix
+    assert caught.value.code == "E101" and planned.run.id in caught.value.what and caught.value.fix
     assert not world.store.archive.live() and not [*(tmp_path / "store").rglob("*")]
+
+
+@pytest.mark.parametrize("name", ["{}/taken.txt", "../taken.txt", "a/taken.txt", ".."])
+def test_an_order_names_files_of_an_output_alone(world: World, tmp_path: Path, name: str) -> None:
+    made, engine = Delivered(world, tmp_path), world.engine
+    store, file = made.store, name.format(tmp_path)
+    content = store.put_bytes(b"of the order")
+    image, folder = OrderedImage(made.evaluator.image.id), tmp_path / "host" / "work"
+    folder.mkdir(parents=True)
+    of, output = (made.evaluator, made.dataset, "full"), ((file, content),)
+    order = EvaluationOrder("home/one", 1, made.run, 1, *of, file, False, output, image, {}, "asked")
+    hands = Hands(engine, Cache(tmp_path / "cache", store, 1 << 20), store, store, Rooms(engine))
+    with pytest.raises(PlatformError) as error:
+        hands.carry_out(order, folder, NotStoppable())
+    assert error.value.code == "E307" and not list(tmp_path.rglob("taken.txt"))

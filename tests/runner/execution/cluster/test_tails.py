@@ -121,7 +121,7 @@ def test_ten_megabytes_at_once_are_their_end_and_control_characters_are_words(
     tails.take("order", tail.since(start))
     with following(tails.folder, "run", 1) as follower:
         shown = list(lines([follower.read()]))
-        assert shown[-1] == "the end" and "bytes are left out here" in shown[1]
+        assert shown[-1] == "the end" and "bytes" in shown[1]
         assert sum(map(len, shown)) < 8 * AT_ONCE and all(line.isprintable() for line in shown)
         start = due()
         assert start == len(many) + 6 and base64.b64decode(tail.since(start)["data"]) == b""
@@ -187,13 +187,8 @@ def test_of_a_flood_so_much_is_read_in_a_second_and_the_end_is_not_waited_for() 
 
 
 def test_a_stream_that_breaks_is_taken_up_and_an_attempt_that_begins_anew_is_another() -> None:
-    streams: list[list[bytes]] = [
-        [],
-        [b"one ", b"two "],
-        [b"on", b"e two thr", b"ee "],
-        [],
-        [b"on", b"ce more"],
-    ]
+    streams: list[list[bytes]] = [[], [b"one ", b"two "], [b"on", b"e two thr", b"ee "]]
+    streams += [[], [b"on", b"ce more"]]
 
     def follow(_: object) -> Iterator[bytes]:
         yield from streams.pop(0) if streams else ()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import schemas
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
 from runner.model.errors import PlatformError
@@ -101,5 +102,45 @@ def test_what_cannot_be_removed_is_said_with_what_helps(
     with pytest.raises(PlatformError) as other:
         Cache(cache.folder, store, 1000)
     for one in (error.value, other.value):
-        assert one.code == "E306" and "cannot be removed" in one.what and "RUNNER_HOME" not in one.fix
-        assert str(cache.folder) in one.what and "fetched again" in one.fix
+        assert one.code == "E306" and str(cache.folder) in one.what
+        assert one.fix and "RUNNER_HOME" not in one.fix
+
+
+def test_contents_are_verified_wherever_they_were_damaged(tmp_path: Path) -> None:
+    store, file = Artefacts(f"file://{tmp_path / 'store'}"), tmp_path / "file"
+    file.write_bytes(b"some data")
+    content = store.put(file)
+    cache = Cache(tmp_path / "cache", store, 1 << 20)
+    with cache.using(content) as path:
+        path.write_bytes(b"some dirt")  # on the disk of the host
+    with cache.using(content) as path:
+        assert path.read_bytes() == b"some data"
+    (kept,) = (path for path in (tmp_path / "store" / "contents").rglob("*") if path.is_file())
+    kept.write_bytes(b"some dirt")  # in the store
+    path.unlink()
+    with pytest.raises(PlatformError) as error, cache.using(content):
+        pass
+    assert error.value.code == "E313"
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_cache_forgets_what_was_used_longest_ago_and_nothing_in_use(tmp_path: Path) -> None:
+    store = Artefacts(f"file://{tmp_path / 'store'}")
+    contents = [store.put_bytes(bytes([number]) * 400) for number in range(4)]
+    cache = Cache(tmp_path / "cache", store, 1000)
+    with cache.using(contents[0]), cache.using(contents[1]):
+        pass
+    with cache.using(contents[0]) as first, cache.using(contents[2]), cache.using(contents[3]):
+        assert first.is_file()
+    kept = {path.name for path in (tmp_path / "cache").iterdir()}
+    assert contents[0].sha256 in kept and contents[1].sha256 not in kept
+
+
+def test_a_store_that_is_away_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = Artefacts(f"file://{tmp_path / 'file' / 'store'}")
+    with pytest.raises(PlatformError) as error:
+        store.put_bytes(b"x")
+    assert error.value.code == "E313" and schemas.show(error.value.what)
+    with pytest.raises(PlatformError):
+        store.get_bytes(Content("0" * 64, 1))

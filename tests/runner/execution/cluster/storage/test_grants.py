@@ -22,12 +22,10 @@ from runner.execution.cluster.line import hosts_now
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.grants import Granted, Grants
 from runner.execution.cluster.storage.stores import store_of_host
-from runner.execution.coordinator import EvaluationRequest
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Run
 from runner.records.contents import Content
-from tests.runner.execution.cluster.test_evaluation_hosts import coordinated
-from tests.runner.execution.cluster.test_hosts import ended_once
+from tests.runner.execution.cluster.test_hosts import ended_once, tried
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import Cluster
@@ -68,11 +66,8 @@ def test_a_grant_opens_what_it_is_for(s3: ObjectStore, tmp_path: Path) -> None:
     manifest = store.manifest(MINE, KEY)
     files = {name: Content(*entry) for name, entry in manifest["files"].items()}
     store.take(MINE, files, taken := tmp_path / "taken")
-    assert manifest["fact"] == 1 and [(taken / name).read_bytes() for name in ("a", "b", "empty")] == [
-        b"first",
-        b"second",
-        b"",
-    ]
+    assert manifest["fact"] == 1
+    assert [(taken / name).read_bytes() for name in ("a", "b", "empty")] == [b"first", b"second", b""]
     store.forget(MINE)
     assert store.attempts() == []
 
@@ -81,8 +76,9 @@ def test_grants_of_one_job_read_and_write_nothing_of_another(s3: ObjectStore) ->
     store = s3.store()
     mine, other = store.put_bytes(b"mine"), store.put_bytes(b"another's")
     grants = store.grants([mine], MINE, 600)
-    with pytest.raises(PlatformError, match="granted"):
+    with pytest.raises(PlatformError) as refused:
         host(s3, grants).get_bytes(other)
+    assert refused.value.code == "E313"
     store.deliver(OTHERS, {}, {}, KEY)
     before = store.manifest(OTHERS, KEY)
     (read,) = grants.read.values()
@@ -102,7 +98,7 @@ def test_grants_of_one_job_read_and_write_nothing_of_another(s3: ObjectStore) ->
         assert answer("GET", url.partition("?")[0]) in (400, 403)
     assert store.get_bytes(mine) == b"mine" and store.manifest(OTHERS, KEY) == before
     forged = s3.store("0" * 40).grants([mine], MINE, 600)
-    with pytest.raises(PlatformError, match="granted") as error:
+    with pytest.raises(PlatformError) as error:
         host(s3, forged).get_bytes(mine)
     assert "SignatureDoesNotMatch" in error.value.why and "Amz" not in repr(error.value) + repr(grants)
     store.forget(OTHERS)
@@ -119,8 +115,8 @@ def test_grants_end(s3: ObjectStore, tmp_path: Path) -> None:
             mine.get_bytes(content)
             time.sleep(0.2)
         except PlatformError as error:
-            refused = f"{error.what} {error.why}"
-    assert "cannot be used by what was granted" in refused and "Amz" not in refused
+            refused = f"{error.code} {error.what} {error.why}"
+    assert refused.startswith("E313") and "Amz" not in refused
     with pytest.raises(PlatformError):
         mine.deliver(MINE, {}, {}, KEY)
     assert store.attempts() == []
@@ -152,8 +148,7 @@ def test_hosts_without_credentials_execute_and_evaluate_by_grants_of_three_store
                 place.start_host(name, hidden=name != "h1")
         for n in range(2):
             world.hand_in(f"team{n}")
-        with coordinated(world, notes, hosts, judges) as coordinator:
-            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        result = tried(world, notes, hosts, judges)
         assert not result.undone and len(result.done) == 4, (result.undone, notes.lines)
         said = [hosts_now(one.address, one.certificates)[0] for one in (hosts, judges)]
         secrets = [word for one in stores for word in (one.key, one.secret)]
@@ -175,7 +170,7 @@ def test_hosts_without_credentials_execute_and_evaluate_by_grants_of_three_store
     hidden = (project.private / "mini" / "test" / "inputs" / "queries.jsonl").read_bytes()
     assert [any(hidden in data for data in files(one.folder)) for one in stores] == [False, True, True]
     for secret in files(project.truths):
-        assert [any(secret in data for data in files(one.folder)) for one in stores[:2]] == [False, False]
+        assert not any(secret in data for one in stores[:2] for data in files(one.folder))
     world.close()
 
 
@@ -210,8 +205,7 @@ def test_grants_of_temporary_credentials_are_long(
         hosts.start_scheduler()
         hosts.start_host("h1")
         run = world.hand_in("team0")
-        with coordinated(world, notes, hosts) as coordinator:
-            result = coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+        result = tried(world, notes, hosts)
     finally:
         hosts.close()
     assert list(result.undone) == ([run] if why else []), (result.undone, notes.lines)
@@ -282,14 +276,15 @@ def test_grants_lead_to_no_other_origin(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("HTTP_PROXY", origin)
         for url in (f"{origin}/x", f"{origin}@127.0.0.1:1/x", f"{origin}1/x", "file:///etc/passwd"):
             store = Granted("s3://x", ["http://127.0.0.1:1"], Grants({content.sha256: url}))
-            with pytest.raises(PlatformError, match="granted"):
+            with pytest.raises(PlatformError) as error:
                 store.get_bytes(content)
+            assert error.value.code == "E313"
     assert heard == []
 
 
 @pytest.mark.parametrize("origin", ["http://s3.example.org", "https://u:p@s3.example.org", "https://s3.example.org/b", "s3://b", "https://", "https://s3:x"])  # fmt: skip
 def test_what_is_no_origin(origin: str) -> None:
-    with pytest.raises(RunnerError, match="no origin") as error:
+    with pytest.raises(RunnerError) as error:
         store_of_host("s3://bucket", None, [origin])
     assert error.value.code == "E101" and error.value.fix and "u:p" not in f"{error.value.what}"
 
@@ -298,8 +293,9 @@ def test_a_host_has_grants_or_credentials(tmp_path: Path) -> None:
     store = store_of_host("s3://bucket", None, ["https://s3.example.org/"])
     assert isinstance(store, Granted) and store.place == "s3://bucket"
     for address, file in (("s3://bucket", tmp_path / "credentials.json"), ("s3://key:secret@bucket", None)):
-        with pytest.raises(RunnerError, match="by grants"):
+        with pytest.raises(RunnerError) as error:
             store_of_host(address, file, ["https://s3.example.org"])
+        assert error.value.code == "E101"
 
 
 def test_a_folder_grants_nothing(tmp_path: Path) -> None:

@@ -36,7 +36,6 @@ def later() -> datetime:
     return datetime.now(UTC) + OLD + timedelta(hours=1)
 
 
-
 @pytest.fixture
 def store(tmp_path: Path) -> Artefacts:
     (tmp_path / "store").mkdir()
@@ -130,9 +129,9 @@ def test_no_link_in_a_store_leads_to_what_is_written(
     if place.count("/") == 2:
         assert store.put_bytes(b"order").sha256 == digest and at.is_file() and not at.is_symlink()
     else:
-        with pytest.raises(PlatformError, match="cannot be used") as error:
+        with pytest.raises(PlatformError) as error:
             store.put_bytes(b"order")
-        assert "link" in error.value.why
+        assert error.value.code == "E313" and "link" in error.value.why
     assert os.listdir(own.parent) == [own.name]
 
 
@@ -142,9 +141,8 @@ def test_the_folder_of_a_store_may_be_a_link_of_its_owner(tmp_path: Path) -> Non
     store = Artefacts(f"file://{tmp_path / 'link'}")
     content = store.put_bytes(b"order")
     assert store.get_bytes(content) == b"order"
-    store.deliver(
-        f"{HOME}/{NAME}", {"lock.json": next((tmp_path / "disk").rglob(content.sha256))}, {}, b"key"
-    )
+    lock = next((tmp_path / "disk").rglob(content.sha256))
+    store.deliver(f"{HOME}/{NAME}", {"lock.json": lock}, {}, b"key")
     assert store.delivered(HOME) == [NAME] and store.changed(f"{HOME}/{NAME}") is not None
     store.forget(f"{HOME}/{NAME}")
     assert store.attempts() == []
@@ -183,11 +181,8 @@ def test_contents_that_nobody_brings_any_more_go_and_what_is_brought_stays(
     gone = [kept[b"old"].name, half.name]
     assert store.sweep_contents(dry_run=True) == gone and half.exists()
     assert store.sweep_contents() == gone and store.sweep_contents() == []
-    assert {path.name for path in (tmp_path / "store").rglob("*") if path.is_file()} == {
-        "strange",
-        kept[b"used"].name,
-        kept[b"new"].name,
-    }
+    left = {path.name for path in (tmp_path / "store").rglob("*") if path.is_file()}
+    assert left == {"strange", kept[b"used"].name, kept[b"new"].name}
 
 
 def test_a_coordinator_that_lasts_brings_what_is_gone_again(
@@ -224,6 +219,5 @@ def test_gc_removes_what_nobody_brings_to_the_stores_of_clusters(
     monkeypatch.setattr(context, "config", lambda *_: config)
     monkeypatch.setattr(context, "engine", lambda *_: FakeEngine({}))
     assert call_here(project, ["gc", "--dry-run", "--json"], capsys).json["artefacts"] == [old.sha256]
-    said = call_here(project, ["gc"], capsys)
-    assert "1 contents of artefact stores" in said.err and said.code == 0
+    assert call_here(project, ["gc", "--json"], capsys).json["artefacts"] == [old.sha256]
     assert not store.stays(old) and store.stays(new)

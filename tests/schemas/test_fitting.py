@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 import random
 import sys
 from collections.abc import Iterator
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,8 @@ ANY = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(),
 @settings(max_examples=300, deadline=None)
 def test_what_is_found_to_fit_quickly_has_no_problem(place: tuple[str, ...], data: st.DataObject) -> None:
     assert fits(RESULT, "result")
-    changed = json.loads(json.dumps(RESULT))
-    holder = changed
-    for key in place:
-        holder = holder[key]
+    changed = copy.deepcopy(RESULT)
+    holder = reduce(getitem, place, changed)
     holder[data.draw(st.sampled_from([*holder, "more"]))] = data.draw(ANY)
     if fits(changed, "result"):
         assert schemas.validate(changed, "result") == []
@@ -56,8 +55,8 @@ def test_where_what_looks_quickly_is_not_installed_the_other_one_looks(
 
 
 def test_a_whole_number_that_is_written_with_a_point_does_not_fit() -> None:
-    assert not fits({**RESULT, "findings": {**RESULT["findings"], "error": 0.0}}, "result")
-    assert schemas.validate({**RESULT, "findings": {**RESULT["findings"], "error": 0.0}}, "result")
+    result = {**RESULT, "findings": {**RESULT["findings"], "error": 0.0}}
+    assert not fits(result, "result") and schemas.validate(result, "result")
 
 
 ENDS = ("\n", "\r", "\u2028", "\x85", "/..", "/..\n", "..", "/", "\0", "é", "\u0661", " ")
@@ -81,9 +80,7 @@ def test_a_definition_of_a_task_that_fits_quickly_has_no_problem(name: str) -> N
     refused = 0
     for at in rng.choices(spots, k=150):
         changed = copy.deepcopy(definition)
-        holder = changed
-        for key in at[:-1]:
-            holder = holder[key]
+        holder = reduce(getitem, at[:-1], changed)
         old = holder[at[-1]]
         holder[at[-1]] = rng.choice(
             [old + rng.choice(ENDS), rng.choice(ENDS) + old, *others] if isinstance(old, str) else others
@@ -123,26 +120,7 @@ def test_a_dollar_in_a_pattern_is_read_alike_by_both(case: str, monkeypatch: pyt
     pattern, fitting = PATTERNS[case]
     for module in ("checking", "fitting"):
         monkeypatch.setattr(f"schemas.{module}.schema", lambda _: {"pattern": pattern})
-    for text in (
-        "",
-        "(",
-        "?",
-        "=",
-        ")",
-        "\n",
-        "$",
-        "a",
-        "b",
-        "a\n",
-        "b\n",
-        "$\n",
-        "a$",
-        "A$",
-        "a$b",
-        "a\\",
-        "a\\Z",
-        "]",
-    ):
+    for text in ("", *"(?=)\n$ab]", "a\n", "b\n", "$\n", "a$", "A$", "a$b", "a\\", "a\\Z"):
         good = schemas.validate(text, case) == []
         assert fits(text, case) == (good and fitting is not None), text
     if fitting is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import given, strategies
 from schemas import canonical
 from schemas.debates import digest_of_lines, parse, transcript, transcript_digest
 
+KEYS = ["simulation", "userTurns", "utterance", "systemResponse", "response", "arguments", "id", "text"]
 # Halves of surrogate pairs too: JSON can hold them, UTF-8 cannot.
 words = strategies.text(strategies.characters(exclude_categories=()))
 values = strategies.recursive(
@@ -20,18 +23,7 @@ values = strategies.recursive(
     lambda inner: (
         strategies.lists(inner)
         | strategies.dictionaries(
-            strategies.sampled_from(
-                [
-                    "simulation",
-                    "userTurns",
-                    "utterance",
-                    "systemResponse",
-                    "response",
-                    "arguments",
-                    "id",
-                    "text",
-                ]
-            ),
+            strategies.sampled_from(KEYS),
             inner,
         )
     ),
@@ -39,26 +31,17 @@ values = strategies.recursive(
 
 
 def line(*turns: tuple[str, str, list[dict[str, Any]]]) -> dict[str, Any]:
-    return {
-        "simulation": {
-            "configuration": {"topic": {"description": "t"}},
-            "userTurns": [
-                {
-                    "utterance": said,
-                    "systemResponse": {
-                        "utterance": answer,
-                        "response": {"content": answer, "arguments": arguments},
-                        "milliseconds": 5.0,
-                    },
-                }
-                for said, answer, arguments in turns
-            ],
-            "milliseconds": 12.0,
-        }
-    }
+    written = []
+    for user, answer, arguments in turns:
+        response = {"content": answer, "arguments": arguments}
+        system = {"utterance": answer, "response": response, "milliseconds": 5.0}
+        written.append({"utterance": user, "systemResponse": system})
+    topic = {"topic": {"description": "t"}}
+    return {"simulation": {"configuration": topic, "userTurns": written, "milliseconds": 12.0}}
 
 
-ONE = line(("Cars are bad", "No", [{"id": "1.2", "text": "Because", "score": 3.5}]), ("Yes", "", []))
+FIRST = "Cars are bad"
+ONE = line((FIRST, "No", [{"id": "1.2", "text": "Because", "score": 3.5}]), ("Yes", "", []))
 
 
 def said(line: Any) -> list[list[Any]]:
@@ -68,7 +51,7 @@ def said(line: Any) -> list[list[Any]]:
 
 
 def test_what_counts() -> None:
-    assert said(ONE) == [["Cars are bad", "No", [["1.2", "Because"]]], ["Yes", "", []]]
+    assert said(ONE) == [[FIRST, "No", [["1.2", "Because"]]], ["Yes", "", []]]
     assert said({}) == []
     assert digest_of_lines([ONE, {}]) == hashlib.sha256(canonical([said(ONE), []])).hexdigest()
     assert digest_of_lines([ONE, 5, {"none": 1}, {}]) == digest_of_lines([ONE, {}])
@@ -85,22 +68,19 @@ def test_a_missing_answer_is_an_empty_one_and_a_missing_text_is_none() -> None:
 def test_there_is_one_way_to_compute_it() -> None:
     """Who compares runs, labels and judgments has to mean the same by a transcript."""
     root = Path(__file__).parents[2]
-    places = [
-        path.relative_to(root).as_posix()
+    files = [
+        path
         for part in ("schemas", "runner", "evaluator", "sidecars")
-        for path in sorted((root / part).rglob("*.py"))
-        if "def transcript_digest" in path.read_text(encoding="utf-8")
+        for path in (root / part).rglob("*.py")
     ]
-    assert places == ["schemas/debates.py"]
+    places = [path for path in files if "def transcript_digest" in path.read_text(encoding="utf-8")]
+    assert places == [root / "schemas/debates.py"]
 
 
 def changed(where: list[Any], value: Any) -> dict[str, Any]:
-    made: Any = copy.deepcopy(ONE)
-    inner = made
-    for key in where[:-1]:
-        inner = inner[key]
-    inner[where[-1]] = value
-    return made  # type: ignore[no-any-return]
+    made = copy.deepcopy(ONE)
+    reduce(getitem, where[:-1], made)[where[-1]] = value
+    return made
 
 
 TURN = ["simulation", "userTurns", 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,48 +36,64 @@ def test_scalars_are_those_of_yaml_1_2_core(text: str, value: object) -> None:
     assert type(doc.data["a"]) is type(value)
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ("a: 1\nb: *x\n", 2, "alias"),
-        ("a: &x 1\n", 1, "anchor"),
-        ("a:\n  - !!python/object/apply:os.system [x]\n", 2, "tag"),
-        ("a: !custom 1\n", 1, "tag"),
-        ("x: {}\n<<: {a: 1}\n", 2, "merge key"),
-        ("a: 1\nb: 2\na: 3\n", 3, '"a" twice (first at line 1)'),
-        ("a:\n  1: x\n", 2, "not text"),
-        ("true: x\n", 1, "not text"),
-        ("? [a, b]\n: x\n", 1, "not text"),
-        ("%YAML 1.1\n---\na: 1\n", 1, "directive"),
-        ("a: 1\n---\nb: 1\n", 2, "more than one YAML document"),
-        ("a: 1\n\tb: 2\n", 2, "tabs"),
-        ("a: b: c\n", 1, "quotes"),
-        ('a: "\\e[2J"\n', 1, "\\x1b"),
-        ('a: "\\ud800"\n', 1, "\\ud800"),
-        ("ok: 1\na: \x1b[2J\n", 2, "control character"),
-        ("a: 1" + "0" * 30 + "\n", 1, "18 digits"),
-        ("a: 1e999\n", 1, "too large"),
-        (b"a: 1\nb: \xff\n", 2, "UTF-8"),
-        ("# nothing\n", None, "empty"),
-        ("", None, "empty"),
-    ],
-)
-def test_what_is_refused_is_named_with_its_line(text: str | bytes, line: int | None, words: str) -> None:
-    found = refusals(text)
-    assert any(words in one for one in found), found
-    where = "f.yaml" if line is None else f"f.yaml:{line}"
-    assert any(one.startswith(where + ":") for one in found), found
+# A file -> the lines of its problems; None for the whole file.
+REFUSED: dict[str | bytes, list[int | None]] = {
+    "a: 1\nb: *x\n": [2],
+    "a: &x 1\n": [1],
+    "a:\n  - !!python/object/apply:os.system [x]\n": [2],
+    "a: !custom 1\n": [1],
+    "x: {}\n<<: {a: 1}\n": [2],
+    "a: 1\nb: 2\na: 3\n": [3],
+    "a:\n  1: x\n": [2],
+    "true: x\n": [1],
+    "? [a, b]\n: x\n": [1],
+    "%YAML 1.1\n---\na: 1\n": [1],
+    "a: 1\n---\nb: 1\n": [2],
+    "a: 1\n\tb: 2\n": [2],
+    "a: b: c\n": [1],
+    'a: "\\e[2J"\n': [1],
+    'a: "\\ud800"\n': [1],
+    "ok: 1\na: \x1b[2J\n": [2],
+    "a: 1" + "0" * 30 + "\n": [1],
+    "a: 1e999\n": [1],
+    b"a: 1\nb: \xff\n": [2],
+    "# nothing\n": [None],
+    "": [None],
+    "a: *x\nb: &y 1\nb: 2\n1: c\n<<: {}\nd: !t x\n": [1, 2, 3, 4, 5, 6],
+}
+BOMB = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
+FOREIGN = {
+    'l0: &l0 ["lol"]\n' + BOMB: 5,
+    "a: &x [*x]\n": 1,
+    "a: *x\n": 1,
+    "a: &x {b: 1}\nc: {<<: *x}\n": 2,
+    "a: !t x\n": 1,
+}
 
 
-def test_all_problems_are_reported_at_once() -> None:
-    found = refusals("a: *x\nb: &y 1\nb: 2\n1: c\n<<: {}\nd: !t x\n")
-    assert [one.split(":")[1] for one in found] == ["1", "2", "3", "4", "5", "6"]
+@pytest.mark.parametrize("text", REFUSED)
+def test_every_problem_is_found_with_its_line(text: str | bytes) -> None:
+    places = ["f.yaml" if line is None else f"f.yaml:{line}" for line in REFUSED[text]]
+    assert [problem.partition(": ")[0] for problem in refusals(text)] == places
+
+
+@pytest.mark.parametrize("text", FOREIGN)
+def test_what_is_refused_of_other_programs(text: str) -> None:
+    (problem,) = schemas.load_yaml(text, "f.yaml", foreign=True).problems
+    assert str(problem).startswith(f"f.yaml:{FOREIGN[text]}: ")
+
+
+def test_wording_of_problems(golden: Callable[[str, str], None]) -> None:
+    """The wording names what is refused and how to write it."""
+    shown = [line for text in REFUSED for line in refusals(text)]
+    for text in FOREIGN:
+        shown += map(str, schemas.load_yaml(text, "foreign.yaml", foreign=True).problems)
+    golden("yaml-problems.txt", "\n".join(shown) + "\n")
 
 
 def test_an_alias_bomb_is_refused_without_being_expanded() -> None:
-    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
     started = time.monotonic()
-    doc = schemas.load_yaml('l0: &l0 ["lol"]\n' + levels)
+    doc = schemas.load_yaml('l0: &l0 ["lol"]\n' + BOMB)
     assert doc.problems
     assert len(repr(doc.data)) < 64 * 1024
     assert sum(len(str(p)) for p in doc.problems) < 64 * 1024
@@ -88,21 +105,6 @@ def test_files_of_other_programs_may_repeat_values_and_have_numbers_as_keys() ->
     doc = schemas.load_yaml(text, foreign=True)
     assert doc.problems == [] and doc.data["c"] == {"b": [1, 2]} and doc.data["1"] == "word"
     assert doc.data["d"] == ["word", "word"]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('l0: &l0 ["lol"]\n' + "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12)), "by aliases"),
-        ("a: &x [*x]\n", "alias of what has not ended"),
-        ("a: *x\n", "alias of what has not ended"),
-        ("a: &x {b: 1}\nc: {<<: *x}\n", "merge key"),
-        ("a: !t x\n", "tag"),
-    ],
-)  # fmt: skip
-def test_what_is_refused_of_other_programs(text: str, words: str) -> None:
-    found = schemas.load_yaml(text, "f.yaml", foreign=True).problems
-    assert words in str(found[0]) and len(found) == 1
 
 
 @pytest.mark.parametrize(
@@ -123,21 +125,16 @@ def test_large_and_deep_input_ends_quickly(text: str) -> None:
 def test_more_than_64_kib_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "big.yaml"
     file.write_text("a: " + "x" * schemas.YAML_BYTES)
-    assert "larger than 64 KiB" in str(schemas.load_yaml(file).problems[0])
-    assert "larger than 64 KiB" in refusals("a: " + "x" * schemas.YAML_BYTES)[0]
+    for problem in (schemas.load_yaml(file).problems[0], refusals(file.read_text())[0]):
+        assert "64 KiB" in str(problem)
 
 
 def test_what_is_no_regular_file_is_a_problem_and_never_blocks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
-    for name, words in (
-        ("pipe", "regular"),
-        (".", "regular"),
-        ("absent", "no such file"),
-        ("loop", "cannot be read"),
-    ):
+    for name in ("pipe", ".", "absent", "loop"):
         doc = schemas.load_yaml(tmp_path / name, name)
-        assert words in str(doc.problems[0])
+        assert str(doc.problems[0]).startswith(f"{name}: ")
         assert schemas.validate(doc, "task")
 
 
@@ -152,48 +149,36 @@ def test_lines_are_known_for_every_value() -> None:
     assert doc.where("/b/1/y") == "input:4"
 
 
-YAMLISH = st.lists(
-    st.sampled_from(
-        [
-            "a",
-            "b",
-            ": ",
-            "- ",
-            "\n",
-            "  ",
-            "[",
-            "]",
-            "{",
-            "}",
-            ",",
-            "&x ",
-            "*x",
-            "!!t ",
-            "'",
-            '"',
-            "|",
-            ">",
-            "#",
-            "?",
-            "<<",
-            "1",
-            "~",
-            "\t",
-            "---",
-            "...",
-            "%",
-            "\\U",
-            "FFFFFFFF",
-            "task",
-            "id",
-            "datasets",
-            "\r",
-            "\ufeff",
-            "\x85",
-        ]
-    ),
-    max_size=60,
-).map("".join)
+SIGNS = [
+    r"a",
+    r"b",
+    r"[",
+    r"]",
+    r"{",
+    r"}",
+    r",",
+    r"&x",
+    r"*x",
+    r"!!t",
+    r"'",
+    r"|",
+    r">",
+    r"#",
+    r"?",
+    r"<<",
+    r"1",
+    r"~",
+    r"---",
+    r"...",
+    r"%",
+    r"\U",
+    r"FFFFFFFF",
+    r"task",
+    r"id",
+    r"datasets",
+]
+BLANKS = [": ", "- ", "\n", "  ", '"', "\t", "\r", "\ufeff", "\x85"]
+YAMLISH = st.lists(st.sampled_from(SIGNS + BLANKS), max_size=60).map("".join)
 
 
 @settings(max_examples=250, deadline=None)

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from evaluator.__main__ import main
+from evaluator.argue.scoring.measures import ARGUE, NEGATION, STRICT
+from evaluator.measures.debate import NAMES
 from runner.model.config import load
 from runner.tasks.load import load_task
 from runner.tasks.request import request
+from schemas.debates import CRITERIA
 
 Made = dict[str, Any]
 
@@ -71,21 +74,15 @@ def test_texts_are_proven_by_characters(prove: Any) -> None:
 def test_a_direction_that_is_wrong_is_found(prove: Any) -> None:
     measures = [{"id": "ap", "measure": "AP", "truths": "qrels.txt", "direction": "lower"}]
     (found,) = prove("vaswani", "dev", measures=measures)["orders"]
-    assert [what.partition(" (")[0] for what in found["wrong"]] == [
-        "the shuffled output",
-        "the empty output",
-    ]
-    assert "is better than the perfect one (1.0000)" in found["wrong"][0]
+    assert [what.split()[1] for what in found["wrong"]] == ["shuffled", "empty"]
+    assert "1.0000" in found["wrong"][0]
 
 
-def test_a_rule_that_refuses_the_perfect_output_is_found(prove: Any) -> None:
-    made = prove("vaswani", "dev", limits={"max_bytes": 100})
-    assert made["orders"][0]["wrong"][0].startswith("the perfect output is refused (F0")
-
-
-def test_data_with_which_nothing_can_be_scored_are_found(prove: Any) -> None:
-    made = prove("vaswani", "dev", corpus="queries.jsonl")
-    assert made["orders"][0]["wrong"][0].startswith("the perfect output is not scored: the corpus")
+def test_a_perfect_output_that_is_not_scored_is_found(prove: Any) -> None:
+    (refused, *_) = prove("vaswani", "dev", limits={"max_bytes": 100})["orders"][0]["wrong"]
+    assert refused.split()[1] == "perfect" and "F0" in refused
+    (unscored, *_) = prove("vaswani", "dev", corpus="queries.jsonl")["orders"][0]["wrong"]
+    assert unscored.split()[1] == "perfect" and "corpus" in unscored
 
 
 def test_what_has_no_best_output_is_said_not_to_be_proven(prove: Any) -> None:
@@ -104,17 +101,8 @@ REPORTS = [
 
 @pytest.mark.parametrize("options", REPORTS)
 def test_reports_are_proven_by_fixtures_whatever_the_task_says(prove: Any, options: Made) -> None:
-    from evaluator.argue.scoring.measures import ARGUE, NEGATION, STRICT
-
-    names = [
-        *ARGUE.ratios,
-        *STRICT.ratios,
-        *NEGATION.ratios,
-        "f1@micro",
-        "correct_nuggets",
-        "copied",
-        "sentences",
-    ]
+    ratios = [*ARGUE.ratios, *STRICT.ratios, *NEGATION.ratios]
+    names = [*ratios, "f1@micro", "correct_nuggets", "copied", "sentences"]
     measures = [{"id": f"m{n}", "measure": name, "truths": "nuggets"} for n, name in enumerate(names)]
     made = prove("report-generation", "test", options=options, measures=measures)
     assert (made["made"], made["fixtures"]) == (False, 3 + len(made["broken"])) and not wrong(made)
@@ -127,9 +115,6 @@ def test_reports_are_proven_by_fixtures_whatever_the_task_says(prove: Any, optio
 
 @pytest.mark.parametrize("options", [{}, {"turns": 5, "word_limit": 3, "labels": {"least": 0.5}}])
 def test_debates_are_proven_by_fixtures_whatever_the_task_says(prove: Any, options: Made) -> None:
-    from evaluator.measures.debate import NAMES
-    from schemas.debates import CRITERIA
-
     sources = ("human", "heuristic", "software", "software/one", "llm")
     names = [*NAMES, *(f"{c}@{source}" for c in (*CRITERIA, "score") for source in sources)]
     measures = [{"id": f"m{n}", "measure": name, "truths": "labels"} for n, name in enumerate(names)]
@@ -145,10 +130,7 @@ def test_debates_are_proven_by_fixtures_whatever_the_task_says(prove: Any, optio
 def test_fixtures_find_a_wrong_direction_and_what_is_not_refused(prove: Any) -> None:
     measures = [{"id": "f1", "measure": "f1", "truths": "nuggets", "direction": "lower"}]
     made = prove("report-generation", "test", measures=measures)
-    assert [what.partition(" (")[0] for what in made["orders"][0]["wrong"]] == [
-        "the worse output",
-        "the empty output",
-    ]
+    assert [what.split()[1] for what in made["orders"][0]["wrong"]] == ["worse", "empty"]
 
 
 BOARD = "".join(
@@ -167,13 +149,9 @@ def test_leaderboards_are_made_from_the_truth(prove: Any, tmp_path: Path, form: 
     compared = [f"{name}@{both}" for name in names for both in ("nDCG/M", "AP/M", "nDCG/*", "AP/L")]
     measures = [{"id": f"m{n}", "measure": one, "truths": "board"} for n, one in enumerate(compared)]
     paths = {"run": tmp_path, "output": tmp_path, "inputs": tmp_path, "truths": truths}
-    made = prove(
-        "rad-2025-judging",
-        "dev",
-        options={"form": "leaderboard", "format": form, "on_missing": missing},
-        measures=measures,
-        paths={side: str(path) for side, path in paths.items()} | {"services": None, "gateway": None},
-    )
+    options = {"form": "leaderboard", "format": form, "on_missing": missing}
+    sides = {side: str(path) for side, path in paths.items()} | {"services": None, "gateway": None}
+    made = prove("rad-2025-judging", "dev", options=options, measures=measures, paths=sides)
     assert made["made"] and not made["fixtures"] and not made["unproven"] and not wrong(made)
     for one in made["orders"]:
         best, between, worst = one["values"].values()

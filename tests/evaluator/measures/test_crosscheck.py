@@ -101,14 +101,11 @@ class Room:
             (folder / name).mkdir()
         (folder / "truths/qrels").write_text("1 0 d3 2\n1 0 d5 1\n2 0 a 1\n")
         self.run("1 Q0 d1 1 9 t\n1 Q0 d2 2 8 t\n1 Q0 d3 3 7 t\n1 Q0 d4 4 6 t\n1 Q0 d5 5 5 t\n")
-        measures = [{"id": f"m{i}", "measure": text, "truths": "qrels"} for i, text in enumerate(texts)]
+        paths = {"run": "run", "inputs": "inputs", "truths": "truths", "output": "out"}
         self.request: dict[str, Any] = {
-            "schema_version": 1,
-            "kind": "adhoc",
-            "visibility": "public",
-            "paths": {n: str(folder / d) for n, d in (("run", "run"), ("inputs", "inputs"), ("truths", "truths"), ("output", "out"))},
-            "run_file": "run.txt",
-            "measures": measures,
+            "schema_version": 1, "kind": "adhoc", "visibility": "public", "run_file": "run.txt",
+            "paths": {side: str(folder / name) for side, name in paths.items()},
+            "measures": [{"id": f"m{i}", "measure": text, "truths": "qrels"} for i, text in enumerate(texts)],
         }  # fmt: skip
 
     def run(self, text: str, name: str = "run.txt") -> None:
@@ -140,9 +137,9 @@ def test_a_difference_is_an_error_that_names_the_measure(tmp_path: Path, lying: 
     room = Room(tmp_path, "AP", "SetP", "ERR@5")
     result = room.result()
     assert result["status"] == "error" and result["measures"] == {}
-    assert "the cross-check of ERR@5 with ir_measures failed; 0.5" in result["message"]
     hidden = room.result(visibility="blinded")["message"]
-    assert hidden == "the cross-check of ERR@5 with ir_measures failed"
+    assert "ERR@5" in hidden and "AP" not in hidden and "SetP" not in hidden
+    assert result["message"].removeprefix(hidden).startswith("; 0.5"), "values of blinded data are hidden"
     assert room.result(options={"cross_check": False})["status"] == "valid"
     room.run((tmp_path / "run/run.txt").read_text(), "run.txt.gz")
     assert room.result(run_file="run.txt.gz")["status"] == "error"
@@ -166,10 +163,10 @@ def test_own_measures_are_checked_when_asked_for(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_gets_a_note(tmp_path: Path, asked: dict[str, Any], lying: None) -> None:
     room = Room(tmp_path, "ERR@5")
     result = room.result(score_precision="double", **asked)
-    assert result["status"] == "valid" and "double precision" in result["notes"][0]
+    assert result["status"] == "valid" and result["note_details"] == [{"kind": "unchecked-double"}]
     room.run("1 Q0 d3 1 9 t\n1 Q0 d3 2 8 t\n")
     result = room.result(severities={"F012": "warning"}, **asked)
-    assert result["status"] == "valid" and "findings" in result["notes"][0] and len(result["notes"]) == 1
+    assert result["status"] == "valid" and result["note_details"] == [{"kind": "unchecked-findings"}]
 
 
 @pytest.mark.parametrize("visibility", ["public", "blinded"])
@@ -178,8 +175,8 @@ def test_an_error_names_no_hidden_topic(tmp_path: Path, visibility: str) -> None
     (tmp_path / "truths/qrels").write_text("secret-7 0 hidden 1\nsecret-8 0 b 1\n")
     room.run("secret-7 Q0 hidden 1 2 t\nsecret-8 Q0 x 1 2 t\n")
     result = room.result(visibility=visibility)
-    assert result["status"] == "error" and "Accuracy cannot be computed" in result["message"]
-    assert "on 1 of 2 topics" in result["message"]
+    assert result["status"] == "error" and "Accuracy" in result["message"] and "AP" not in result["message"]
+    assert " 1 of 2 " in result["message"]
     assert ("secret-7" in result["message"]) == (visibility == "public") and "hidden" not in result["message"]
 
 
@@ -188,7 +185,7 @@ def test_measures_that_cannot_be_computed_are_an_error_before_the_run_is_read(tm
     (tmp_path / "run/run.txt").write_text("")
     result = room.result()
     assert result["status"] == "error"
-    assert "alpha_nDCG@30 cannot be computed" in result["message"] and "ERR cannot be" in result["message"]
+    assert "alpha_nDCG@30 " in result["message"] and "ERR " in result["message"]
     assert "AP" not in result["message"]
 
 
@@ -197,15 +194,14 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     call = ["trec", str(files.qrels), str(files.run), "-m", "AP", "-m", "ERR@5", "--cross-check"]
     assert main(call) == 0
     assert main([*call, "--precision", "double"]) == 0
-    assert "not cross-checked with ir_measures: scores are compared in double" in capsys.readouterr().err
+    assert "ir_measures" in capsys.readouterr().err
     assert main([*call, "-m", "ERR"]) == 4
-    assert "ERR cannot be computed" in capsys.readouterr().err
+    assert "ERR " in capsys.readouterr().err
 
 
 def test_a_measure_of_subtopics_without_any_gets_a_note(tmp_path: Path) -> None:
     room = Room(tmp_path, "AP", "alpha_nDCG@5")
-    assert room.result()["notes"] == [
-        "alpha_nDCG@5 is a measure of subtopics, but qrels has one subtopic only"
-    ]
+    note = {"kind": "no-subtopics", "measure": "alpha_nDCG@5", "truths": "qrels"}
+    assert room.result()["note_details"] == [note]
     (tmp_path / "truths/qrels").write_text("1 1 d3 2\n1 2 d5 1\n2 1 a 1\n")
     assert "notes" not in room.result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -41,26 +42,21 @@ def test_no_problem_hides_another(checked: list[str]) -> None:
 
 
 def test_it_is_summarised_first_with_ids_that_are_there(checked: list[str]) -> None:
-    assert checked[0].startswith(
-        "run.txt: F017 error: none of the run's 50 topics are in the dataset: unknown are 51 to 100, right are 1 to 50; the run may be of another version. Fix: "
-    )
-    assert checked[1].startswith(
-        "run.txt: F019 error: 9 of the run's 450 documents are in the corpus: unknown are such as "
-        '"X0", right are such as "MED-0"; the run may be of another version. Fix: '
-    )
+    topics, documents = checked[:2]
+    assert topics.startswith("run.txt: F017 error: ") and documents.startswith("run.txt: F019 error: ")
+    assert re.findall(r"\d+", topics.removeprefix("run.txt: F017")) == ["50", "51", "100", "1", "50"]
+    assert re.findall(r"(?<= )\d+|\"[^\"]*\"", documents) == ["9", "450", '"X0"', '"MED-0"']
 
 
 def test_a_summary_is_said_where_no_id_is_near_and_is_not_counted(tmp_path: Path) -> None:
     run = b"3 Q0 d1 1 9 tag\n3 Q0 doc-77 2 8 tag\n3 Q0 d2 3 7 tag\n"
     rules = Rules(topics=frozenset({b"3"}), documents=Ids(b"d1", b"d2", b"D-3"), suggest=True)
     _, log = read(tmp_path / "run.txt", run, rules)
-    said = (
-        '2 of the run\'s 3 documents are in the corpus: unknown are such as "doc-77", right are such as "D-3"'
-    )
-    assert [one.message for one in log.sorted()] == [said, 'the dataset has no document "doc-77"']
-    assert log.counts == {"F019": 1} and log.summary() == "1 error in 3 lines"
+    summary, finding = ({*re.findall(r'"([^"]*)"', one.message)} for one in log.sorted())
+    assert (summary, finding) == ({"doc-77", "D-3"}, {"doc-77"})
+    assert log.counts == {"F019": 1} and log.count("error") == 1
     _, log = read(tmp_path / "run.txt", run.replace(b"doc-77", b"D1"), rules)
-    assert [one.message for one in log.sorted()] == ['the dataset has no document "D1" (did you mean "d1"?)']
+    assert [re.findall(r'"([^"]*)"', one.message) for one in log.sorted()] == [["D1", "d1"]]
 
 
 def test_ids_of_a_blinded_dataset_are_not_said(tmp_path: Path) -> None:

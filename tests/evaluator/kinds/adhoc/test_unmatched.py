@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,8 @@ def test_no_topic_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     result = evaluated(tmp_path, OTHER_TOPIC)
     assert result["status"] == "invalid" and list(result["findings"]["codes"]) == ["F028"]
     lenient = evaluated(tmp_path, OTHER_TOPIC, severities={"F028": "warning"})
-    assert lenient["status"] == "valid" and lenient["measures"]["ap"] == {
-        "value": 0.0,
-        "topics": 1,
-        "covered": 0,
-        "interval": None,
-    }
+    figures = {"value": 0.0, "topics": 1, "covered": 0, "interval": None}
+    assert lenient["status"] == "valid" and lenient["measures"]["ap"] == figures
     assert "F028" not in evaluated(tmp_path, b"", severities={"F001": "warning"})["findings"]["codes"]
 
 
@@ -37,15 +34,13 @@ def test_no_topic_is_an_error_where_unknown_topics_are_tolerated(tmp_path: Path)
     for severity in ("warning", "ignore"):
         tolerant = {"topics": "topics.txt", "severities": {"F017": severity}}
         assert evaluated(tmp_path, OTHER_TOPIC, **tolerant)["status"] == "invalid"
-    assert evaluated(tmp_path, b"2 Q0 a 1 9 t\n", topics="topics.txt")["status"] == "invalid", (
-        "nobody judged 2"
-    )
+    unjudged = evaluated(tmp_path, b"2 Q0 a 1 9 t\n", topics="topics.txt")
+    assert unjudged["status"] == "invalid"
 
 
-def test_no_document_is_said_beside_the_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_a_judged_document_has_a_note(tmp_path: Path) -> None:
     result = evaluated(tmp_path, OTHER_DOCUMENTS)
-    assert result["status"] == "valid" and result["notes"] == ["no document of the run is judged"]
-    assert "no document of the run is judged" in capsys.readouterr().err
+    assert result["status"] == "valid" and len(result["notes"]) == 1
     assert result["findings"]["warning"] == 1 and "F029" in result["findings"]["codes"]
     good = evaluated(tmp_path, OTHER_DOCUMENTS + b"1 Q0 b 3 7 t\n")
     assert "notes" not in good and not good["findings"]["codes"]
@@ -59,9 +54,8 @@ def test_one_of_several_truths_without_a_match_is_named(tmp_path: Path) -> None:
         {"id": "quality", "measure": "AP", "truths": "other.txt"},
     ]
     result = evaluated(tmp_path, b"1 Q0 a 1 9 t\n", measures=measures)
-    assert result["status"] == "valid" and result["notes"] == [
-        'no document of the run is judged in "other.txt"'
-    ]
+    (note,) = result["notes"]
+    assert result["status"] == "valid" and '"other.txt"' in note
 
 
 @pytest.mark.parametrize("form", ["table", "json", "trec_eval"])
@@ -74,25 +68,26 @@ def test_the_command_trec(form: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "F028" in err and "0.0" not in out
     run.write_bytes(OTHER_DOCUMENTS)
     assert main(["trec", str(qrels), str(run), "-m", "AP", "--format", form]) == 0
-    assert "F029 warning: no document of the run is judged" in capsys.readouterr().err
+    assert "F029 warning: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("qrels", "named"),
+    ("qrels", "named"),  # the numbers: a line, the line that it repeats, and how many more there are
     [
-        ("1 0 a 1\n1 0 b 0\n2 0 a 1\n1 0 a 1\n", "qrels:4: the line repeats line 1"),
-        ("1 0 a 1\n# seen twice\n\n1 0 a 1\n1 0 a 1\n", "qrels:4: the line repeats line 1, and 1 more"),
-        ("1 1 a 1\n1 2 a 1\n1 2 a 1\n", "by subtopic"),
+        ("1 0 a 1\n1 0 b 0\n2 0 a 1\n1 0 a 1\n", ["4", "1"]),
+        ("1 0 a 1\n# seen twice\n\n1 0 a 1\n1 0 a 1\n", ["4", "1", "1"]),
+        ("1 1 a 1\n1 2 a 1\n1 2 a 1\n", []),  # the measure cannot use subtopics
     ],
 )
 @pytest.mark.parametrize("measure", ["AP", "Judged@10"])
 def test_lines_of_judgments_that_are_there_twice_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], qrels: str, named: str, measure: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], qrels: str, named: list[str], measure: str
 ) -> None:
     (tmp_path / "qrels").write_text(qrels)
     (tmp_path / "run").write_bytes(b"1 Q0 a 1 9 t\n")
     assert main(["trec", str(tmp_path / "qrels"), str(tmp_path / "run"), "-m", measure]) != 0
-    assert named in capsys.readouterr().err
+    (why,) = (line for line in capsys.readouterr().err.splitlines() if "qrels" in line)
+    assert re.findall(r"(?<=[: ])\d+", why) == named
 
 
 def test_lists_of_candidates(tmp_path: Path) -> None:

@@ -104,5 +104,5 @@ def test_a_line_that_is_left_out_keeps_its_place(tmp_path: Path) -> None:
         world.run([broken, debate(turn("Yes.", "1.1"))])
         tolerant = dict.fromkeys(("F101", "F214", "F215"), "warning")
         sink = world.evaluate(["answered"], tolerant)
-        values = {t: v for m, t, v, facets in sink._scores if "turn" not in facets}
+        values = {t: v for m, t, v, facets in sink.scores() if "turn" not in facets}
         assert values == {"c1": 0.0, "c2": 1.0}

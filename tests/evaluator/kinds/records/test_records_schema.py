@@ -46,18 +46,19 @@ def test_what_is_taken_of_the_official_suite_is_validated_as_it_says_and_as_json
                 oracle = jsonschema.Draft202012Validator(schema).is_valid(one["data"])
                 differ += oracle is not one["valid"]
     assert wrong == [] and differ == 0
-    assert (
-        taken == 1224
-    )  # of 1,433; the others need what is refused: other files, other drafts, $dynamicRef, $id inside
+    # Of 1,433; the others need what is refused: other files, other drafts, $dynamicRef, $id inside.
+    assert taken == 1224
 
 
-def test_what_is_refused_of_the_official_suite_is_refused_for_a_stated_reason() -> None:
-    said = {problem.what for _, schema, _ in cases() for problem in problems(schema)}
-    rules = (
-        "is no object", "leads out of the file", "is not taken", "only the whole schema", "belongs to another draft",
-        "is written for", "there is no subschema",
-    )  # fmt: skip
-    assert [what for what in said if not any(rule in what for rule in rules)] == []
+def places(schema: Any) -> set[str]:
+    """Return the places of the schema's problems."""
+    return {str(problem).partition(": ")[0] for problem in problems(schema)}
+
+
+def test_what_is_refused_of_the_official_suite_stands_under_a_refused_keyword() -> None:
+    refused = {place.rpartition("/")[2] for _, schema, _ in cases() for place in places(schema)}
+    references = {"$ref", "$id", "$schema", "$dynamicRef", "$dynamicAnchor"}
+    assert refused <= references | {"dependencies", "the schema"}
 
 
 SCALARS = (
@@ -125,35 +126,36 @@ def test_generated_schemas_agree_with_jsonschema(schema: dict[str, Any], data: l
         assert made.is_valid(one) is oracle.is_valid(one) is (next(made.iter_errors(one), None) is None)
 
 
+WHOLE = "the schema"
 REFUSED = {
-    "an address": ({"$ref": "https://example.org/schema.json"}, "leads out of the file"),
-    "a file": ({"$ref": "file:///etc/passwd"}, "leads out of the file"),
-    "a neighbour": ({"properties": {"a": {"$ref": "other.json#/a"}}}, "leads out of the file"),
-    "nothing": ({"$ref": "#/$defs/none"}, "there is no subschema"),
-    "look-ahead": ({"properties": {"a": {"pattern": "^(?=a)"}}}, "time that grows with the text only"),
-    "back reference": ({"patternProperties": {r"(a)\1": True}}, "time that grows with the text only"),
-    "broken pattern": ({"pattern": "["}, "is broken"),
-    "large pattern": ({"pattern": "(a{1000}){1000}"}, "time that grows"),
-    "another draft": ({"$schema": "http://json-schema.org/draft-07/schema#"}, "is written for"),
-    "old keyword": ({"definitions": {}}, "belongs to another draft"),
-    "dynamic": ({"$dynamicRef": "#a"}, "is not taken"),
-    "wrong type": ({"type": "text"}, "/type: "),
-    "wrong form": ({"required": "id"}, "/required: "),
+    "an address": ({"$ref": "https://example.org/schema.json"}, "/$ref"),
+    "a file": ({"$ref": "file:///etc/passwd"}, "/$ref"),
+    "a neighbour": ({"properties": {"a": {"$ref": "other.json#/a"}}}, "/properties/a/$ref"),
+    "nothing": ({"$ref": "#/$defs/none"}, "/$ref"),
+    "look-ahead": ({"properties": {"a": {"pattern": "^(?=a)"}}}, "/properties/a/pattern"),
+    "back reference": ({"patternProperties": {r"(a)\1": True}}, r"/patternProperties/(a)\1"),
+    "broken pattern": ({"pattern": "["}, "/pattern"),
+    "large pattern": ({"pattern": "(a{1000}){1000}"}, "/pattern"),
+    "another draft": ({"$schema": "http://json-schema.org/draft-07/schema#"}, "/$schema"),
+    "old keyword": ({"definitions": {}}, "/definitions"),
+    "dynamic": ({"$dynamicRef": "#a"}, "/$dynamicRef"),
+    "wrong type": ({"type": "text"}, "/type"),
+    "wrong form": ({"required": "id"}, "/required"),
     "depth": ({"properties": {"a": 1}, "items": 2}, "/items"),
-    "no object": ([], "no object"),
-    "circle": ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "without going deeper"),
-    "circle by allOf": ({"allOf": [{"$ref": "#"}]}, "without going deeper"),
+    "no object": ([], WHOLE),
+    "circle": ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, WHOLE),
+    "circle by allOf": ({"allOf": [{"$ref": "#"}]}, WHOLE),
     "twice": (
         {"allOf": [{"properties": {"x": {"$ref": "#"}}}, {"additionalProperties": {"$ref": "#"}}, {"patternProperties": {"y": {"$ref": "#"}}}]},
-        "in two ways",
+        "/allOf/2/patternProperties/y",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_schemas_that_are_refused(name: str) -> None:
-    schema, said = REFUSED[name]
-    assert any(said in str(problem) for problem in problems(schema)), problems(schema)
+    schema, place = REFUSED[name]
+    assert place in places(schema)
     with pytest.raises(EvaluatorError):
         validator(schema, "s")
 
@@ -165,34 +167,24 @@ def nested(levels: int) -> dict[str, Any]:
     return schema
 
 
-def test_depth_and_size_are_bounded() -> None:
+def test_depth_size_and_work_are_bounded() -> None:
     assert problems(nested(20)) == []
-    assert "deep" in problems(nested(5_000))[0].what
-    assert "subschemas" in problems({"properties": {f"k{i}": {} for i in range(3_000)}})[0].what
-
-
-def test_references_that_double_the_work_are_refused_and_others_are_not() -> None:
-    doubling: dict[str, Any] = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(30)}
-    assert "apply to one value" in problems({"$defs": {**doubling, "a30": {}}, "$ref": "#/$defs/a0"})[0].what
-    deep: dict[str, Any] = {
-        f"a{i}": {"allOf": [{"properties": {"x": {"$ref": f"#/$defs/a{i + 1}"}}}] * 2} for i in range(30)
-    }
-    assert "what is in it" in problems({"$defs": {**deep, "a30": {}}, "$ref": "#/$defs/a0"})[0].what
+    assert "32" in problems(nested(5_000))[0].what
+    assert "2,000" in problems({"properties": {f"k{i}": {} for i in range(3_000)}})[0].what
+    for wrap, end in ((lambda ref: ref, WHOLE), (lambda ref: {"properties": {"x": ref}}, "/properties/x")):
+        doubling = {f"a{i}": {"allOf": [wrap({"$ref": f"#/$defs/a{i + 1}"})] * 2} for i in range(30)}
+        (place,) = places({"$defs": {**doubling, "a30": {}}, "$ref": "#/$defs/a0"})
+        assert place.endswith(end)
     tree = {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "label": {"type": "string"}}}
     formula = {"oneOf": [{"type": "string"}, {"required": ["not"], "properties": {"not": {"$ref": "#"}}},
                          {"required": ["and"], "properties": {"and": {"type": "array", "items": {"$ref": "#"}}}}]}  # fmt: skip
     assert problems(tree) == problems(formula) == []
 
 
-def test_every_problem_is_told_at_once() -> None:
-    schema = {
-        "type": "objekt",
-        "properties": {"a": {"pattern": "("}, "b": {"$ref": "x.json"}},
-        "definitions": {},
-    }
-    assert {str(p).split(":")[0] for p in problems(schema)} == {
-        "/definitions", "/properties/a/pattern", "/properties/b/$ref", "/type",
-    }  # fmt: skip
+def test_every_problem_is_found_at_once() -> None:
+    properties = {"a": {"pattern": "("}, "b": {"$ref": "x.json"}}
+    expected = {"/definitions", "/properties/a/pattern", "/properties/b/$ref", "/type"}
+    assert places({"type": "objekt", "properties": properties, "definitions": {}}) == expected
 
 
 @pytest.mark.parametrize(
@@ -202,10 +194,7 @@ def test_every_problem_is_told_at_once() -> None:
         ({"pattern": "(a|a)*b"}, "a" * 100_000),
         ({"uniqueItems": True}, [{"a": i} for i in range(100_000)]),
         ({"uniqueItems": True}, [2**63 + i for i in range(100_000)]),
-        (
-            {"properties": {"l": {"items": {"uniqueItems": True}}}},
-            {"l": [[[-(10**25) - i] for i in range(50_000)]]},
-        ),
+        ({"items": {"items": {"uniqueItems": True}}}, [[[[-(10**25) - i] for i in range(50_000)]]]),
         ({"uniqueItems": True}, [float(f"{i}e30") for i in range(100_000)]),
         (
             {"$defs": {"t": {"properties": {"l": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"},
@@ -223,11 +212,6 @@ def test_hostile_values_take_no_time(schema: dict[str, Any], value: Any) -> None
 def test_beside_unique_items_whole_numbers_have_at_most_64_bits() -> None:
     made = validator({"properties": {"l": {"uniqueItems": True}}}, "s")
     assert made.is_valid({"l": [2**63 - 1, -(2**63), 1e30]}) and not made.is_valid({"l": [1, 1.0]})
-    said = list(violations(made.iter_errors({"l": [1, {"a": 2**63}]}), {}))
-    assert said == [
-        (
-            ("l", 1, "a"),
-            "expected whole numbers of at most 64 bits beside uniqueItems, found 9223372036854775808",
-        )
-    ]
+    ((place, message),) = violations(made.iter_errors({"l": [1, {"a": 2**63}]}), {})
+    assert place == ("l", 1, "a") and message.endswith(f" {2**63}")
     assert validator({"type": "integer"}, "s").is_valid(2**64)

@@ -8,13 +8,16 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from evaluator.findings import Log
-from evaluator.kinds.records.kind import KIND
 from evaluator.kinds.records.options import Output, Wanted
 from evaluator.kinds.records.wrong import Wrong
 from evaluator.measures.records.base import MISSING, TEXT, Columns, PerRecord
-from evaluator.request import MeasureRequest, Request
-from evaluator.scores import Sink
+from evaluator.request import MeasureRequest
+from tests.evaluator.kinds.records.records_runs import (
+    evaluate_records,
+    lines,
+    measure_request,
+    records_request,
+)
 
 SCHEMA = {"type": "object", "required": ["id"]}
 BOTH = {"f1": "F1(label)", "accuracy": "Accuracy(label)", "mae": "MAE(score)"}
@@ -26,28 +29,14 @@ def details(
     """The details of a run; measures whose id ends with 2 read the second output."""
     data = {"truths.jsonl": truths, "run.jsonl": run, "second.jsonl": second or []}
     for name, rows in data.items():
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / name).write_bytes(lines(rows))
     outputs = [{"path": name, "schema": SCHEMA} for name in ("run.jsonl", "second.jsonl")]
-    asked = tuple(
-        MeasureRequest(
-            name,
-            text,
-            "truths.jsonl",
-            "lower" if "MAE" in text else "higher",
-            {"output": "second.jsonl"} if name.endswith("2") else {},
-        )
+    request = records_request(folder, outputs[: 1 if second is None else 2])
+    asked = [
+        measure_request(name, text, **({"output": "second.jsonl"} if name.endswith("2") else {}))
         for name, text in measures.items()
-    )
-    request = Request(
-        "records",
-        *[folder] * 4,
-        "run.jsonl",
-        options={"outputs": outputs[: 1 if second is None else 2]},
-        measures=asked,
-    )
-    sink = Sink(Log("run.jsonl"))
-    KIND.evaluate(folder / "run.jsonl", folder, folder, request, sink)
-    sink.write(folder)
+    ]
+    evaluate_records(request._replace(measures=tuple(asked))).write(folder)
     path = folder / "details.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -56,12 +45,8 @@ def test_classes_that_are_mixed_up(tmp_path: Path) -> None:
     truths = [{"id": f"{n}", "label": "cat" if n < 5 else "dog"} for n in range(8)]
     run = [{"id": f"{n}", "label": "dog" if n in (1, 2, 6) else "cow" if n == 3 else "cat"} for n in range(7)]
     (one,) = details(tmp_path, truths, run, {"f1": "F1(label)", "accuracy": "Accuracy(label)"})
-    assert (one["topic"], one["output"], one["field"], one["measures"]) == (
-        "label",
-        "run.jsonl",
-        "label",
-        ["f1", "accuracy"],
-    )
+    assert (one["topic"], one["output"], one["field"]) == ("label", "run.jsonl", "label")
+    assert one["measures"] == ["f1", "accuracy"]
     assert (one["total"], one["wrong"], one["missing"]) == (8, 5, 1)
     # Rows: right; columns: said, then others, then missing.
     assert one["classes"]["labels"] == ["cat", "cow", "dog"]
@@ -81,12 +66,8 @@ def test_sizes_of_errors(tmp_path: Path) -> None:
     assert (one["total"], one["wrong"], one["missing"]) == (22, 21, 2)
     assert one["missing_ids"] == ["20", "21"]
     # Half of the 20 answered records are off by at most 9 (0 to 9), 95 % by at most 18.
-    assert one["differences"] == {
-        "shares": [[50, 9], [75, 14], [90, 17], [95, 18]],
-        "largest": 19,
-        "above": 10,
-        "below": 9,
-    }
+    shares = [[50, 9], [75, 14], [90, 17], [95, 18]]
+    assert one["differences"] == {"shares": shares, "largest": 19, "above": 10, "below": 9}
     assert one["records"][:2] == [
         {"id": "19", "said": 29, "right": 10, "value": 19},
         {"id": "18", "said": -8, "right": 10, "value": -18},
@@ -96,21 +77,13 @@ def test_sizes_of_errors(tmp_path: Path) -> None:
 
 def test_every_field_of_every_output_has_its_own_line(tmp_path: Path) -> None:
     truths = [{"id": "a", "label": "x", "score": 1}]
-    lines = details(
-        tmp_path, truths, truths, {**BOTH, "accuracy2": "Accuracy(label)"}, second=[{"id": "a", "label": "y"}]
-    )
-    assert [(one["topic"], one["measures"], one["wrong"]) for one in lines] == [
+    measures = {**BOTH, "accuracy2": "Accuracy(label)"}
+    rows = details(tmp_path, truths, truths, measures, second=[{"id": "a", "label": "y"}])
+    assert [(one["topic"], one["measures"], one["wrong"]) for one in rows] == [
         ("run.jsonl:label", ["f1", "accuracy"], 0),
         ("score", ["mae"], 0),
         ("second.jsonl:label", ["accuracy2"], 1),
     ]
-
-
-def test_a_run_without_a_file_that_may_be_left_out_misses_all_of_it(tmp_path: Path) -> None:
-    truths = [{"id": "a", "label": "x"}, {"id": "b", "label": "x"}]
-    (one,) = details(tmp_path, truths, truths[:1], {"accuracy": "Accuracy(label)"})
-    assert (one["wrong"], one["missing"]) == (1, 1)
-    assert one["classes"]["pairs"] == [{"right": "x", "said": None, "count": 1, "ids": ["b"]}]
 
 
 def test_many_classes_and_long_words_are_bounded(tmp_path: Path) -> None:
@@ -180,19 +153,18 @@ def test_fields_of_every_sort_have_their_part(tmp_path: Path) -> None:
         {"id": "a", "answer": "the Paris", "tags": ["x"], "p": 0.25, "spans": [{"start": 0, "end": 9}]},
         {"id": "b", "answer": "Milan", "tags": ["x"], "p": 0.5, "spans": []},
     ]
-    measures = {
-        "em": "ExactMatch(answer)",
-        "token_f1": "TokenF1(answer)",
-        "jaccard": "Jaccard(tags)",
-        "brier": "AUC(p, positive=yes)",
-        "spans": "SpanF1(spans)",
-    }
-    lines = details(tmp_path, truths, run, measures)
-    found = {one["field"]: one for one in lines}
-    assert found["answer"]["measures"] == ["em", "token_f1"] and found["answer"]["wrong"] == 1
-    assert [(r["id"], r["said"], r["right"]) for r in found["answer"]["records"]] == [
-        ("b", "Milan", '["Rome"]')
+    texts = [
+        "ExactMatch(answer)",
+        "TokenF1(answer)",
+        "Jaccard(tags)",
+        "AUC(p, positive=yes)",
+        "SpanF1(spans)",
     ]
+    rows = details(tmp_path, truths, run, dict(zip(["em", "token_f1", "jaccard", "auc", "spans"], texts)))
+    found = {one["field"]: one for one in rows}
+    assert found["answer"]["measures"] == ["em", "token_f1"] and found["answer"]["wrong"] == 1
+    (wrong,) = found["answer"]["records"]
+    assert (wrong["id"], wrong["said"], wrong["right"]) == ("b", "Milan", '["Rome"]')
     assert [(r["id"], r["said"]) for r in found["tags"]["records"]] == [("a", '["x"]')]
     assert "p" not in found, "a measure without values of records says nothing of single ones"
 

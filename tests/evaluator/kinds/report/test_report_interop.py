@@ -39,12 +39,8 @@ def test_a_leaderboard_agrees_with_itself_in_every_format(
     capsys.readouterr()
     truth, judge = boards / "three.ir_measures.txt", boards / f"three.{form}.txt"
     command = ["leaderboards", "--truth", str(truth), "--judge", str(judge), "--judge-format", form, "--json"]
-    assert (
-        main(
-            [*command, "--truth-measures", "f1", "--judge-measures", "f1", "--measures", "kendall", "tauap_b"]
-        )
-        == 0
-    )
+    chosen = ["--truth-measures", "f1", "--judge-measures", "f1", "--measures", "kendall", "tauap_b"]
+    assert main([*command, *chosen]) == 0
     (row,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert row["runs"] == 3 and row["kendall"] == row["tauap_b"] == 1.0
 
@@ -57,17 +53,8 @@ def test_another_judge_is_measured_against_the_true_order(
     other = boards / "other.txt"
     other.write_text("careless all f1 0.9\ncareful all f1 0.5\nshorter all f1 0.4\n")
     truth = boards / "three.ir_measures.txt"
-    command = [
-        "leaderboards",
-        "--truth",
-        str(truth),
-        "--judge",
-        str(other),
-        "--truth-measures",
-        "f1",
-        "--json",
-    ]
-    assert main([*command, "--measures", "kendall"]) == 0
+    command = ["leaderboards", "--truth", str(truth), "--judge", str(other), "--json"]
+    assert main([*command, "--truth-measures", "f1", "--measures", "kendall"]) == 0
     (row,) = map(json.loads, capsys.readouterr().out.splitlines())
     # True order: careful, shorter, careless. One of three pairs is in the right order.
     assert row["kendall"] == pytest.approx(-1 / 3)

@@ -12,12 +12,13 @@ import pytest
 from evaluator.__main__ import main
 from evaluator.argue.trust.figures import put_reliability
 from evaluator.commands.runs import run_request
-from tests.evaluator.kinds.report.test_report_kind import HUMAN, JUDGED, WRITTEN, people, segment
+from tests.evaluator.kinds.report.test_report_kind import HUMAN, JUDGED, WRITTEN, notes, people, segment
 from tests.worlds.entailment import make_model
 from tests.worlds.openai_server import OpenAIServer, Request, failure
 from tests.worlds.report_world import DOCUMENTS, GOOD, World, lines, report, reports
 
 MODEL = {"type": "openai", "model": "judge-1"}
+ATTESTED = {"accuracy sentence attested", "kappa sentence attested"}
 LOOKED_UP = ["sentences", "citations", "nuggets", "relevant_citations", "citation_relevance@macro"]
 
 
@@ -39,9 +40,8 @@ def test_the_offline_judge_says_how_reliable_it_is(world: World) -> None:
     said = world.evaluate()
     judge = said.result["judge"]
     assert judge["name"] == "lexical (offline)" and judge["prompts"].startswith("sha256:")
-    assert {"accuracy sentence attested", "accuracy requires citation", "labelled pairs"} <= {
-        *judge["reliability"]
-    }
+    named = {"accuracy sentence attested", "accuracy requires citation", "labelled pairs"}
+    assert named <= judge["reliability"].keys()
     assert said.value("citation_support@macro") == 1.0 and said.by_topic("nugget_coverage@macro")["2"] == 1.0
 
 
@@ -51,12 +51,12 @@ def test_an_entailment_model_in_the_truths_judges_and_its_figures_stand_beside_t
     lexical = world.evaluate(judge={"type": "lexical"})
     folder = make_model(world.truths / "nli", DOCUMENTS.values())
     run_request(world.request({"judge": {"type": "nli"}}))  # status error: the organiser's files
-    assert "evaluator argue fit" in capsys.readouterr().err
+    assert "proctor-nli.json" in capsys.readouterr().err
     assert main(["argue", "fit", str(folder)]) == 0
     for kind in ("nli", "lexical+nli"):
         judge = world.evaluate(judge={"type": kind}).result["judge"]
         assert judge["name"] == f"{kind} (offline)" and judge["model"].startswith("nli (")
-        assert {"accuracy sentence attested", "kappa sentence attested"} <= judge["reliability"].keys()
+        assert judge["reliability"].keys() >= ATTESTED
         assert judge["prompts"] != lexical.result["judge"]["prompts"]
 
 
@@ -68,14 +68,13 @@ def test_what_is_copied_is_said_beside_the_scores(tmp_path: Path) -> None:
 
 
 def test_citing_nothing_or_the_wrong_document_earns_nothing(world: World) -> None:
-    bare = world.evaluate(reports({t: [(text, []) for text, _ in rows] for t, rows in GOOD.items()}))
-    wrong = world.evaluate(reports({t: [(text, ["bees" if t != "1" else "crew"]) for text, _ in rows]
-                                    for t, rows in GOOD.items()}))  # fmt: skip
-    made_up = world.evaluate(reports({t: [(text, ["no-such-document"]) for text, _ in rows]
-                                      for t, rows in GOOD.items()}))  # fmt: skip
-    for said in (bare, wrong, made_up):
+    wrong = {"1": ["crew"], "2": ["bees"], "3": ["bees"]}
+    unknown = {topic: ["no-such-document"] for topic in GOOD}
+    for cited in ({}, wrong, unknown):
+        rows = {t: [(text, cited.get(t, [])) for text, _ in sentences] for t, sentences in GOOD.items()}
+        said = world.evaluate(reports(rows))
         assert said.result["status"] == "valid" and said.value("f1@macro") == 0.0
-    assert made_up.codes == ["F029", "F313"] and made_up.value("citation_relevance@macro") == 0.0
+    assert said.codes == ["F029", "F313"] and said.value("citation_relevance@macro") == 0.0
 
 
 def test_documents_that_a_report_brings_along_count_only_where_the_task_says_so(world: World) -> None:
@@ -120,10 +119,8 @@ def test_a_model_is_asked_through_the_gateway_alone(
 
 
 def test_parameters_and_prompts_are_the_tasks(world: World, gateway: Path, server: OpenAIServer) -> None:
-    prompts = {
-        "sentence_attested": {"user_prompt": "DOC {document} SAYS {sentence}?", "system_prompt": "Be brief."}
-    }
-    (world.truths / "prompts.json").write_text(json.dumps(prompts))
+    prompt = {"user_prompt": "DOC {document} SAYS {sentence}?", "system_prompt": "Be brief."}
+    (world.truths / "prompts.json").write_text(json.dumps({"sentence_attested": prompt}))
     ours = world.evaluate(gateway=gateway, judge=MODEL).result["judge"]["prompts"]
     server.requests.clear()
     judge = {**MODEL, "prompts": "prompts.json", "max_tokens": 500, "parameters": {"seed": 7}}
@@ -157,9 +154,8 @@ def test_a_judge_whose_replies_say_nothing_gives_no_scores(
         monkeypatch.setattr("evaluator.argue.judging.MOST_FAILED", 1)
         said = world.evaluate(gateway=gateway, judge=MODEL)
     assert said.value("citation_support@macro") == 0.0 and said.codes == ["F341"]
-    assert any(
-        "4 of 4 replies about sentence attested could not be read" in note for note in said.result["notes"]
-    )
+    note = notes(said)["replies-unreadable"]
+    assert (note["unread"], note["asked"], note["about"]) == (4, 4, "sentence attested")
     judgments = said.details[0]["sentences"][0]["judgments"]
     assert [j.get("defaulted", 0) for j in judgments] == [0, 1, 1], "relevance is looked up"
 
@@ -169,15 +165,12 @@ def test_a_model_that_nobody_has_tried_with_orders_is_said_to_be_so(world: World
     with OpenAIServer("exact", socket=gateway):
         said = world.evaluate(gateway=gateway, judge=MODEL)
         judge = said.result["judge"]
-        assert any("whether this judge obeys orders" in note for note in said.result["notes"])
-        assert "canaries" not in judge
+        assert "judge-untested" in notes(said) and "canaries" not in judge
         put_reliability(world.truths / "judge.json", judge, {"susceptibility to canaries": 0.75})
         said = world.evaluate(gateway=gateway, judge={**MODEL, "reliability": "judge.json"})
-    assert not any("whether this judge obeys orders" in note for note in said.result["notes"])
+    assert "judge-untested" not in notes(said)
     assert set(said.result["judge"]["canaries"].values()) == {0.75}
-    assert not any(
-        "obeys orders" in note for note in world.evaluate(reports(WRITTEN)).result.get("notes", [])
-    )
+    assert "judge-untested" not in notes(world.evaluate(reports(WRITTEN)))
 
 
 @pytest.mark.parametrize("mode", ["401", "400", "redirect"])
@@ -190,14 +183,14 @@ def test_a_model_that_cannot_be_asked_leaves_scores_open(tmp_path: Path, gateway
     assert {*said.result["measures"]} == {*LOOKED_UP, "citation_relevance@micro"}
     assert said.value("citations") == 4 and said.value("citation_relevance@macro") == (1 / 2 + 1 + 1) / 3
     assert {*said.result["pending"]} == {*world.measures} - {*said.result["measures"]}
-    assert "could not be asked" in said.result["pending"]["f1@macro"]
+    assert ("status 401" in said.result["pending"]["f1@macro"]) == (mode == "401")
     assert "judge" not in said.result and not said.details
-    assert len(server.chats) <= 20, "what asking again cannot mend is not asked again"
+    assert len(server.chats) <= (1 if mode == "401" else 20), "a wrong key is not tried again"
 
 
 def test_without_a_gateway_nothing_is_asked(world: World) -> None:
     said = world.evaluate(judge=MODEL)
-    assert "there is no gateway" in said.result["pending"]["f1@macro"]
+    assert "gateway" in said.result["pending"]["f1@macro"]
 
 
 # --- people --------------------------------------------------------------------------------------------------
@@ -215,25 +208,25 @@ def test_relevance_is_not_known_before_it_is_judged_where_nuggets_name_no_docume
 def test_people_who_have_not_judged_yet(tmp_path: Path) -> None:
     world = World.make(tmp_path, *LOOKED_UP)
     said = world.evaluate(judge=HUMAN)
-    assert said.result["pending"]["f1@macro"] == "people have not judged yet"
-    assert said.value("sentences") == 4
+    assert "f1@macro" in said.result["pending"] and said.value("sentences") == 4
     people(world)
     rows = reports({**WRITTEN, "3": [("Something new.", ["crew"])]})
     said = world.evaluate(rows, judge=HUMAN)
-    assert said.result["pending"]["f1@macro"] == "people have judged 2 of 3 reports completely"
+    assert " 2 of 3 " in said.result["pending"]["f1@macro"]
     people(world, {"3": [segment("Something new.", ("crew", True, True, {}))]}, "b.jsonl")
     said = world.evaluate(rows, judge=HUMAN)
     assert "pending" not in said.result and said.result["judge"]["name"] == "people"
-    assert said.result["judge"]["note"].startswith("2 annotators")
+    assert said.result["judge"]["note_detail"]["annotators"] == 2
 
 
 def test_a_judge_is_compared_with_people_where_there_are_some(world: World) -> None:
     alone = world.evaluate(reports(WRITTEN))
     people(world)
     said = world.evaluate(reports(WRITTEN))
-    reliability = said.result["judge"]["reliability"]
-    assert reliability["judgments compared"] >= 8 and 0 <= reliability["agreement with people"] <= 1
-    assert "agreement with people" not in alone.result["judge"]["reliability"]
+    reliability, before = (one.result["judge"]["reliability"] for one in (said, alone))
+    added = {name: value for name, value in reliability.items() if name not in before}
+    assert added["judgments compared"] >= 8
+    assert all(0 <= value <= 1 for name, value in added.items() if name.startswith("agreement"))
     assert said.rows == alone.rows, "people beside a judge change no score"
 
 
@@ -266,8 +259,7 @@ def test_one_question_that_the_endpoint_refuses_takes_the_default_and_is_named(
     with OpenAIServer("exact", socket=gateway, text=filtered("crosses the fjord in")) as server:
         said = world.evaluate(reports(written), gateway=gateway, judge=MODEL)
     assert not said.result.get("pending") and "F343" in said.codes and len(server.chats) > 3
-    (note,) = (n for n in said.result["notes"] if "refused by the judge's endpoint" in n)
-    assert "the default of the judgment was taken" in note
+    assert notes(said)["refused-default"]["refused"] >= 1
     assert said.by_topic("citation_support@macro")["2"] == 0.0 and said.value("citation_support@macro") > 0
 
 
@@ -278,12 +270,6 @@ def test_an_endpoint_that_refuses_most_questions_has_judged_nothing(world: World
     with OpenAIServer("exact", socket=gateway, text=filtered("e")) as server:
         said = world.evaluate(gateway=gateway, judge=MODEL)
     assert len(server.chats) == 5 and "status 400" in said.result["pending"]["f1@macro"]
-
-
-def test_a_wrong_key_is_asked_once(world: World, gateway: Path) -> None:
-    with OpenAIServer("401", socket=gateway) as server:
-        said = world.evaluate(gateway=gateway, judge=MODEL)
-    assert len(server.chats) == 1 and "status 401" in said.result["pending"]["f1@macro"]
 
 
 def test_a_sentence_that_speaks_to_the_judge_is_a_finding(world: World, gateway: Path) -> None:

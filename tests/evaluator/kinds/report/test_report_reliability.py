@@ -22,20 +22,21 @@ def world(tmp_path: Path) -> World:
 
 
 def test_figures_stand_beside_every_score(world: World) -> None:
-    put_reliability(world.truths / "judge.json", LexicalJudge().identity(), {"same reply again": 1.0})
-    put_reliability(
-        world.truths / "judge.json", LexicalJudge().identity(), {"susceptibility to canaries": 0.03}
-    )
-    figures = world.evaluate(judge=OPTIONS).result["judge"]["reliability"]
-    assert (figures["same reply again"], figures["susceptibility to canaries"]) == (1.0, 0.03)
-    assert "accuracy sentence attested" in figures
+    built_in = world.evaluate(judge={"type": "lexical"}).result["judge"]["reliability"]
+    figures = {"same reply again": 1.0, "susceptibility to canaries": 0.03}
+    for name, value in figures.items():
+        put_reliability(world.truths / "judge.json", LexicalJudge().identity(), {name: value})
+    assert built_in and world.evaluate(judge=OPTIONS).result["judge"]["reliability"] == {
+        **built_in,
+        **figures,
+    }
 
 
 def test_figures_about_another_judge_are_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     put_reliability(world.truths / "judge.json", {"model": "other", "prompts": "sha256:0"}, {"kappa": 1.0})
     result = world.evaluate(judge=OPTIONS).result
     assert result["status"] == "error" and not result["measures"]
-    assert "are about another judge" in capsys.readouterr().err
+    assert "judge.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -54,12 +55,14 @@ def test_figures_about_another_judge_are_refused(world: World, capsys: pytest.Ca
 def test_files_that_hold_no_figures(tmp_path: Path, data: str) -> None:
     path = tmp_path / "f.json"
     path.write_text(data)
-    with pytest.raises(EvaluatorError, match="holds no figures"):
+    with pytest.raises(EvaluatorError) as caught:
         read_reliability(path, {"model": "m"})
+    assert "f.json" in caught.value.what
 
 
 def test_a_missing_file_and_a_path_outside(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError):
         read_reliability(tmp_path / "none.json", {"model": "m"})
-    with pytest.raises(EvaluatorError, match="options of the kind report"):
+    with pytest.raises(EvaluatorError) as caught:
         checked_options("report", {"judge": {"type": "lexical", "reliability": "../judge.json"}})
+    assert caught.value.why.startswith("judge.reliability: ")

@@ -85,21 +85,21 @@ def test_chrf_of_missing_records() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rows", "said"),
+    ("text", "rows"),
     [
-        ("MCC(x)", ("ab", "aa"), "the same"),
-        ("Pearson(x)", ([1, 2], [3, 3]), "the same"),
-        ("AUC(x, positive=a)", ([1, 0], "bb"), "another one"),
-        ("SpanF1(x)", ([[]], [[]]), "no span"),
-        ("BLEU(x)", (["a"], [[]]), "without a text"),
-        ("HammingLoss(x, labels=[a])", ([["a"]], [["z"]]), "labels does not name"),
-        ("Kappa(x, weights=linear, labels=[a])", ("ab", "ab"), "labels does not name"),
+        ("MCC(x)", ("ab", "aa")),
+        ("Pearson(x)", ([1, 2], [3, 3])),
+        ("AUC(x, positive=a)", ([1, 0], "bb")),
+        ("SpanF1(x)", ([[]], [[]])),
+        ("BLEU(x)", (["a"], [[]])),
+        ("HammingLoss(x, labels=[a])", ([["a"]], [["z"]])),
+        ("Kappa(x, weights=linear, labels=[a])", ("ab", "ab")),
     ],
 )
-def test_truths_without_a_value_are_refused_in_words(text: str, rows: Any, said: str) -> None:
+def test_truths_without_a_value_are_refused_and_not_shown(text: str, rows: Any) -> None:
     with pytest.raises(EvaluatorError) as caught:
         measure(text).value(columns(text, rows, 0))
-    assert said in caught.value.why and "z" not in caught.value.why
+    assert caught.value.why and "z" not in caught.value.why
 
 
 @pytest.mark.parametrize(

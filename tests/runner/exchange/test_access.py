@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
+
+import pytest
 
 from runner.exchange.access import FILE, Access, Grant, Token, prove, proven, verifier
 
@@ -49,3 +53,20 @@ def test_a_damaged_list_lets_nobody_in(tmp_path: Path) -> None:
     for bad in ("", "{}", good[:-2], good.replace('"team":"alpha"', '"team":7')):
         (tmp_path / FILE).write_text(bad)
         assert Access.read(tmp_path).grant(token) is None
+
+
+def test_a_file_replaced_within_the_same_tick_of_the_clock_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Linux 6.13 a file's time has steps of 4 to 10 ms, and a new file may get the old inode."""
+    at, seen = time.time_ns(), list[str]()
+    monkeypatch.setattr(time, "time_ns", lambda: at + 1_000_000)
+    for account in ("a-" + "1" * 16, "a-" + "2" * 16):
+        Access({"a" * 12: Grant("a" * 12, "b" * 64, account, "team", "alpha", ("read",))}).write(tmp_path)
+        kept = tmp_path / "kept"  # always the same inode
+        kept.write_bytes((tmp_path / FILE).read_bytes())
+        (tmp_path / FILE).unlink()
+        (tmp_path / FILE).hardlink_to(kept)
+        os.utime(kept, ns=(at, at))
+        seen += [grant.account for grant in Access.read(tmp_path).grants.values()]
+    assert seen == ["a-" + "1" * 16, "a-" + "2" * 16]

@@ -49,8 +49,10 @@ def test_rows_come_in_the_order_in_which_they_came_with_their_values(database: D
     assert names(database) == ["b 100 % ?", "a", "B"]
     ordered = database.execute("SELECT name FROM things WHERE name <> 'x%' ORDER BY name").fetchall()
     assert [one[0] for one in ordered] == ["B", "a", "b 100 % ?"], "byte by byte"
-    assert database.execute("SELECT 1 FROM things WHERE name = 'c'").fetchone() is None
-    assert database.execute("DELETE FROM things WHERE name <> ?", ("a",)).rowcount == 2
+    absent = database.execute("SELECT 1 FROM things WHERE name = 'c'")
+    assert absent.fetchone() is None
+    deleted = database.execute("DELETE FROM things WHERE name <> ?", ("a",))
+    assert deleted.rowcount == 2
 
 
 def test_a_transaction_is_done_as_a_whole_or_not_at_all(database: Database, place: Path | str) -> None:
@@ -89,7 +91,8 @@ def test_all_of_it_goes_into_a_file_and_back(database: Database, place: Path | s
         database.execute("DELETE FROM others")
         database.execute("DELETE FROM things")
         copied(copy, database)
-    assert names(database) == ["z", "a"] and len(database.execute("SELECT name FROM others").fetchall()) == 1
+    others = database.execute("SELECT name FROM others").fetchall()
+    assert names(database) == ["z", "a"] and len(others) == 1
 
 
 def test_a_connection_that_was_lost_is_made_again_but_not_within_a_transaction(
@@ -119,14 +122,12 @@ def test_a_file_that_cannot_be_used_is_said(tmp_path: Path, broken: str) -> None
     path = tmp_path / "small"
     if broken == "folder":
         path.mkdir()
-    elif broken == "no database":
-        path.write_bytes(b"no database" * 500)
     else:
-        (tmp_path / "small").write_text("")
-        path = tmp_path / "small/small"
-    with pytest.raises(DatabaseError, match=str(path)) as error, closing(Database(path)) as database:
+        path.write_bytes(b"no database" * 500)
+        path = path / "small" if broken == "no file" else path
+    with pytest.raises(DatabaseError) as error, closing(Database(path)) as database:
         database.follow(TABLES)
-    assert error.value.damaged is (broken == "no database")
+    assert str(path) in str(error.value) and error.value.damaged is (broken == "no database")
 
 
 def test_a_server_that_cannot_be_used_is_said_without_its_password(postgres: Server) -> None:
@@ -175,12 +176,13 @@ def test_what_is_held_open_when_a_file_moves_is_not_written_to_any_more(
         put(old, "z", "a")
         assert moved(file, new, TABLES) and not file.exists()
         assert names(new) == ["z", "a"] and not moved(file, new, TABLES)
-        with pytest.raises(DatabaseError, match="another file"), old:
+        with pytest.raises(DatabaseError) as error, old:
             put(old, "lost")
+        assert str(file) in str(error.value)
         with closing(Database(file)) as again:
             again.follow(TABLES)
             put(again, "a", "b")
-        with pytest.raises(DatabaseError, match="the same, too"):
+        with pytest.raises(DatabaseError) as error:
             moved(file, new, TABLES)
-        assert file.exists() and moved(file, new, TABLES, more=True)
+        assert str(file) in str(error.value) and file.exists() and moved(file, new, TABLES, more=True)
         assert names(new) == ["z", "a", "b"]

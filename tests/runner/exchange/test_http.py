@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,13 +40,7 @@ class Endless:
 
 @pytest.fixture(params=["plain", "chunked"])
 def server(request: pytest.FixtureRequest) -> Iterator[Endless]:
-    with endless(chunked=request.param == "chunked") as made:
-        yield made
-
-
-@contextmanager
-def endless(*, chunked: bool) -> Iterator[Endless]:
-    made = Endless()
+    made, chunked = Endless(), request.param == "chunked"
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -133,8 +127,9 @@ def test_who_follows_reads_where_it_leads_only(server: Endless) -> None:
 
 
 def test_a_bounded_answer_is_not_read_any_further(server: Endless) -> None:
-    with requests.Session() as session, pytest.raises(requests.RequestException, match="more than 1000"):
+    with requests.Session() as session, pytest.raises(requests.RequestException) as caught:
         session.get(f"{server.url}/x", stream=True, hooks={"response": bounded(1000)})
+    assert " 1000 " in str(caught.value)
     with Session(1) as session:
         said = session.get(f"{server.url}/there", stream=True, hooks={"response": bounded(5)})
         assert said.text == "there"
@@ -156,11 +151,7 @@ def test_an_answer_that_drips_is_cut_when_its_time_is_up(said: str) -> None:
         thread = Thread(target=answer, args=(listening,))
         thread.start()
         try:
-            with (
-                Session() as session,
-                pytest.raises(requests.Timeout, match="within 1 s"),
-                within(session, 1),
-            ):
+            with Session() as session, pytest.raises(requests.Timeout), within(session, 1):
                 url = f"http://127.0.0.1:{listening.getsockname()[1]}"
                 session.get(url, timeout=50, stream=True, hooks={"response": bounded(1 << 20)})
             thread.join(60)  # its connection is cut, also on its side

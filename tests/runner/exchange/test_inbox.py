@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
 import os
+import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,9 +20,14 @@ TOKEN = Token.new()
 WHEN = "2026-05-01T12:00:00Z"
 
 
+def new_request(**data: object) -> Request:
+    return Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, data)
+
+
 def ask(root: Path, content: bytes | None = b"1 Q0 d 1 1 x\n") -> Request:
-    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {"task": "mini"})
-    return Inbox(root).put(request, TOKEN.key, None if content is None else io.BytesIO(content))
+    return Inbox(root).put(
+        new_request(task="mini"), TOKEN.key, None if content is None else io.BytesIO(content)
+    )
 
 
 def only(root: Path) -> str:
@@ -43,10 +51,10 @@ def test_requests_are_taken_in_their_order_with_what_was_sent(tmp_path: Path) ->
 def test_what_breaks_off_is_not_there(tmp_path: Path) -> None:
     class Cut(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
-            raise OSError("cut")
+            raise EOFError
 
-    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {})
-    with pytest.raises(OSError, match="cut"):
+    request = new_request()
+    with pytest.raises(EOFError):
         Inbox(tmp_path).put(request, TOKEN.key, Cut())
     assert list(tmp_path.iterdir()) == []
     (tmp_path / f".{request.id}").mkdir()  # killed in the middle
@@ -56,72 +64,6 @@ def test_what_breaks_off_is_not_there(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def link(folder: Path, secret: Path) -> None:
-    (folder / "payload").unlink()
-    (folder / "payload").symlink_to(secret)
-
-
-def hard_link(folder: Path, secret: Path) -> None:
-    (folder / "payload").unlink()
-    os.link(secret, folder / "payload")
-
-
-def pipe(folder: Path, secret: Path) -> None:
-    (folder / "payload").unlink()
-    os.mkfifo(folder / "payload")
-
-
-def other(folder: Path, secret: Path) -> None:
-    (folder / "payload").write_bytes(b"something else")
-
-
-def longer(folder: Path, secret: Path) -> None:
-    with (folder / "payload").open("ab") as file:
-        file.write(b"more")
-
-
-def gone(folder: Path, secret: Path) -> None:
-    (folder / "payload").unlink()
-
-
-def linked_request(folder: Path, secret: Path) -> None:
-    (folder / "request.json").rename(secret.with_name("elsewhere"))
-    (folder / "request.json").symlink_to(secret.with_name("elsewhere"))
-
-
-def large_request(folder: Path, secret: Path) -> None:
-    with (folder / "request.json").open("ab") as file:
-        file.write(b" " * 70_000)
-
-
-def deep_request(folder: Path, secret: Path) -> None:
-    (folder / "request.json").write_text("[" * 60_000)
-
-
-def another_id(folder: Path, secret: Path) -> None:
-    data = json.loads((folder / "request.json").read_text())
-    (folder / "request.json").write_text(json.dumps({**data, "id": "f" * 32}))
-
-
-def whole_folder(folder: Path, secret: Path) -> None:
-    folder.rename(secret.with_name("moved"))
-    folder.symlink_to(secret.with_name("moved"))
-
-
-def folder_for_request(folder: Path, secret: Path) -> None:
-    (folder / "request.json").unlink()
-    (folder / "request.json").mkdir()
-
-
-def changed(**fields: object) -> object:
-    def change(folder: Path, secret: Path) -> None:
-        data = json.loads((folder / "request.json").read_text())
-        (folder / "request.json").write_text(json.dumps(data | fields))
-
-    change.__name__ = f"{next(iter(fields))}_{next(iter(fields.values()))!s:.20}"
-    return change
-
-
 def nested(depth: int) -> dict[str, object]:
     found: dict[str, object] = {}
     for _ in range(depth):
@@ -129,36 +71,71 @@ def nested(depth: int) -> dict[str, object]:
     return found
 
 
-BAD = (
-    folder_for_request,
-    changed(arrival="9999-99-99T99:99:99Z"),
-    changed(arrival="0000-01-01T00:00:00Z"),
-    changed(size=13.0),
-    changed(data={"a": float("nan")}),
-    changed(data={"a": "\ud800"}),
-    changed(data=nested(40)),
-    link,
-    hard_link,
-    pipe,
-    other,
-    longer,
-    gone,
-    linked_request,
-    large_request,
-    deep_request,
-    another_id,
-    whole_folder,
-)
+Change = Callable[[Path, Path], object]
 
 
-@pytest.mark.parametrize("change", BAD, ids=lambda f: f.__name__)
-def test_nothing_but_plain_files_of_the_front_is_opened(tmp_path: Path, change: object) -> None:
+def replaced(name: str, make: Change = lambda path, secret: None) -> Change:
+    """Put what ``make`` creates in the place of a file of the request."""
+
+    def change(folder: Path, secret: Path) -> None:
+        (folder / name).unlink()
+        make(folder / name, secret)
+
+    return change
+
+
+def linked(name: str) -> Change:
+    """Put a symbolic link in the place of a file of the request, or of the whole folder."""
+
+    def change(folder: Path, secret: Path) -> None:
+        (folder / name).rename(secret.with_name("elsewhere"))
+        (folder / name).symlink_to(secret.with_name("elsewhere"))
+
+    return change
+
+
+def longer(name: str, content: bytes) -> Change:
+    return lambda folder, secret: (folder / name).write_bytes((folder / name).read_bytes() + content)
+
+
+def with_fields(**fields: object) -> Change:
+    def change(folder: Path, secret: Path) -> None:
+        data = json.loads((folder / "request.json").read_text())
+        (folder / "request.json").write_text(json.dumps(data | fields))
+
+    return change
+
+
+BAD: dict[str, Change] = {
+    "impossible arrival": with_fields(arrival="9999-99-99T99:99:99Z"),
+    "arrival in year zero": with_fields(arrival="0000-01-01T00:00:00Z"),
+    "size as a float": with_fields(size=13.0),
+    "nan": with_fields(data={"a": float("nan")}),
+    "half a surrogate pair": with_fields(data={"a": "\ud800"}),
+    "deep data": with_fields(data=nested(40)),
+    "another id": with_fields(id="f" * 32),
+    "folder as request": replaced("request.json", lambda path, secret: path.mkdir()),
+    "deep request": replaced("request.json", lambda path, secret: path.write_text("[" * 60_000)),
+    "large request": longer("request.json", b" " * 70_000),
+    "linked request": linked("request.json"),
+    "linked folder": linked(""),
+    "linked payload": replaced("payload", lambda path, secret: path.symlink_to(secret)),
+    "hard link": replaced("payload", lambda path, secret: path.hardlink_to(secret)),
+    "pipe": replaced("payload", lambda path, secret: os.mkfifo(path)),
+    "other payload": replaced("payload", lambda path, secret: path.write_bytes(b"something else")),
+    "longer payload": longer("payload", b"more"),
+    "no payload": replaced("payload"),
+}
+
+
+@pytest.mark.parametrize("change", BAD)
+def test_only_plain_files_that_fit_the_request_are_opened(tmp_path: Path, change: str) -> None:
     secret = tmp_path / "truths.txt"
     secret.write_bytes(b"1 Q0 d 1 1 x\n")
     inbox = Inbox(tmp_path / "inbox")
     ask(inbox.root)
     name = only(inbox.root)
-    change(inbox.root / name, secret)  # type: ignore[operator]
+    BAD[change](inbox.root / name, secret)
     with pytest.raises(Refused):
         inbox.take(name, tmp_path / "mine")
     assert secret.read_bytes() == b"1 Q0 d 1 1 x\n"
@@ -168,16 +145,15 @@ def test_nothing_but_plain_files_of_the_front_is_opened(tmp_path: Path, change: 
 
 def test_what_our_side_may_not_read_is_no_fault_of_the_request(tmp_path: Path) -> None:
     """Too many open files, a failing disk, a folder of the wrong group: nothing is thrown away."""
-    import resource
-
     inbox = Inbox(tmp_path / "inbox")
     ask(inbox.root)
     name = only(inbox.root)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
-        with pytest.raises(OSError, match="Too many open files"):
+        with pytest.raises(OSError) as caught:
             inbox.take(name, tmp_path / "mine")
+        assert caught.value.errno == errno.EMFILE
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert inbox.take(name, tmp_path / "mine").payload is not None
@@ -194,9 +170,8 @@ def test_no_folder_is_walked_to_be_removed(tmp_path: Path) -> None:
 
 
 def test_a_request_that_work_would_not_take_is_not_written(tmp_path: Path) -> None:
-    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {"description": "x" * 70_000})
-    with pytest.raises(Refused, match="bytes"):
-        Inbox(tmp_path).put(request, TOKEN.key)
+    with pytest.raises(Refused):
+        Inbox(tmp_path).put(new_request(description="x" * 70_000), TOKEN.key)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -206,22 +181,19 @@ def test_the_first_requests_of_many_are_looked_at(tmp_path: Path) -> None:
     assert [name[:10] for name, _ in Inbox(tmp_path).waiting(3)] == ["0000000001", "0000000002", "0000000003"]
 
 
-def test_nobody_is_asked_for_a_payload_that_was_not_allowed(tmp_path: Path) -> None:
-    def no(request: Request) -> None:
-        raise Refused("not theirs")
+def test_a_payload_that_is_not_allowed_or_too_large_is_not_copied(tmp_path: Path) -> None:
+    refusal, inbox = Refused("not theirs"), Inbox(tmp_path / "inbox")
 
-    ask(tmp_path / "inbox")
-    with pytest.raises(Refused, match="theirs"):
-        Inbox(tmp_path / "inbox").take(only(tmp_path / "inbox"), tmp_path / "mine", allow=no)
-    assert not (tmp_path / "mine").exists()
+    def refuse(request: Request) -> None:
+        raise refusal
 
-
-def test_sizes_are_bounded_before_anything_is_copied(tmp_path: Path) -> None:
-    inbox = Inbox(tmp_path / "inbox")
     ask(inbox.root, b"x" * 1000)
-    with pytest.raises(Refused, match="larger"):
+    with pytest.raises(Refused) as caught:
+        inbox.take(only(inbox.root), tmp_path / "mine", allow=refuse)
+    assert caught.value is refusal
+    with pytest.raises(Refused) as caught:
         inbox.take(only(inbox.root), tmp_path / "mine", most=999)
-    assert not (tmp_path / "mine").exists()
+    assert " 999 " in str(caught.value) and not (tmp_path / "mine").exists()
 
 
 def test_an_answer_is_there_once_it_is_written(tmp_path: Path) -> None:
@@ -229,7 +201,7 @@ def test_an_answer_is_there_once_it_is_written(tmp_path: Path) -> None:
     answer(tmp_path, "a" * 32, {"team": "alpha", "accepted": True})
     found = answered(tmp_path, "a" * 32)
     assert found is not None and found["accepted"] is True
-    with pytest.raises(ValueError, match="id"):
+    with pytest.raises(ValueError):
         answered(tmp_path, "../current")
 
 
@@ -242,12 +214,12 @@ def test_what_is_said_to_be_refused_is_not_there(tmp_path: Path, fails: int, rea
     def failing(folder: Path) -> None:
         calls[0] += 1
         if calls[0] == fails:
-            raise OSError("refused")
+            raise PermissionError
 
     (tmp_path / "file").write_bytes(b"x")
     payload = Ready(tmp_path / "file", hashlib.sha256(b"x").hexdigest(), 1) if ready else io.BytesIO(b"x")
-    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {})
-    with pytest.raises(OSError, match="refused"):
+    request = new_request()
+    with pytest.raises(PermissionError):
         inbox.put(request, TOKEN.key, payload)
     assert list(inbox.root.iterdir()) == [] and (tmp_path / "file").read_bytes() == b"x"
     assert inbox.put(request, TOKEN.key, payload if ready else io.BytesIO(b"x")).size == 1
@@ -263,7 +235,7 @@ def test_what_work_has_taken_was_put_there(tmp_path: Path) -> None:
             raise OSError("refused")
 
     inbox = Inbox(tmp_path / "inbox", failing)
-    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {})
+    request = new_request()
     assert inbox.put(request, TOKEN.key, io.BytesIO(b"x")).id == request.id
 
 

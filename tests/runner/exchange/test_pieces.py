@@ -32,14 +32,8 @@ def kept(to: Publisher, piece: int = 1000) -> Pieces:
 def test_every_part_is_read_as_it_was(to: Publisher, piece: int) -> None:
     found = kept(to, piece)
     assert (found.size, found.sha256) == (len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
-    for start, end in (
-        (0, len(CONTENT)),
-        (0, 1),
-        (999, 1001),
-        (1000, 2000),
-        (5, 10_240),
-        (len(CONTENT) - 1, len(CONTENT)),
-    ):
+    size = len(CONTENT)
+    for start, end in ((0, size), (0, 1), (999, 1001), (1000, 2000), (5, 10_240), (size - 1, size)):
         found.check(to.root, start, end)
         assert b"".join(found.blocks(to.root, start, end)) == CONTENT[start:end]
     assert not list(to.root.rglob("*.part"))
@@ -86,15 +80,16 @@ def test_a_file_that_does_not_fit_leaves_room_on_the_disk_and_nothing_of_it(tmp_
         to = Publisher(disk.path / "published")
         for path, mebibytes in ((large, 9), (small, 6)):
             path.write_bytes(os.urandom(mebibytes * 2**20))
-        with pytest.raises(OSError, match="No space left") as error:
+        with pytest.raises(OSError) as error:
             keep(to, large, 2**20)
         assert error.value.errno == errno.ENOSPC and not [*to.root.glob("files/*/*")]
         found = keep(to, small, 2**20)
         assert shutil.disk_usage(disk.path).free >= MARGIN
         assert keep(to, small, 2**20) == found, "what is there needs no room"
         small.write_bytes(small.read_bytes() + large.read_bytes())
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError) as error:
             keep(to, small, 2**20)
+        assert error.value.errno == errno.ENOSPC
         assert {path.name for path in to.root.glob("files/*/*")} == set(found.pieces)
 
 

@@ -16,25 +16,15 @@ from runner.exchange.tails import Tail
 def test_what_was_written_is_read_and_anything_else_is_not(tmp_path: Path) -> None:
     name = tails.new_name()
     assert tails.read(tmp_path, name) is None and tails.version(tmp_path, name) is None
-    for tail in (
-        Tail(),
-        Tail(7, "text\n\u00e9"),
-        Tail(1 << 40, '"\\' * (tails.MOST // 2)),
-        Tail(0, "\U0001f642" * tails.MOST),
-    ):
+    long = Tail(1 << 40, '"\\' * (tails.MOST // 2))
+    for tail in (Tail(), Tail(7, "text\n\u00e9"), long, Tail(0, "\U0001f642" * tails.MOST)):
         tails.write(tmp_path, name, tail)
         assert tails.read(tmp_path, name) == tail
-    for wrong in (
-        b"",
-        b"[]",
-        b"{",
-        b'{"first": 0, "text": 1, "schema_version": 1}',
-        b"[" * 100_000,
-        b"x" * (1 << 20),
-    ):
+    number = b'{"first": 0, "text": 1, "schema_version": 1}'
+    for wrong in (b"", b"[]", b"{", number, b"[" * 100_000, b"x" * (1 << 20)):
         tails.place(tmp_path, name).write_bytes(wrong)
         assert tails.read(tmp_path, name) is None
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError):
         tails.place(tmp_path, "../access")
     assert tails.read(tmp_path, "../access") is None
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -162,24 +163,14 @@ def hostile(world: World, kind: Class, dice: random.Random) -> str:
     low, high = SIZES[kind.size]
     text = f"1 Q0 {word} 1 1.0 x\n".ljust(dice.randrange(low, high), "\n")
     some = dice.randrange(5)
+    ended = (Detail("exit-code", code=dice.randrange(1, 256)), Detail("signal", signal=dice.randrange(1, 64)))
+    timeouts = {"timeout": dice.randrange(99)}
+    failed = Detail("answers-failed", failed=dice.randrange(99), turns=99, classes=timeouts)
     attempt = world.attempt(
         submission,
         verdict=kind.verdict,
-        detail=dice.choice(
-            (
-                Detail("exit-code", code=dice.randrange(1, 256)),
-                Detail("signal", signal=dice.randrange(1, 64)),
-                word,
-            )
-        ),
-        warnings=[
-            Detail(
-                "answers-failed", failed=dice.randrange(99), turns=99, classes={"timeout": dice.randrange(99)}
-            ),
-            Detail("server-ended", code=dice.randrange(255)),
-            Detail("log-cut"),
-            word,
-        ][:some],
+        detail=dice.choice((*ended, word)),
+        warnings=[failed, Detail("server-ended", code=dice.randrange(255)), Detail("log-cut"), word][:some],
         refused=[(word, "a link")] * dice.randrange(4),
         log=word.encode() * dice.randrange(1, 300),
         wall=dice.uniform(*TIMES[kind.time]),
@@ -204,15 +195,8 @@ def evaluation(world: World, attempt: Any, kind: Class, dice: random.Random, wor
         if dice.random() < 0.7:
             codes[code] = (severity, dice.randrange(1, 10**6))
     found = [
-        {
-            "code": c,
-            "severity": s,
-            "file": "run.txt",
-            "line": n + 1,
-            "message": f"unknown {word}",
-            "fix": word,
-        }
-        for n, (c, (s, _)) in enumerate(codes.items())
+        {"code": c, "severity": s, "file": "run.txt", "line": n, "message": f"unknown {word}", "fix": word}
+        for n, (c, (s, _)) in enumerate(codes.items(), 1)
     ]
     world.evaluation(
         attempt,
@@ -325,7 +309,7 @@ def test_all_runs_of_a_class_look_the_same_at_every_door(
     # The team is told what it may be told: classes look different, but for failures of ours.
     assert len(distinct["team:alpha show"]) > classes * 0.8
     if scores == "public":
-        assert len(distinct["public board csv"]) >= 10
+        assert len(distinct[f"{PUBLIC} board csv"]) >= 10
 
 
 # --- the same at the command line --------------------------------------------------------------------------------
@@ -355,12 +339,8 @@ def at_the_command_line(folder: Path, kind: Class, dice: random.Random, team: st
     load_commands()
     found: list[tuple[Any, ...]] = []
     for command in COMMANDS:
-        words = [
-            w.replace("RUN", run)
-            .replace("PAGE", str(folder / "page.html"))
-            .replace("EXPORT", str(folder / "out"))
-            for w in command
-        ]
+        places = {"RUN": run, "PAGE": str(folder / "page.html"), "EXPORT": str(folder / "out")}
+        words = [re.sub("RUN|PAGE|EXPORT", lambda found: places[found[0]], word) for word in command]
         where = {"RUNNER_ROOT": str(folder), "RUNNER_HOME": str(world.config.home)}
         result = CliRunner().invoke(app, [*words, "--as", team], env=where)
         error = result.exception if isinstance(result.exception, RunnerError) else None
@@ -369,14 +349,8 @@ def at_the_command_line(folder: Path, kind: Class, dice: random.Random, team: st
         out = f"{result.output}{result.stderr}".replace(str(folder), "FOLDER")
         found.append((*command, result.exit_code, *said, out, *pages))
     home = open_home(world.config.home, team, root=folder)
-    for name, frame in (
-        ("leaderboard", home.leaderboard("toy")),
-        ("runs", home.runs()),
-        ("topic_scores", home.topic_scores()),
-        ("findings", home.findings()),
-    ):
-        found.append(("api", name, frame.to_csv(), json.dumps(frame.attrs)))
-    return found
+    frames = (home.leaderboard("toy"), home.runs(), home.topic_scores(), home.findings())
+    return found + [("api", n, frame.to_csv(), json.dumps(frame.attrs)) for n, frame in enumerate(frames)]
 
 
 @pytest.mark.parametrize("team", ["team:alpha", "public"])

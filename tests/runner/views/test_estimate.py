@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,18 +14,15 @@ from runner.model.limits import Limits
 from runner.model.task import Cell, Quota
 from runner.records.store.charges import spent
 from runner.views.estimate import budget_warning, estimate
-from tests.worlds.mini import Project, call
+from tests.worlds.commands import At
 from tests.worlds.records import World, task, write_project
 
 
-def test_what_baselines_used_times_what_teams_may_hand_in(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_what_baselines_used_times_what_teams_may_hand_in(world: World) -> None:
     mine = replace(task(quota=Quota(submissions=5), cells=(Cell("dev"), Cell("test"))), limits=Limits(gpus=2))
     found = estimate(world.store, mine, teams=20)
-    assert found.processor == found.disk == found.used == 0 and set(found.unmeasured) == {
-        "dev/default",
-        "test/default",
-    }
+    assert found.processor == found.disk == found.used == 0
+    assert set(found.unmeasured) == {"dev/default", "test/default"}
 
     id = world.scored("baselines", "bm25", datasets=("test",))
     world.scored("others", "huge", datasets=("test",))  # no baseline: what it used says nothing
@@ -38,8 +37,7 @@ def test_what_baselines_used_times_what_teams_may_hand_in(tmp_path: Path) -> Non
     assert estimate(world.store, mine, teams=1, submissions=1).processor == test.processor
 
 
-def test_all_attempts_of_a_task_are_spent_also_those_that_failed(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_all_attempts_of_a_task_are_spent_also_those_that_failed(world: World) -> None:
     assert spent(world.store, "toy") == 0
     one = world.register("alpha", "x")
     world.attempt(one)
@@ -49,37 +47,28 @@ def test_all_attempts_of_a_task_are_spent_also_those_that_failed(tmp_path: Path)
     assert spent(world.store, "another") == 0
 
 
-@pytest.mark.parametrize(
-    ("hours", "said"),
-    [
-        (69.9, ""),
-        (70, "is used to 70 %"),
-        (89.9, "is used to 89 %"),
-        (90, "is used to 90 %"),
-        (100, "is used up"),
-        (250, "is used up"),
-    ],
-)
-def test_warnings_at_their_edges(hours: float, said: str) -> None:
-    warning = budget_warning(replace(task(), budget_hours=100.0), hours)
-    assert (said in warning and "nothing is closed" in warning) if said else warning == ""
-    assert budget_warning(task(), hours) == ""
+@pytest.mark.parametrize(("hours", "percent"), [(70, 70), (89.9, 89), (90, 90)])
+def test_warnings_at_their_edges(hours: float, percent: int) -> None:
+    limited = replace(task(), budget_hours=100.0)
+    assert f" {percent} %" in budget_warning(limited, hours) and budget_warning(task(), hours) == ""
+    assert budget_warning(limited, 69.9) == "" and "%" not in budget_warning(limited, 100)
+    assert budget_warning(limited, 100) == budget_warning(limited, 250).replace("250.0", "100.0")
 
 
-def test_the_commands_say_it(tmp_path: Path) -> None:
+def test_commands_show_the_budget_to_the_organiser(
+    tmp_path: Path, golden: Callable[[str, str], None]
+) -> None:
     world = World.make(tmp_path)
     write_project(tmp_path, baseline="baselines/bm25")
     world.scored("baselines", "bm25")
     file = tmp_path / "tasks" / "toy" / "task.yaml"
     file.write_text(json.dumps({**json.loads(file.read_text()), "budget": {"hours": 0.0001}}))
-    project = Project(tmp_path, world.config.home, tmp_path / "truths")
-
-    shown = call(project, "task", "show", "toy")
-    assert "budget     0.0 of 0.0001 hours" in shown.out and "the budget of toy is used up" in shown.err
-    assert "budget" not in call(project, "task", "show", "toy", "--as", "public").all
-
-    said = call(project, "task", "estimate", "toy", "--teams", "3", "--submissions", "2")
-    assert "3 teams with 2 submissions each" in said.out and "the budget of toy is used up" in said.err
-    told = call(project, "task", "estimate", "toy", "--json").json
+    at = At(tmp_path, world)
+    said = at.run("task", "estimate", "toy", "--teams", "3", "--submissions", "2")
+    golden("estimate.txt", re.sub(r"[0-9.]+ (?=[KM]iB)", "N ", f"{said.out}\n{said.err}"))
+    warning = budget_warning(replace(task(), budget_hours=0.0001), 0.0002)
+    for words in ("task show toy", "task estimate toy", "evaluate --all"):
+        assert warning.partition(":")[0] in at.run(*words.split()).err, words
+    assert "budget" not in at.run("task", "show", "toy", "--as", "public").text
+    told = json.loads(at.run("task", "estimate", "toy", "--json").out)
     assert told["teams"] == 10 and told["budget"] == 0.0001 and told["unmeasured"] == []
-    assert "the budget of toy is used up" in call(project, "evaluate", "--all").err

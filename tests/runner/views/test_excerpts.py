@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,14 @@ from runner.views.excerpts import MASK, masked_text
 from tests.worlds import records
 from tests.worlds.commands import At
 
-LOG = b"""start canary-first
+ERROR, LAST = "KeyError: 'title' in load_topics", "nothing else canary-last"
+LOG = f"""start canary-first
 reading topic q17: Malaria prophylaxis in children
-KeyError: 'title' in load_topics
+{ERROR}
 \x1b[31mthe strange  BANANA\tsubmarine\x1b[0m sails
-nothing else canary-last
-"""
+{LAST}
+""".encode()
+MASKED = f"\\x1b[31mthe {MASK}\\x1b[0m sails"
 OTHERS = ("team:beta", "public")
 
 
@@ -46,6 +49,9 @@ def _at(tmp_path: Path, log: bytes) -> At:
     world.attempt(submission, verdict="run-error", log=log)
     world.scored("beta", "y")
     return At(tmp_path, world)
+
+
+LEFT = "([0-9]+) of 60 "  # bytes
 
 
 def give(at: At, lines: str, *more: str) -> str:
@@ -73,28 +79,24 @@ def test_the_team_sees_exactly_what_it_was_given_and_nobody_else_anything(at: At
     assert "canary-last" not in seen(at, "team:alpha")
     give(at, "3-5")
     answer = at.run("logs", at.run_of("alpha"), "--as", "team:alpha")
-    assert answer.out.splitlines() == [
-        "KeyError: 'title' in load_topics",
-        f"\\x1b[31mthe {MASK}\\x1b[0m sails",
-        "nothing else canary-last",
-    ]
-    assert answer.err == ""
+    assert answer.out.splitlines() == [ERROR, MASKED, LAST] and answer.err == ""
     shown = at.run("show", at.run_of("alpha"), "--as", "team:alpha").out
-    assert (
-        "lines 3 to 5 of stdout, as its team was given them:\n  | KeyError: 'title' in load_topics" in shown
-    )
+    (head,) = re.findall(rf"(.*):\n  \| {ERROR}\n", shown)
+    assert re.findall("[0-9]+|stdout", head) == ["3", "5", "stdout"]
     everything = seen(at, "team:alpha")
     assert "canary-last" in everything and "canary-first" not in everything
     assert not any(word in everything for word in ("Malaria", "prophylaxis", "BANANA", "q17", "\x1b"))
     assert {audience: seen(at, audience) for audience in OTHERS} == before
 
 
-def test_what_hidden_files_hold_is_masked_and_what_public_ones_hold_is_not(at: At) -> None:
+def test_a_dry_run_shows_what_is_masked_and_gives_nothing(at: At) -> None:
+    """Texts of hidden files are masked, those of public files are not."""
+    log = at.world.config.events.read_bytes()
     said = give(at, "2", "--dry-run")
-    assert f"     2  reading topic {MASK}\n" in said and "1 masked" in said
-    assert f"     3  KeyError: 'title' in load_topics\n     4  \\x1b[31mthe {MASK}" in give(
-        at, "3-4", "--dry-run"
-    )
+    assert f"     2  reading topic {MASK}\n" in said and "(1 masked)" in said
+    said = give(at, "3-5", "--dry-run")
+    assert f"     3  {ERROR}\n     4  {MASKED}\n     5  {LAST}\n" in said
+    assert at.world.config.events.read_bytes() == log and "canary-last" not in seen(at, "team:alpha")
 
 
 def test_what_hidden_files_hold_is_masked_across_the_border_of_two_excerpts(tmp_path: Path) -> None:
@@ -106,35 +108,28 @@ def test_what_hidden_files_hold_is_masked_across_the_border_of_two_excerpts(tmp_
     assert shown.splitlines() == ["before it", f"we saw {MASK}", MASK, f"{MASK} of old"]
 
 
-def test_a_dry_run_shows_it_and_gives_nothing(at: At) -> None:
-    log = at.world.config.events.read_bytes()
-    assert "canary-last" in give(at, "5", "--dry-run")
-    assert at.world.config.events.read_bytes() == log and "canary-last" not in seen(at, "team:alpha")
-
-
 def test_an_excerpt_is_an_event_with_digest_bytes_and_the_person(at: At) -> None:
-    assert "24 bytes (0 masked) go to alpha: at most 192 bits" in give(at, "5")
-    assert "went already" in give(at, "5")
+    said = give(at, "5")
+    assert {"24", "(0", "alpha:", "192"} <= {*said.split()}, "bytes, masked places, team, bits"
+    assert give(at, "5").splitlines()[-1] == said.splitlines()[-1], "the same lines again cost nothing"
     (event,) = json.loads(at.run("events", "--kind", "log-excerpt-released", "--json").out)
-    text = "nothing else canary-last"
-    digest = hashlib.sha256(text.encode()).hexdigest()
     data = event["data"]
-    assert (data["text"], data["bytes"], data["sha256"]) == (text, len(text), digest)
-    assert event["who"] == "anna" and event["team"] == "alpha" and "lines 5 to 5 of stdout" in event["says"]
+    assert (data["text"], data["bytes"]) == (LAST, len(LAST))
+    assert data["sha256"] == hashlib.sha256(LAST.encode()).hexdigest()
+    assert event["who"] == "anna" and event["team"] == "alpha" and "stdout" in event["says"]
 
 
 def test_excerpts_of_a_team_are_bounded_on_all_its_runs_of_a_dataset(at: At) -> None:
     path = at.root / "tasks/toy/task.yaml"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"log_excerpts": 60}))
-    assert "36 of 60 bytes are left for alpha on toy/test" in give(at, "5")
+    assert re.findall(LEFT, give(at, "5")) == ["36"]
     at.world.store.catch_up()
     at.world.attempt(at.world.register("alpha", "z"), log=b"z" * 30 + b"\n" + b"y" * 7 + b"\n")
-    assert "6 of 60 bytes are left" in give(at, "1")
+    assert re.findall(LEFT, give(at, "1")) == ["6"]
     refused = at.run("release-log", at.run_of("alpha"), "--lines", "2", "--stream", "stdout").error
-    assert refused.code == "E103" and "6 of 60 bytes" in refused.why
-    assert "6 of 60 bytes are left" in give(at, "1")  # what was given costs nothing more
-    said = " ".join(at.run("task", "show", "toy").out.split())
-    assert "logs up to 60 bytes of its logs on a blinded dataset can be given to a team" in said
+    assert refused.code == "E103" and re.findall(LEFT, refused.why) == ["6"]
+    assert re.findall(LEFT, give(at, "1")) == ["6"]  # what was given costs nothing more
+    assert json.loads(at.run("task", "show", "toy", "--json").out)["log_excerpts"] == 60
 
 
 def test_it_is_of_the_attempt_that_counts(at: At) -> None:
@@ -170,7 +165,7 @@ def test_of_a_task_that_is_gone_nothing_is_given(at: At) -> None:
     run = at.run_of("alpha")
     (at.root / "tasks/toy").rename(at.root / "elsewhere")
     error = at.run("release-log", run, "--lines", "5", "--stream", "stdout").error
-    assert error.code == "E102" and "is gone" in error.what and "tasks/toy" in error.fix
+    assert error.code == "E102" and run in error.what and "tasks/toy" in error.fix
 
 
 def test_a_rebuilt_store_gives_the_same_and_a_forged_text_is_noticed(at: At) -> None:
@@ -183,7 +178,7 @@ def test_a_rebuilt_store_gives_the_same_and_a_forged_text_is_noticed(at: At) -> 
     with connect.open_store(at.world.config) as store, pytest.raises(PlatformError) as caught:
         forged = {**event["data"], "text": "canary-forged"}
         store.commit("log-excerpt-released", forged, actor="organiser")
-    assert caught.value.code == "E307" and "digest" in caught.value.why
+    assert caught.value.code == "E307"
 
 
 def dataset(folder: Path, name: str, **files: str) -> Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from runner.execution.hardware import Energy, machine_of
 from runner.records.store.run_detail import RunDetail, detail
 from runner.views.audience import ORGANISER, Audience
 from runner.views.export import export_run
-from runner.views.redact import RunView, redact_run
+from runner.views.redact import RunView, received, redact_run
 from runner.views.show.page import page
 from runner.views.show.presentation import present
 from schemas import load_yaml
@@ -40,13 +41,9 @@ platform:
 research goal:
   description: To see "<b>what</b>" works
 """
+TEAM = "actor.team: Somebody else"
 HEADER = "".join(f"# {line}\n" for line in ["ir_metadata.start", *SAYS.splitlines(), "ir_metadata.end"])
 LINES = "1 Q0 d1 1 2.5 mine\n"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World.make(tmp_path)
 
 
 def found(world: World, output: dict[str, str], dataset: str = "dev", **more: object) -> RunDetail:
@@ -73,10 +70,9 @@ def test_what_a_team_says_is_shown_with_remarks(world: World, output: dict[str, 
     assert said["values"]["platform.hardware.cpu.model"] == "A quantum computer"
     assert said["values"]["method.retrieval.2.name"] == "rm3"
     assert said["values"]["platform.software.libraries"] == "numpy, evil?[31m"
-    assert said["remarks"][1:] == ["method.automatic should be true or false."]
-    assert "text with the character" in said["remarks"][0]
+    assert len(said["remarks"]) == 2 and said["remarks"][1].split()[0] == "method.automatic"
     shown = present(view(found_again(world))).facts["ir_metadata"]
-    assert "actor.team: Somebody else" in shown and "should be true or false" in shown
+    assert TEAM in shown and said["remarks"][1] in shown
     html = page(view(found_again(world)))
     assert "A quantum computer" in html and "<b>what</b>" not in html
 
@@ -98,7 +94,7 @@ def test_beside_a_submission_it_is_kept_too_and_nothing_said_is_nothing_shown(wo
 @pytest.mark.parametrize("text", ["a: [", "- 1\n", "x" * 70_000, "\x00\xff"])
 def test_what_cannot_be_read_is_said_and_stops_nothing(world: World, text: str) -> None:
     said = view(found(world, {"run.txt": LINES, "ir-metadata.yml": text}))["ir_metadata"]
-    assert said["values"] == {} and said["remarks"][0].startswith("It cannot be read: ")
+    assert said["values"] == {} and len(said["remarks"]) == 1
 
 
 def test_on_hidden_data_a_team_does_not_see_what_its_software_wrote(world: World) -> None:
@@ -119,37 +115,23 @@ def test_the_evaluator_reads_the_same_header(tmp_path: Path) -> None:
 def test_what_was_measured_is_exported_over_what_was_said(world: World, tmp_path: Path) -> None:
     source = {"remote": "https://example.org/x", "commit": "a" * 40, "dirty": True}
     one = found(world, {"run.txt": HEADER + LINES}, source=source)
-    machine = {
-        "architecture": "amd64",
-        "cores": 8,
-        "memory": 16 * 10**9,
-        "cpu": "A real one",
-        "kernel": "6.1",
-    }
-    one = replace(one, record={**one.record, "machine": {**machine, "energy": 12.6}})
+    machine = {"architecture": "amd64", "cores": 8, "memory": 16 * 10**9, "cpu": "A real one"}
+    one = replace(one, record={**one.record, "machine": {**machine, "kernel": "6.1", "energy": 12.6}})
     export_run(one, view(one), tmp_path / "out")
     text = (tmp_path / "out" / "ir-metadata.yml").read_text()
     document = load_yaml(text, "ir-metadata.yml")
     assert document.problems == []
     data = document.data
+    cpu = {"model": "A real one", "architecture": "amd64", "number of cores": 8}
+    used = {"time": data["resources"]["cpu"]["time"], "energy used system": "13 J"}
     assert data["actor"]["team"] == "alpha" and data["tag"] == "x"
-    assert data["platform"]["hardware"] == {
-        "cpu": {"model": "A real one", "architecture": "amd64", "number of cores": 8},
-        "ram": "16 GB",
-    }
+    assert data["platform"]["hardware"] == {"cpu": cpu, "ram": "16 GB"}
     assert data["platform"]["software"]["libraries"][0] == "numpy" and data["research goal"]
-    assert data["implementation"]["source"] == {
-        "repository": "https://example.org/x",
-        "commit": "a" * 40,
-        "uncommitted changes": True,
-    }
+    assert [*data["implementation"]["source"].values()] == [*source.values()]
     assert data["implementation"]["container image"].startswith("sha256:")
     assert data["method"]["automatic"] is True
-    assert data["resources"] == {
-        "runtime": {"wallclock": "1500 ms"},
-        "cpu": {"time": data["resources"]["cpu"]["time"], "energy used system": "13 J"},
-        "ram": {"used process": "52429 KB"},
-    }
+    assert data["resources"]["runtime"] == {"wallclock": "1500 ms"}
+    assert data["resources"]["cpu"] == used and data["resources"]["ram"] == {"used process": "52429 KB"}
     plain = found_again(world)
     export_run(plain, view(plain), tmp_path / "plain")
     assert "energy" not in (tmp_path / "plain" / "ir-metadata.yml").read_text()
@@ -161,15 +143,15 @@ def test_where_files_come_from_is_shown_to_the_team_and_the_organiser(world: Wor
     for audience in (ORGANISER, Audience("team", "alpha")):
         assert view(one, audience)["source"] == source
         fact = present(view(one, audience)).facts["source"]
-        assert fact == "https://example.org/x at aaaaaaaaaaaa, with changes that are not committed"
+        assert source["remote"] in fact and "a" * 12 in fact and "a" * 13 not in fact
+        clean = {**view(one, audience), "source": {**source, "dirty": False}}
+        assert present(received(clean, "alpha")).facts["source"] != fact
         assert fact in page(view(one, audience))
     bare = found(World.make(world.config.root / "other"), {"run.txt": LINES})
     assert "source" not in view(bare) and present(view(bare)).facts["source"] == ""
 
 
 def test_energy_is_what_the_counters_moved_by_also_past_their_end(tmp_path: Path) -> None:
-    import os
-
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     engine = FakeEngine({})
     here = replace(engine.info(), cpus=os.cpu_count() or 1, memory=memory)

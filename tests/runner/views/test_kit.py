@@ -24,7 +24,7 @@ from runner.model.errors import RunnerError
 from runner.submissions.load import load_submission
 from runner.tasks.load import load_task
 from runner.views.kit.package import Kit, write_kit
-from tests.worlds.mini import DOCUMENTS, TASK, Project, call
+from tests.worlds.mini import DOCUMENTS, TASK, Project, call_here
 
 # What each package that a checker requires is made of, as it is installed.
 _JSONSCHEMA = (
@@ -110,45 +110,50 @@ def test_the_terms_of_registration_are_in_it(planted: Project, tmp_path: Path) -
     assert load_task(config, "mini").definition["registration"]["terms"] == terms
 
 
-def test_a_baseline_may_be_an_uploaded_run_file(project: Project, tmp_path: Path) -> None:
+def test_a_baseline_may_be_an_uploaded_run_file(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg_10", "baseline": "base/file"}
-    project.write_task(tables=[table], uploads=True)
-    assert "E402" in call(project, "task", "check", "mini", expect=4).err
+    check, kit = "task check mini", f"task kit mini --out {tmp_path / 'out'}"
+    register = f"register --table {tmp_path / 'runs.csv'} --task mini"
     (tmp_path / "run.txt").write_text("test-1 Q0 doc-01 1 1.0 file\n")
     (tmp_path / "runs.csv").write_text("team,run,file,dataset\nbase,file,run.txt,test\n")
-    call(project, "register", "--table", str(tmp_path / "runs.csv"), "--task", "mini")
-    call(project, "task", "check", "mini")
-    call(project, "task", "kit", "mini", "--out", str(tmp_path / "out"))
+    project.write_task(tables=[table], uploads=True)
+    for words, code in ((check, 4), (register, 0), (check, 0), (kit, 0)):
+        said = call_here(project, words.split(), capsys)
+        assert said.code == code and ("E402" in said.err) is (code == 4), said.all
     names = members(tmp_path / "out/mini-kit.tar.gz")
     assert not [name for name in names if "submissions/base" in name]
-    table["baseline"] = "base/none"
-    project.write_task(tables=[table], uploads=True)
-    assert "E402" in call(project, "task", "kit", "mini", "--out", str(tmp_path / "out"), expect=4).err
+    project.write_task(tables=[table | {"baseline": "base/none"}], uploads=True)
+    assert "E402" in call_here(project, kit.split(), capsys).err
 
 
-def test_what_is_in_it(planted: Project, tmp_path: Path) -> None:
+def test_what_is_in_it(planted: Project, tmp_path: Path, golden: Callable[[str, str], None]) -> None:
     kit = made(planted, tmp_path / "out")
     assert kit.archive == str(tmp_path / "out/mini-kit.tar.gz") and kit.without == ("test: blinded",)
     files = {name.removeprefix("mini-kit/"): data for name, data in members(kit.archive).items()}
-    assert {name for name in files if not name.startswith(("checker/evaluator/", "checker/schemas/"))} == {
-        *("README.md", "RULES.md", "SHA256SUMS", "submissions/README.md"),
-        *(
-            f"tasks/mini/{name}"
-            for name in ("task.yaml", "README.md", "LICENSE", "datasets/dev/truths/qrels.txt")
-        ),
+    ours = {name for name in files if not name.startswith(("checker/evaluator/", "checker/schemas/"))}
+    assert ours == {
+        *[
+            "README.md",
+            "RULES.md",
+            "SHA256SUMS",
+            "submissions/README.md",
+            "checker/check.py",
+            "checker/requirements.txt",
+        ],
+        *["checker/LICENSE", "checker/requests/dev.json", "tasks/mini/task.yaml", "tasks/mini/README.md"],
+        *["tasks/mini/LICENSE", "tasks/mini/datasets/dev/truths/qrels.txt"],
         *(f"tasks/mini/datasets/dev/inputs/{name}" for name in ("queries.jsonl", "documents.jsonl.gz")),
         *(f"submissions/base/line/{name}" for name in ("submission.yaml", "Dockerfile", "main.py")),
-        *(f"checker/{name}" for name in ("check.py", "requirements.txt", "LICENSE", "requests/dev.json")),
     }
-    readme = files["README.md"].decode()
-    assert "| licence of the data | CC BY 4.0 |" in readme and "| whom to ask | chair@example.org |" in readme
-    assert "| terms |" not in readme, "nothing is said of them"
-    assert "nDCG@10" in files["RULES.md"].decode() and "64 MiB of memory" in files["RULES.md"].decode()
+    texts = "\n".join(files[name].decode() for name in ("README.md", "RULES.md", "submissions/README.md"))
+    golden("kit.md", texts)
+    assert "| CC BY 4.0 |" in texts and "| chair@example.org |" in texts and "| terms |" not in texts
     listed = dict(line.split("  ")[::-1] for line in files["SHA256SUMS"].decode().splitlines())
     assert listed == {n: hashlib.sha256(d).hexdigest() for n, d in files.items() if n != "SHA256SUMS"}
-    assert kit.sha256 == hashlib.sha256(Path(kit.archive).read_bytes()).hexdigest() and kit.files == len(
-        files
-    )
+    assert kit.sha256 == hashlib.sha256(Path(kit.archive).read_bytes()).hexdigest()
+    assert kit.files == len(files)
     assert str(planted.root).encode() not in b"".join(files.values()), "no path of this machine"
 
 
@@ -172,65 +177,68 @@ def test_the_same_files_are_the_same_bytes(planted: Project, tmp_path: Path) -> 
         second = made(planted, tmp_path / "two")
     finally:
         os.umask(old)
-    assert (
-        Path(first.archive).read_bytes() == Path(second.archive).read_bytes()
-        and first.sha256 == second.sha256
-    )
+    assert Path(first.archive).read_bytes() == Path(second.archive).read_bytes()
+    assert first.sha256 == second.sha256
 
 
 def blocks(text: str) -> list[str]:
     return re.findall(r"^```\n(.*?)^```$", text, re.S | re.M)
 
 
-def test_a_participant_checks_a_run_at_home(planted: Project, tmp_path: Path) -> None:
-    """From an empty folder by the README alone, with nothing of ours but what is in the kit."""
-    archive = made(planted, tmp_path / "out").archive
-    home = tmp_path / "home-of-a-participant"
+Shell = Callable[[str], subprocess.CompletedProcess[str]]
+
+
+def at_home(archive: str, home: Path) -> tuple[Path, Shell]:
+    """Unpack a kit; return its folder and a shell whose Python has only what the checker requires."""
     home.mkdir()
-    clean = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
-
-    def shell(command: str, folder: Path = home) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["sh", "-c", command],
-            cwd=folder,
-            env=clean,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    assert shell(f"tar xzf {archive}").returncode == 0
-    kit = home / "mini-kit"
-    sums, check, *_ = blocks((kit / "README.md").read_text())
-    assert shell(sums, kit).returncode == 0
-    make, install, command = check.splitlines()
-    # The packages that are needed are taken from here instead of the package index; nothing else of ours is found.
-    assert install.endswith("-r checker/requirements.txt") and make == "python3 -m venv .venv"
-    assert shell(f"{sys.executable} -m venv --without-pip .venv", kit).returncode == 0
+    with tarfile.open(archive) as file:
+        file.extractall(home, filter="data")
+    (kit,) = home.iterdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", kit / ".venv"], check=True)
     (site,) = kit.glob(".venv/lib/python*/site-packages")
     needed = Path(sysconfig.get_paths()["purelib"])
-    for name in REQUIRED["jiter"] + REQUIRED["jsonschema"]:
-        (site / name).symlink_to(needed / name)
-    assert shell(".venv/bin/python -c 'import evaluator'").returncode != 0
+    for line in (kit / "checker/requirements.txt").read_text().split():
+        for name in REQUIRED[line.partition("==")[0]]:
+            (site / name).symlink_to(needed / name)
+    clean = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+
+    def shell(command: str) -> subprocess.CompletedProcess[str]:
+        words = ["sh", "-c", command]
+        return subprocess.run(
+            words, cwd=kit, env=clean, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    return kit, shell
+
+
+def test_a_participant_checks_a_run_at_home(
+    planted: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From an empty folder by the README alone, with nothing of ours but what is in the kit."""
+    kit, shell = at_home(made(planted, tmp_path / "out").archive, tmp_path / "home")
+    sums, check, *_ = blocks((kit / "README.md").read_text())
+    assert shell(sums).returncode == 0
+    make, install, command = check.splitlines()
+    assert install.endswith("-r checker/requirements.txt") and make == "python3 -m venv .venv"
+    ours = shell(".venv/bin/python -c 'import evaluator'")
+    assert ours.returncode != 0
 
     rows = [f"dev-{t} Q0 {d} {r} {20 - r} mine" for t in (1, 2, 3) for r, d in enumerate(DOCUMENTS[:3], 1)]
     (kit / "mine.txt").write_text("\n".join(rows) + "\n")
-    good = shell(command.replace("RUN", "mine.txt"), kit)
+    good = shell(command.replace("RUN", "mine.txt"))
     assert (good.returncode, good.stderr) == (0, "") and "mine.txt" in good.stdout
-    (kit / "mine.txt").write_text("dev-1 Q0 nowhere 1 2.0 mine\n")
-    bad = shell(command.replace("RUN", "mine.txt"), kit)
-    assert bad.returncode == 1 and 'the dataset has no document "nowhere"' in bad.stdout
-    told = shell(command.replace("RUN", "mine.txt --json"), kit)
+    (kit / "bad.txt").write_text("dev-1 Q0 nowhere 1 2.0 mine\n")
+    bad = shell(command.replace("RUN", "bad.txt"))
+    assert bad.returncode == 1 and '"nowhere"' in bad.stdout and "F019" in bad.stdout
+    told = shell(command.replace("RUN", "bad.txt --json"))
     assert told.returncode == 1 and json.loads(told.stdout)["status"] == "invalid"
-    wrong = shell(command.replace("RUN", "nowhere.txt"), kit)
-    assert wrong.returncode == 2 and "is no file" in wrong.stderr
+    wrong = shell(command.replace("RUN", "nowhere.txt"))
+    assert wrong.returncode == 2 and "nowhere.txt" in wrong.stderr
     assert not list(kit.rglob("__pycache__")), "the checksums still fit"
     # Where Proctor is installed, the folder is a project.
-    (kit / "mine.txt").write_text("\n".join(rows) + "\n")
     there = Project(kit, tmp_path / "data", tmp_path / "none")
-    assert call(there, "check", str(kit / "mine.txt"), "--task", "mini").code == 0
-    assert call(there, "task", "show", "mini").out.startswith("mini: Mini")
+    assert call_here(there, ["check", str(kit / "mine.txt"), "--task", "mini"], capsys).code == 0
+    assert call_here(there, ["task", "show", "mini", "--json"], capsys).json["title"] == "Mini"
 
 
 @pytest.mark.parametrize("where", ["tasks/mini/README.md", "submissions/base/line/main.py"])
@@ -270,11 +278,12 @@ def test_what_is_not_ours_to_pass_on_stays_away(planted: Project, tmp_path: Path
     assert kit.without == ("dev: inputs/big.txt (from elsewhere)", "test: blinded")
 
 
-def test_the_command(planted: Project, tmp_path: Path) -> None:
-    said = call(planted, "task", "kit", "mini", "--out", str(tmp_path / "kits"))
+def test_the_command(planted: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["task", "kit", "mini", "--out", str(tmp_path / "kits")]
+    said = call_here(planted, words, capsys)
     archive = tmp_path / "kits/mini-kit.tar.gz"
-    assert said.out.strip() == str(archive) and "not in it: test: blinded" in said.err
-    data = call(planted, "task", "kit", "mini", "--out", str(tmp_path / "kits"), "--json").json
+    assert said.out.strip() == str(archive) and "test: blinded" in said.err
+    data = call_here(planted, [*words, "--json"], capsys).json
     assert data["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest() and data["sha256"] in said.err
 
 
@@ -337,34 +346,12 @@ def write_records(project: Project, **changes: Any) -> Path:
     return folder
 
 
-def at_home(archive: str, home: Path) -> tuple[Path, Callable[[str], subprocess.CompletedProcess[str]]]:
-    """The kit unpacked where nothing of ours is, and a shell in it whose Python has what the checker requires, and no more."""
-    home.mkdir()
-    with tarfile.open(archive) as file:
-        file.extractall(home, filter="data")
-    (kit,) = home.iterdir()
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", kit / ".venv"], check=True)
-    (site,) = kit.glob(".venv/lib/python*/site-packages")
-    needed = Path(sysconfig.get_paths()["purelib"])
-    for line in (kit / "checker/requirements.txt").read_text().split():
-        for name in REQUIRED[line.partition("==")[0]]:
-            (site / name).symlink_to(needed / name)
-    clean = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
-
-    def shell(command: str) -> subprocess.CompletedProcess[str]:
-        words = ["sh", "-c", command]
-        return subprocess.run(
-            words, cwd=kit, env=clean, capture_output=True, text=True, timeout=120, check=False
-        )
-
-    return kit, shell
-
-
-def test_a_participant_begins_with_the_examples_of_all_outputs(project: Project, tmp_path: Path) -> None:
-    """The stub of the kit writes every example, and the checker takes them; by the README alone."""
+def test_a_participant_begins_with_the_examples_of_all_outputs(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stub of the kit writes every example, and the checker accepts them; by the README alone."""
     write_records(project)
     kit, shell = at_home(made(project, tmp_path / "out", "words").archive, tmp_path / "home")
-    assert shell("sha256sum --check --quiet SHA256SUMS").returncode == 0
     begin = next(text for text in blocks((kit / "README.md").read_text()) if "main.py" in text)
     done = shell(begin)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -377,11 +364,11 @@ def test_a_participant_begins_with_the_examples_of_all_outputs(project: Project,
     (kit / "out/answers.csv").write_text("id,label\ndev-1,kind\ndev-1,rude\n")
     check = begin.strip().splitlines()[-1]
     wrong = shell(check)
-    said = ('row 2: the record "dev-1" is there twice', "spans.jsonl", "start", "dev-9")
+    said = ("row 2", '"dev-1"', "spans.jsonl", "start", "dev-9")
     assert wrong.returncode == 1 and all(one in wrong.stdout for one in said), wrong.stdout
     # Where Proctor is installed, the folder is a project with a software in it.
     there = Project(kit, tmp_path / "data", tmp_path / "none")
-    shown = call(there, "task", "show", "words")
+    shown = call_here(there, ["task", "show", "words"], capsys)
     assert shown.code == 0 and "spans.jsonl" in shown.out
     found = load_submission(there.config, "my-team", "stub", {"words": load_task(there.config, "words")})
     assert found.build is not None and found.task == "words"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +33,7 @@ from tests.runner.execution.test_pool import World as Desk
 from tests.runner.execution.test_pool import good
 from tests.worlds import records
 from tests.worlds.definitions import problems_of
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, Said, call_here
 from tests.worlds.records import TASK, World, with_scores
 
 
@@ -56,9 +56,9 @@ def desk(project: Project) -> Iterator[Desk]:
     made.close()
 
 
-def hand_in(desk: Desk, team: str, clock: FixedClock, software: str = "one") -> Receipt:
+def hand_in(desk: Desk, team: str, clock: FixedClock, software: str = "one", **keys: Any) -> Receipt:
     desk.engine.script.setdefault(f"{team}/{software}", good)
-    desk.project.software(software, team=team, image=f"{team}/{software}")
+    desk.project.software(software, team=team, image=f"{team}/{software}", **keys)
     submission = load_submission(desk.project.config, team, software)
     image = desk.engine.resolve(f"{team}/{software}")
     to = desk.project.home / "bundles" / f"{team}.{software}"
@@ -66,13 +66,20 @@ def hand_in(desk: Desk, team: str, clock: FixedClock, software: str = "one") -> 
     return register(desk.project.config, desk.store, desk.engine, desk.tasks, bundle.folder, clock=clock)
 
 
-def refused(desk: Desk, team: str, clock: FixedClock, software: str = "one") -> RunnerError:
+def refused(desk: Desk, team: str, clock: FixedClock, software: str = "one", **keys: Any) -> RunnerError:
     events = len(list(desk.store.log))
     with pytest.raises(RunnerError) as caught:
-        hand_in(desk, team, clock, software)
-    assert caught.value.code == "E210"
-    assert len(list(desk.store.log)) == events
+        hand_in(desk, team, clock, software, **keys)
+    assert caught.value.code == "E210" and len(list(desk.store.log)) == events
     return caught.value
+
+
+def scored(world: World, team: str, received: str, datasets: tuple[str, ...] = ("test", "late")) -> str:
+    """A submission that was received at this time, with flat scores; events have a clock of their own."""
+    submission = world.register(team, "x", received=received)
+    for dataset in datasets:
+        world.evaluation(world.attempt(submission, dataset=dataset), {"ndcg": flat(0.5), "rr": flat(0.5)})
+    return submission
 
 
 def test_it_opens_at_the_first_second(desk: Desk) -> None:
@@ -83,28 +90,17 @@ def test_it_opens_at_the_first_second(desk: Desk) -> None:
 
 def test_the_last_second_is_admitted_and_the_first_after_it_refused(desk: Desk) -> None:
     assert hand_in(desk, "alpha", at("2026-05-18 11:59:59")).new
+    assert submissions(desk.store)[0].registered == "2026-05-18T11:59:59Z", "the time of receipt"
     error = refused(desk, "beta", at("2026-05-18 12:00:00"))
-    assert "2026-05-17 23:59 AoE" in error.why
-    assert "2026-05-18 11:59 UTC" in error.why
-    assert "here" in error.why
-    assert "2026-05-18 12:00:00 UTC" in error.why  # when it was received
-    assert error.fix
-
-
-def test_what_was_registered_before_may_be_sent_again(desk: Desk) -> None:
-    assert hand_in(desk, "alpha", at("2026-05-18 11:59:59")).new
-    assert not hand_in(desk, "alpha", at("2026-06-01 00:00:00")).new
-
-
-def test_the_time_of_receipt_is_recorded_not_that_of_the_event(desk: Desk) -> None:
-    hand_in(desk, "alpha", at("2026-05-18 11:59:59"))
-    assert submissions(desk.store)[0].registered == "2026-05-18T11:59:59Z"
+    dates = ("2026-05-17 23:59 AoE", "2026-05-18 11:59 UTC", "2026-05-18 12:00:00 UTC")  # the last: received
+    assert all(date in error.why for date in dates) and error.fix
+    assert not hand_in(desk, "alpha", at("2026-06-01 00:00:00")).new, "registered before"
 
 
 def test_an_extension_of_the_task_is_for_that_team_only(desk: Desk) -> None:
     assert hand_in(desk, "late", at("2026-05-20 10:00:59")).new
     error = refused(desk, "late", at("2026-05-20 10:01:00"), "two")
-    assert "2026-05-20 12:00 Europe/Berlin" in error.why and "extended for late" in error.why
+    assert "2026-05-20 12:00 Europe/Berlin" in error.why and "late" in error.why
     refused(desk, "alpha", at("2026-05-20 10:00:00"))
 
 
@@ -160,7 +156,7 @@ def test_the_organisers_baselines_come_before_a_task_opens(desk: Desk) -> None:
     rows[1]["requires"] = "dev"
     desk.project.write_task(**{**PHASES, "opens": "2026-04-01 00:00 UTC", "datasets": rows})
     early = at("2026-03-01 12:00:00")
-    assert "mini/dev does not take" in refused(desk, "alpha", early).what
+    assert "mini/dev" in refused(desk, "alpha", early).what
     made = hand_in(desk, "baselines", early)
     assert made.new and not made.left_out
     refused(desk, "baselines", at("2026-06-01 00:00:00"), "two")
@@ -168,17 +164,8 @@ def test_the_organisers_baselines_come_before_a_task_opens(desk: Desk) -> None:
 
 def test_a_dataset_that_is_named_must_be_open(desk: Desk) -> None:
     desk.project.write_task(**PHASES)
-    desk.engine.script["alpha/one"] = good
-    desk.project.software("one", team="alpha", image="alpha/one", datasets=["dev", "test"])
-    submission = load_submission(desk.project.config, "alpha", "one")
-    to = desk.project.home / "named"
-    bundle = write(
-        submission, desk.engine.resolve("alpha/one"), to, engine=desk.engine, check=None, with_archive=False
-    )
-    where = desk.project.config, desk.store, desk.engine, desk.tasks
-    with pytest.raises(RunnerError) as caught:
-        register(*where, bundle.folder, clock=at("2026-04-01 12:00:00"))
-    assert caught.value.code == "E210" and "mini/test does not take submissions yet" in caught.value.what
+    error = refused(desk, "alpha", at("2026-04-01 12:00:00"), datasets=["dev", "test"])
+    assert "mini/test" in error.what and "mini/dev" not in error.what
 
 
 def test_an_extension_of_a_dataset_is_for_it_and_that_team_only(desk: Desk) -> None:
@@ -187,38 +174,57 @@ def test_an_extension_of_a_dataset_is_for_it_and_that_team_only(desk: Desk) -> N
     desk.store.commit("deadline-extended", data | {"dataset": "dev"}, actor="organiser")
     assert hand_in(desk, "alpha", at("2026-05-05 12:10:59")).left_out == ("test",)  # with the grace
     error = refused(desk, "alpha", at("2026-05-05 12:11:00"), "two")
-    assert "extended for alpha" in error.why
+    assert "2026-05-05 12:00 UTC" in error.why and "alpha" in error.why
     refused(desk, "beta", at("2026-05-05 12:00:00"))
     # One for the task does not move a dataset with a date of its own.
-    desk.store.commit(
-        "deadline-extended", data | {"team": "beta", "until": "2026-06-09 12:00 UTC"}, actor="organiser"
-    )
+    later = data | {"team": "beta", "until": "2026-06-09 12:00 UTC"}
+    desk.store.commit("deadline-extended", later, actor="organiser")
     refused(desk, "beta", at("2026-05-05 12:00:00"))
     assert hand_in(desk, "beta", at("2026-06-09 12:00:59")).left_out == ("dev",)
 
 
 def test_what_is_paused_takes_nothing_until_it_is_resumed(desk: Desk) -> None:
     place = {"task": "mini", "dataset": "test"}
-    desk.store.commit("dataset-paused", place | {"reason": "a topic is wrong"}, actor="organiser")
+    reason = "a topic is wrong"
+    desk.store.commit("dataset-paused", place | {"reason": reason}, actor="organiser")
     desk.store.replay()
     error = refused(desk, "alpha", at("2026-05-01 12:00:00"))
-    assert "mini/test is paused" in error.what and "a topic is wrong" in error.why
+    assert "mini/test" in error.what and reason in error.why
     desk.store.commit("dataset-resumed", place | {"reason": ""}, actor="organiser")
     assert hand_in(desk, "alpha", at("2026-05-01 12:00:00")).new
     desk.store.commit("dataset-paused", place | {"dataset": "", "reason": ""}, actor="organiser")
     refused(desk, "alpha", at("2026-05-01 12:00:00"), "two")
 
 
-def test_pausing_on_the_command_line(project: Project) -> None:
-    assert "mini/test is paused" in call(project, "task", "pause", "mini", "test", "--reason", "wrong").err
-    assert "paused already" in call(project, "task", "pause", "mini", "test").err
-    shown = call(project, "task", "show", "mini", "--as", "team:alpha").out
-    assert "test is paused: wrong" in shown
-    assert "not paused" in call(project, "task", "resume", "mini", "test").err
-    assert "not paused already" in call(project, "task", "resume", "mini", "test").err
-    assert "E102" in call(project, "task", "pause", "mini", "tset", expect=2).err
-    assert "paused" not in call(project, "task", "show", "mini", "--as", "team:alpha").out
-    call(project, "store", "rebuild")
+@pytest.fixture
+def run(project: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """Return a function that runs ``runner`` in this process."""
+
+    def run(words: str, *more: str, expect: int = 0) -> Said:
+        said = call_here(project, [*words.split(), *more], capsys)
+        assert said.code == expect, said.all
+        return said
+
+    return run
+
+
+def test_pausing_on_the_command_line(run: Callable[..., Said]) -> None:
+    def paused() -> object:
+        return run("task show mini --as team:alpha --json").json["team"]["paused"]
+
+    def events() -> int:
+        return len(run("events --json").json)
+
+    run("task pause mini test --reason wrong")
+    before = events()
+    assert paused() == {"test": "wrong"} and "wrong" in run("task show mini --as team:alpha").out
+    run("task pause mini test")  # again, which changes nothing
+    assert events() == before and paused() == {"test": "wrong"}
+    for _ in range(2):
+        run("task resume mini test")
+        assert events() == before + 1 and paused() == {}
+    assert "E102" in run("task pause mini tset", expect=2).err
+    run("store rebuild")
 
 
 def test_the_dates_of_a_demonstration_keep_nobody_out(project: Project) -> None:
@@ -278,9 +284,8 @@ def test_a_round_cannot_be_frozen_before_its_last_minute_is_over(tmp_path: Path)
     world, one = World.make(tmp_path), task()
     with pytest.raises(RunnerError) as caught:
         freeze(world.config, world.store, one, "first", clock=at("2026-01-05 18:59:59"))
-    assert caught.value.code == "E211" and "2026-01-05 18:59 UTC" in caught.value.why
-    assert "2026-01-05 19:00:00 UTC" in caught.value.why, "the end and the time now differ"
-    assert "2026-01-05 18:59:59 UTC" in caught.value.why
+    dates = ("2026-01-05 18:59 UTC", "2026-01-05 19:00:00 UTC", "2026-01-05 18:59:59 UTC")  # end, next, now
+    assert caught.value.code == "E211" and all(date in caught.value.why for date in dates)
     assert not snapshot_path(world.config.home, TASK, "first").exists()
     frozen(world, one, "first", AFTER_FIRST)
     with pytest.raises(RunnerError) as caught:
@@ -290,11 +295,8 @@ def test_a_round_cannot_be_frozen_before_its_last_minute_is_over(tmp_path: Path)
 
 def test_what_was_received_in_time_counts(tmp_path: Path) -> None:
     world, one = World.make(tmp_path), task()
-    # Events are stamped by a clock of their own: these say when they were received.
-    edge = world.register("a", "x", received="2026-01-05T18:59:59Z")
-    over = world.register("b", "x", received="2026-01-05T19:00:00Z")
-    for submission in (edge, over):
-        world.evaluation(world.attempt(submission), {"ndcg": flat(0.5), "rr": flat(0.5)})
+    edge = scored(world, "a", "2026-01-05T18:59:59Z", ("test",))
+    over = scored(world, "b", "2026-01-05T19:00:00Z", ("test",))
     frozen(world, one, "first", AFTER_FIRST)
     assert rows(show(world, one, "first")) == [(edge, 0.5)]
     assert {r.submission for r in show(world, one, "final", "test").rows} == {edge, over}
@@ -330,12 +332,11 @@ def test_an_invalid_upload_after_a_valid_one_does_not_displace_it(tmp_path: Path
     assert rows(table) == [(valid, 0.5)]
     [below] = table.unranked
     assert (below.submission, below.outcome) == (bad, "invalid")
-    assert f"does not displace {valid}, which counts" in below.reason
+    assert valid in below.reason
     assert valid in export(table, "html")
 
 
-def test_the_rule_latest_per_team(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_the_rule_latest_per_team(world: World) -> None:
     one = task(round_rule="latest-per-team")
     one = replace(one, tables={n: replace(t, unit="team") for n, t in one.tables.items()})
     world.scored("a", "x", scores=flat(0.9))
@@ -377,20 +378,14 @@ def test_the_snapshot_says_which_evaluations_count(tmp_path: Path) -> None:
         assert schemas.validate(table, "leaderboard") == []
 
 
-def test_an_extension_moves_the_final_round_only(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_an_extension_moves_the_final_round_only(world: World) -> None:
     one = task(extensions={"slow": "2026-01-08 12:00 UTC"})
     dates = calendar(one)
     assert dates.cutoff(dates.rounds["first"], "test", "slow").own == "2026-01-05 18:59 UTC"
     assert dates.cutoff(dates.rounds["final"], "test", "slow").own == "2026-01-08 12:00 UTC"
     assert dates.cutoff(dates.rounds["final"], "test", "quick").own == "2026-01-06 23:59 UTC"
     frozen(world, one, "first", AFTER_FIRST)
-    ids = {}
-    for team in ("slow", "quick"):
-        ids[team] = world.register(team, "x", received="2026-01-08T12:00:59Z")
-        for dataset in ("test", "late"):
-            scores = {"ndcg": flat(0.5), "rr": flat(0.5)}
-            world.evaluation(world.attempt(ids[team], dataset=dataset), scores)
+    ids = {team: scored(world, team, "2026-01-08T12:00:59Z") for team in ("slow", "quick")}
     with pytest.raises(RunnerError) as caught:
         freeze(world.config, world.store, one, "final", clock=at("2026-01-08 12:00:59"), anyway=True)
     assert "2026-01-08 12:00 UTC" in caught.value.why
@@ -398,27 +393,16 @@ def test_an_extension_moves_the_final_round_only(tmp_path: Path) -> None:
     assert rows(show(world, one, "final")) == [(ids["slow"], 0.5)]
 
 
-def test_what_a_dataset_takes_late_counts_in_the_round_at_its_closing_date(tmp_path: Path) -> None:
+def test_what_a_dataset_takes_late_counts_in_the_round_at_its_closing_date(world: World) -> None:
     """By its own extension, or within its grace; nothing is frozen before, and on other datasets nothing moves."""
-    world = World.make(tmp_path)
     phase = {"id": "late", "closes": "2026-01-06 23:59 UTC", "grace": "2h"}
     one = task(datasets=[{"id": "test"}, phase])
     until = {"task": TASK, "team": "ill", "until": "2026-01-08 12:00 UTC"}
     world.commit("deadline-extended", **until, dataset="late", reason="ill")
-    received = {
-        "ill": "2026-01-08T14:00:59Z",
-        "slow": "2026-01-07T01:59:59Z",
-        "over": "2026-01-07T02:00:00Z",
-    }
-    ids = {}
-    for team, when in received.items():
-        ids[team] = world.register(team, "x", received=when)
-        for dataset in ("test", "late"):
-            scores = {"ndcg": flat(0.5), "rr": flat(0.5)}
-            world.evaluation(world.attempt(ids[team], dataset=dataset), scores)
-    one = replace(
-        one, tables={**one.tables, "late": replace(one.tables["main"], id="late", cells=(Cell("late"),))}
-    )
+    received = {"ill": "2026-01-08T14:00:59Z", "slow": "2026-01-07T01:59:59Z", "over": "2026-01-07T02:00:00Z"}
+    ids = {team: scored(world, team, when) for team, when in received.items()}
+    late = replace(one.tables["main"], id="late", cells=(Cell("late"),))
+    one = replace(one, tables={**one.tables, "late": late})
     with pytest.raises(RunnerError) as caught:
         freeze(world.config, world.store, one, "final", clock=at("2026-01-08 14:00:59"), anyway=True)
     assert "2026-01-08 14:00 UTC" in caught.value.why
@@ -461,11 +445,11 @@ def test_a_round_that_is_not_frozen_is_provisional_in_every_format(tmp_path: Pat
     assert schemas.validate(json.loads(export(done, "json")), "leaderboard") == []
 
 
-def test_a_frozen_round_has_an_audience_too(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_frozen_round_has_an_audience_too(world: World) -> None:
     one = with_scores(task(), "test", "organiser")
     bad = world.register("a", "x")
-    world.attempt(bad, verdict="run-error", detail="exit code 3: a word of the software")
+    told = "a word of the software"
+    world.attempt(bad, verdict="run-error", detail=f"exit code 3: {told}")
     world.scored("b", "x", scores=flat(0.5))
     frozen(world, one, "first", AFTER_FIRST)
     with pytest.raises(RunnerError) as caught:
@@ -474,7 +458,7 @@ def test_a_frozen_round_has_an_audience_too(tmp_path: Path) -> None:
     world.commit("dataset-published", task=TASK, dataset="test")
     table = board(world.store, one, "first", None, PUBLIC)
     assert table.audience == "public" and len(table.rows) == 1
-    assert "a word of the software" not in snapshot_path(world.config.home, TASK, "first").read_text()
+    assert told not in snapshot_path(world.config.home, TASK, "first").read_text()
     world.commit("dataset-unpublished", task=TASK, dataset="test", reason="")
     with pytest.raises(RunnerError) as closed:
         board(world.store, one, "first", None, PUBLIC)
@@ -527,106 +511,95 @@ def test_killed_before_the_event_it_is_frozen_again(tmp_path: Path, monkeypatch:
 # The definition
 
 
+CLOSES, OPENS = {"closes": "2026-05-17 23:59 UTC"}, {"opens": "2026-05-18 00:00 UTC"}
+
+
 @pytest.mark.parametrize(
-    ("definition", "pointer", "says"),
+    ("definition", "pointer"),
     [
-        ({"closes": "2026-05-17 23:59"}, ("closes",), "zone is missing"),
-        ({"opens": "2026-05-17 23:59 UTC", "closes": "2026-05-17 23:58 UTC"}, ("closes",), "before it opens"),
-        ({"extensions": {"a": "2026-05-17 23:59 UTC"}}, ("extensions", "a"), "no closing date"),
-        (
-            {"closes": "2026-05-17 23:59 UTC", "datasets": [{"id": "test", "opens": "2026-05-18 00:00 UTC"}]},
-            ("datasets", 0, "opens"),
-            "before it opens",
-        ),
-        ({"datasets": [{"id": "test", "closes": "soon"}]}, ("datasets", 0, "closes"), "not a date"),
-        ({"datasets": [{"id": "test", "grace": "1h"}]}, ("datasets", 0, "grace"), "no closing date"),
-        (
-            {"closes": "2026-05-17 23:59 UTC", "extensions": {"a": "2026-05-17 12:00 UTC"}},
-            ("extensions", "a"),
-            "before the closing date",
-        ),
-        ({"rounds": [{"id": "r", "at": "soon"}]}, ("rounds", 0, "at"), "not a date"),
-        (
-            {"opens": "2026-05-18 00:00 UTC", "rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC"}]},
-            ("rounds", 0, "at"),
-            "before the task opens",
-        ),
+        ({"closes": "2026-05-17 23:59"}, "/closes"),
+        (CLOSES | OPENS, "/closes"),
+        ({"extensions": {"a": "2026-05-17 23:59 UTC"}}, "/extensions/a"),
+        (CLOSES | {"extensions": {"a": "2026-05-17 12:00 UTC"}}, "/extensions/a"),
+        (CLOSES | {"datasets": [{"id": "test", **OPENS}]}, "/datasets/0/opens"),
+        ({"datasets": [{"id": "test", "closes": "soon"}]}, "/datasets/0/closes"),
+        ({"datasets": [{"id": "test", "grace": "1h"}]}, "/datasets/0/grace"),
+        ({"rounds": [{"id": "r", "at": "soon"}]}, "/rounds/0/at"),
+        (OPENS | {"rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC"}]}, "/rounds/0/at"),
     ],
 )
-def test_wrong_dates_of_a_task(definition: dict[str, Any], pointer: tuple[Any, ...], says: str) -> None:
+def test_wrong_dates_of_a_task(definition: dict[str, Any], pointer: str) -> None:
     found = problems_of(check_dates, {"datasets": [{"id": "test"}], **definition})
-    assert [(p.pointer, says in p.what) for p in found] == [(schemas.render_pointer(pointer), True)]
+    assert [p.pointer for p in found] == [pointer]
 
 
-def test_a_task_with_wrong_dates_is_refused_with_the_line(project: Project) -> None:
+def test_a_task_with_wrong_dates_is_refused_with_the_line(project: Project, run: Callable[..., Said]) -> None:
     project.write_task(closes="2026-02-30 12:00 UTC")
-    error = call(project, "task", "check", "mini", expect=4).err
-    assert "E401" in error and "task.yaml:" in error and "no such date" in error
+    error = run("task check mini", expect=4).err
+    assert "E401" in error and "task.yaml:" in error and "2026-02-30 12:00 UTC" in error
 
 
 # The command line
 
 
-def test_rounds_on_the_command_line(project: Project) -> None:
-    rounds = [
-        {"id": "first", "at": "2020-01-01 23:59 AoE", "title": "First"},
-        {"id": "last", "at": "2999-01-01 23:59 AoE"},
-    ]
-    project.write_task(rounds=rounds, closes="2999-01-01 23:59 AoE")
-    listed = call(project, "round", "list", "--json").json
+def test_rounds_on_the_command_line(project: Project, run: Callable[..., Said]) -> None:
+    first, last = "2020-01-01 23:59 AoE", "2999-01-01 23:59 AoE"
+    project.write_task(rounds=[{"id": "first", "at": first}, {"id": "last", "at": last}], closes=last)
+    listed = run("round list --json").json
     assert [(r["round"], r["state"], r["at_utc"]) for r in listed] == [
         ("first", "due", "2020-01-02 11:59 UTC"),
         ("last", "open", "2999-01-02 11:59 UTC"),
     ]
-    assert "2020-01-01 23:59 AoE" in call(project, "round", "list").out
-    assert "provisional" in call(project, "leaderboard", "mini", "--round", "first").out
-    assert "E211" in call(project, "round", "freeze", "mini", "last", expect=1).err
-    assert call(project, "round", "freeze", "mini", "first", "--json").json["new"] is True
-    assert call(project, "round", "freeze", "mini", "first", "--json").json["new"] is False
-    assert "frozen" in call(project, "round", "show", "mini", "first").out
-    assert call(project, "round", "show", "mini", "first", "--json").json["snapshot"]["round"] == "first"
-    said = call(project, "leaderboard", "mini", "--round", "first", "--how", "executed", "--json").json
-    assert said["round"]["frozen"] and said["filters"] == {"how": "executed"}
-    assert "E102" in call(project, "leaderboard", "mini", "--round", "x", expect=2).err
-    assert "E101" in call(project, "leaderboard", "mini", "--method", "x", expect=2).err
-    call(project, "store", "verify")
+    assert first in run("round list").out
+    assert "provisional" in run("leaderboard mini --round first").out
+    assert "E211" in run("round freeze mini last", expect=1).err
+    assert [run("round freeze mini first --json").json["new"] for _ in range(2)] == [True, False]
+    assert "frozen" in run("round show mini first").out
+    assert run("round show mini first --json").json["snapshot"]["round"] == "first"
+    board = run("leaderboard mini --round first --how executed --json").json
+    assert board["round"]["frozen"] and board["filters"] == {"how": "executed"}
+    assert "E102" in run("leaderboard mini --round x", expect=2).err
+    assert "E101" in run("leaderboard mini --method x", expect=2).err
+    run("store verify")
     path = snapshot_path(project.home, "mini", "first")
     path.chmod(0o644)
     path.write_bytes(path.read_bytes() + b" ")
-    assert "E307" in call(project, "store", "verify", expect=3).err
+    assert "E307" in run("store verify", expect=3).err
 
 
-def test_extensions_on_the_command_line(project: Project) -> None:
+def test_extensions_on_the_command_line(project: Project, run: Callable[..., Said]) -> None:
     project.write_task(closes="2020-01-01 23:59 AoE")
-    said = call(project, "extend", "mini", "alpha", "--until", "2020-01-03 12:00 CEST").err
-    assert "2020-01-03 12:00 CEST" in said and "2020-01-03 10:00 UTC" in said
-    for text in ("2019-12-31 23:59 AoE", "2020-01-01 23:59 AoE", "tomorrow", "2020-01-05 12:00"):
-        assert "E101" in call(project, "extend", "mini", "alpha", "--until", text, expect=2).err
-    assert "E101" in call(project, "extend", "mini", "alpha", expect=2).err
-    assert "E101" in call(project, "extend", "mini", "alpha", "--dataset", "test", "-n", "1", expect=2).err
-    more = ("--until", "2020-01-04 12:00 UTC", "--dataset", "test", "--reason", "ill")
-    assert "mini/test until" in call(project, "extend", "mini", "alpha", *more).err
-    told = " ".join(call(project, "task", "show", "mini", "--as", "team:alpha").out.split())
-    assert "closes 2020-01-03 12:00 CEST (2020-01-03 10:00 UTC) for alpha" in told
-    assert "test: closes 2020-01-04 12:00 UTC for alpha" in told and "dev: closes" not in told
+    until, utc = "2020-01-03 12:00 CEST", "2020-01-03 10:00 UTC"
+    said = run("extend mini alpha --until", until).err
+    assert until in said and utc in said
+    for date in ("2019-12-31 23:59 AoE", "2020-01-01 23:59 AoE", "tomorrow", "2020-01-05 12:00"):
+        assert "E101" in run("extend mini alpha --until", date, expect=2).err
+    for words in ("extend mini alpha", "extend mini alpha --dataset test -n 1"):
+        assert "E101" in run(words, expect=2).err
+    later = "2020-01-04 12:00 UTC"
+    assert "mini/test" in run("extend mini alpha --dataset test --reason ill --until", later).err
+    team = run("task show mini --as team:alpha --json").json["team"]
+    assert team["deadline"] == "2020-01-03T10:00:00Z"
+    assert team["closes"]["test"] == "2020-01-04T12:00:00Z" > team["closes"]["dev"]
+    shown = run("task show mini --as team:alpha").out
+    assert all(date in shown for date in (until, utc, later))
 
 
-def test_limits_of_a_team_on_the_command_line(project: Project) -> None:
-    more = ("--time", "2h", "--memory", "8GiB", "--reason", "a slow machine")
-    assert "other limits" in call(project, "extend", "mini", "alpha", *more).err
-    told = " ".join(call(project, "task", "show", "mini", "--as", "team:alpha").out.split())
-    assert "limits 2 h, 8 GiB of memory" in told and "(given to alpha)" in told
-    assert "given to" not in call(project, "task", "show", "mini", "--as", "team:beta").out
-    assert "processor time" not in call(project, "extend", "mini", "alpha", *more).err
+def test_limits_of_a_team_on_the_command_line(project: Project, run: Callable[..., Said]) -> None:
+    def limits(team: str) -> tuple[float, int]:
+        found = run(f"task show mini --as team:{team} --json").json["limits"]
+        return found["wall_clock"], found["memory"]
+
+    extend, more = "extend mini alpha", ("--time", "2h", "--memory", "8GiB", "--reason", "a slow machine")
+    said = run(extend, *more).err
+    assert limits("alpha") == (7200, 8 * 2**30) and limits("beta") == (30, 64 * 2**20)
     project.write_task_only(limits={"wall_clock": "30s", "cpu_time": "20s"})
-    assert "still use 20 s of processor time" in call(project, "extend", "mini", "alpha", *more).err
+    assert "20 s" in run(extend, *more).err and "20 s" not in said, "the limit that stays is named"
     project.write_task_only()
     for wrong in (("--time", "soon"), ("--memory", "1KiB"), ("--time", "0s"), ("--memory", "9")):
-        assert "E101" in call(project, "extend", "mini", "alpha", *wrong, expect=2).err
-    call(project, "store", "rebuild")
-    assert "8 GiB of memory" in " ".join(
-        call(project, "task", "show", "mini", "--as", "team:alpha").out.split()
-    )
+        assert "E101" in run(extend, *wrong, expect=2).err
+    run("store rebuild")
+    assert limits("alpha") == (7200, 8 * 2**30)
 
 
 def test_what_counts_in_a_frozen_round_was_decided_then(tmp_path: Path) -> None:
@@ -643,4 +616,4 @@ def test_what_counts_in_a_frozen_round_was_decided_then(tmp_path: Path) -> None:
     for choice in ({"pick": "latest"}, {"unit": "team"}):
         with pytest.raises(RunnerError) as caught:
             board(world.store, one, "first", None, ORGANISER, **choice)  # type: ignore[arg-type]
-        assert caught.value.code == "E101" and "is frozen" in caught.value.what
+        assert caught.value.code == "E101"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runner.model.errors import RunnerError
 from runner.tasks.load import load_task
 from runner.views.audience import ORGANISER
+from schemas.documents import Problem
 from tests.worlds.definitions import project, write_task
 from tests.worlds.looking import ALPHA, BETA, DUE, EVERYBODY, OF_ALPHA, OF_BETA, PUBLIC, Views
 
@@ -48,10 +50,10 @@ def test_values_in_resamples_are_seen_like_values_by_topic(tmp_path: Path) -> No
 
 def test_a_team_whose_own_scores_are_open_is_told_where_they_are(tmp_path: Path) -> None:
     views = Views(tmp_path, "team")
-    assert "runner show RUN" in views.command("leaderboard", "toy", "--as", ALPHA)
-    assert "runner show RUN" not in views.command("leaderboard", "toy", "--as", PUBLIC)
-    shown = views.command("show", views.runs[0], "--as", ALPHA)
-    assert OF_ALPHA in shown and "not shown to team:alpha" in shown
+    boards = [views.command("leaderboard", "toy", "--as", audience) for audience in (ALPHA, PUBLIC)]
+    assert ["runner show" in board for board in boards] == [True, False]
+    assert OF_ALPHA in views.command("show", views.runs[0], "--as", ALPHA)
+    assert "scores" not in json.loads(views.command("show", views.runs[0], "--as", ALPHA, "--json"))["hidden"]
 
 
 def test_published_scores_are_everybodys(tmp_path: Path) -> None:
@@ -121,10 +123,10 @@ def test_scores_that_were_published_early_and_closed_wait_for_their_date(tmp_pat
 def test_a_store_that_is_made_anew_knows_what_was_closed(tmp_path: Path) -> None:
     views = Views(tmp_path, "organiser")
     views.command("publish", "toy", "test")
-    assert "closed until runner publish toy test" in views.command(
-        "unpublish", "toy", "test", "--reason", "wrong"
-    )
-    assert "are not published" in views.command("unpublish", "toy", "test")
+    assert views.open()
+    views.command("unpublish", "toy", "test", "--reason", "wrong")
+    views.command("unpublish", "toy", "test")  # again, which changes nothing
+    assert "dataset-unpublished" in views.world.config.events.read_text().splitlines()[-1]
     views.command("store", "rebuild")
     assert not views.open()
     assert "E307" not in views.command("store", "verify")
@@ -132,35 +134,63 @@ def test_a_store_that_is_made_anew_knows_what_was_closed(tmp_path: Path) -> None
 
 def test_what_is_always_open_cannot_be_closed(tmp_path: Path) -> None:
     views = Views(tmp_path, "public")
-    assert "write scores: organiser" in views.command("unpublish", "toy", "test")
-    assert "E101" in views.command("unpublish", "toy", "dev")
+    for dataset in ("test", "dev"):
+        assert "E101" in views.command("unpublish", "toy", dataset)
+
+
+AP, DATES = {"id": "ap", "truths": "q"}, ("2026-02-01 12:00", "soon", 3)
+SPLIT = {"visibility": "blinded", "scores": "public", "public_topics": "30%"}
 
 
 @pytest.mark.parametrize(
-    ("dataset", "says"),
+    ("dataset", "pointer", "value"),
     [
-        ({"visibility": "public", "publish_at": DUE}, "the dataset is public"),
-        (
-            {"visibility": "blinded", "scores": "public", "publish_at": DUE},
-            "scores: public opens them at once",
-        ),
-        ({"visibility": "blinded", "publish_at": "2026-02-01 12:00"}, "zone is missing"),
-        ({"visibility": "public", "scores": "team"}, "scores on a public dataset cannot be closed"),
+        ({"visibility": "public", "publish_at": DUE}, "publish_at", "public"),
+        ({"visibility": "blinded", "scores": "public", "publish_at": DUE}, "publish_at", "scores: public"),
+        ({"visibility": "blinded", "publish_at": "2026-02-01 12:00"}, "publish_at", '"2026-02-01 12:00"'),
+        ({"visibility": "public", "scores": "team"}, "scores", "public"),
+        ({"visibility": "public", "public_topics": "30%"}, "public_topics", "public"),
+        ({"visibility": "blinded", "public_topics": "30%"}, "public_topics", "organiser"),
+        (SPLIT | {"public_topics": "0%"}, "public_topics", '"0%"'),
+        (SPLIT | {"public_topics": "100%"}, "public_topics", '"100%"'),
     ],
 )
-def test_rules_that_contradict_each_other_are_refused(
-    tmp_path: Path, dataset: dict[str, str], says: str
+def test_datasets_with_contradicting_rules_are_refused(
+    tmp_path: Path, dataset: dict[str, str], pointer: str, value: str
 ) -> None:
-    config = project(tmp_path)
-    write_task(config, datasets=[{"id": "dev", "visibility": "public"}, {"id": "test", **dataset}])
-    with pytest.raises(RunnerError) as refused:
-        load_task(config, "toy")
-    assert refused.value.code == "E401"
-    assert says in "".join(problem.what for problem in refused.value.problems)
+    problem = refused(tmp_path, datasets=[{"id": "dev", "visibility": "public"}, {"id": "test", **dataset}])
+    assert problem.pointer == f"/datasets/1/{pointer}" and value in problem.what
 
 
 @pytest.mark.parametrize(
-    ("more", "until"), [({"publish_at": DUE}, "1 February 2026, 12:00 UTC"), ({}, "the organiser opens them")]
+    ("change", "pointer", "value"),
+    [
+        ({"measures": [AP | {"measure": "NumRet"}]}, "/datasets/0/public_topics", "NumRet"),
+        ({"kind": "report", "measures": [AP | {"measure": "f1"}]}, "/datasets/0/public_topics", "f1"),
+        ({"evaluator": {"image": "ours:1"}}, "/datasets/0/public_topics", "evaluator"),
+        *(({"anonymous": {"until": date}}, "/anonymous/until", str(date)) for date in DATES),
+        *(({"precision": decimals}, "/precision", str(decimals)) for decimals in (-1, 11, "3", 2.5)),
+    ],
+)
+def test_wrong_rules_of_scores_and_names_are_refused(
+    tmp_path: Path, change: dict[str, Any], pointer: str, value: str
+) -> None:
+    problem = refused(tmp_path, **{"datasets": [{"id": "test", **SPLIT}], **change})
+    assert problem.pointer == pointer and value in problem.what
+
+
+def refused(tmp_path: Path, **definition: Any) -> Problem:
+    """Return the problem of a definition that cannot be loaded."""
+    config = project(tmp_path)
+    write_task(config, **definition)
+    with pytest.raises(RunnerError) as caught:
+        load_task(config, "toy")
+    assert caught.value.code == "E401" and len(caught.value.problems) == 1, caught.value.problems
+    return caught.value.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "until"), [({"publish_at": DUE}, "1 February 2026, 12:00 UTC"), ({}, "organiser")]
 )
 def test_the_page_of_a_run_says_until_when_its_scores_are_closed(
     tmp_path: Path, more: dict[str, str], until: str
@@ -169,4 +199,5 @@ def test_the_page_of_a_run_says_until_when_its_scores_are_closed(
     for audience, closed in ((ALPHA, True), ("organiser", False)):
         file = tmp_path / f"{closed}.html"
         views.command("show", views.runs[0], "--as", audience, "--html", str(file))
-        assert (f"The scores on test are closed until {until}." in file.read_text()) is closed
+        scores = file.read_text().partition('<h2 id="scores">')[2].partition("<h2")[0]
+        assert (until in scores) is closed and (OF_ALPHA in scores) is not closed

@@ -47,14 +47,12 @@ def test_rows_are_tested_against_the_row_that_was_chosen(world: World) -> None:
         p_values[team] = found.p
     few = by["gamma"].comparison
     assert few is not None and few.topics == 20, "on the topics that both have"
-    assert [one for one in table.notes if "shared topics" in one] == [
-        "Some rows were compared with alpha/bm25 on the shared topics only."
-    ]
+    assert len([note for note in table.notes if "alpha/bm25" in note]) == 1, "of the shared topics"
     tested = [row.comparison for row in table.rows if row.comparison]
     assert [one.p_corrected for one in tested] == holm([one.p for one in tested])
     assert [row.comparison.mark for row in (by["baselines"], by["beta"]) if row.comparison] == ["‡", "†"]
     (line,) = [one for one in legend(table) if one.startswith("†")]
-    assert "‡ worse than alpha/bm25: Fisher" in line
+    assert "‡" in line and "alpha/bm25" in line
     data = as_dict(table)
     assert schemas.validate(data, "leaderboard") == [] and data["significance"]["against"] == "alpha/bm25"
     assert from_dict(data, table.audience) == table
@@ -83,18 +81,17 @@ def test_every_row_at_once_is_what_each_is_alone(world: World) -> None:
     assert [one is None for one in mine["comparisons"]] == [row.team == "alpha" for row in table.rows]
 
 
-def test_rows_that_are_too_many_are_not_all_tested_against_each_other(
+def test_too_many_rows_are_not_tested_against_each_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    says = "Rows are tested against each other only where there are at most"
-    for most, many in ((4, False), (3, True)):
+    plain = against(world, None)
+    for most, too_many in ((4, False), (3, True)):
         monkeypatch.setattr(comparing, "MOST_EACH", most)
         monkeypatch.setattr("runner.views.leaderboard.table.MOST_EACH", most)
         table = against(world, None, each=True)
-        assert (table.each == ()) is many and any(says in one for one in table.notes) is many
-        assert ("Tests against any row" in to_html(table, piece=True, task_at="/tasks/mini")) is not many
-        assert not any(says in one for one in against(world, None).notes), "nobody asked for it"
-        assert [row.comparison for row in table.rows] == [row.comparison for row in against(world, None).rows]
+        assert (table.each == ()) is too_many and len(table.notes) - len(plain.notes) == too_many
+        assert ('id="tests"' in to_html(table, piece=True, task_at="/tasks/mini")) is not too_many
+        assert [row.comparison for row in table.rows] == [row.comparison for row in plain.rows]
 
 
 def test_figures_that_were_resampled_have_every_row_too(tmp_path: Path) -> None:
@@ -107,9 +104,7 @@ def test_figures_that_were_resampled_have_every_row_too(tmp_path: Path) -> None:
     assert (one.p, one.difference) == (other.p, -other.difference) and {one.mark, other.mark} == {"†", "‡"}
     chosen = against(world, "beta/bm25")
     assert chosen.test is not None and "bootstrap" in chosen.test
-    assert [row.comparison for row in chosen.rows] == [
-        next(t for t, row in zip(table.each, table.rows, strict=True) if row.team == "beta").comparisons.get(n) for n in range(3)
-    ]  # fmt: skip
+    assert [row.comparison for row in chosen.rows] == [*map(table.each[first].comparisons.get, range(3))]
 
 
 def test_without_a_baseline_any_row_can_be_chosen(world: World) -> None:

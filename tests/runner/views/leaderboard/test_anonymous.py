@@ -8,30 +8,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
 from runner.model.clock import FixedClock
-from runner.model.errors import RunnerError
 from runner.records.deadlines import open_names_due
 from runner.tasks.load import load_task
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.anonymous import Names
-from tests.worlds.definitions import project, write_task
 from tests.worlds.looking import DUE, PUBLIC, Views
 
 KEY, OTHER = "5e" * 32, "a1" * 32
 TEAMS = ("zebrafish", "quagga", "axolotl")  # names that no other word holds
 SECRETS = {team: (team, f"{team}-soft", f"{team}-tag", f"{team}-words") for team in TEAMS}
-TABLES = [
-    {
-        "id": "main",
-        "cells": [{"dataset": "test"}],
-        "rank_by": "ndcg",
-        "baseline": "baselines/bm25",
-        "pick": "chosen",
-    }
-]
+TABLE = {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg", "pick": "chosen"}
+TABLES = [TABLE | {"baseline": "baselines/bm25"}]
 BEFORE, AT = "2026-02-01T11:59:59+00:00", "2026-02-01T12:00:00+00:00"
 
 
@@ -46,13 +35,14 @@ def views_of(
     views.runs = []
     for n, team in enumerate((*TEAMS, "baselines")):
         software = "bm25" if team == "baselines" else f"{team}-soft"
+        words = f"{team}-words"
         made = world.register(
             team,
             software,
             tag=f"{team}-tag",
-            description=f"{team}-words",
+            description=words,
             paper=f"https://example.org/{team}",
-            affiliation=f"{team}-words",
+            affiliation=words,
         )
         values = {str(topic): 0.2 + 0.1 * n + topic / 1000 for topic in range(1, 4)}
         world.evaluation(world.attempt(made), {"ndcg": values, "rr": values})
@@ -107,22 +97,16 @@ def test_a_board_without_names_is_the_same_but_for_them(tmp_path: Path) -> None:
     made_up = {row["team"]: row["submission"] for row in seen["rows"]}
     assert seen["unranked"][0]["team"] in made_up
     # What a note names is named as in the rows.
-    named = next(note for note in seen["notes"] if "has no valid run" in note)
-    assert seen["unranked"][0]["submission"] in named
-    assert any("made up until 2026-02-01" in note for note in seen["notes"])
+    assert any(seen["unranked"][0]["submission"] in note for note in seen["notes"])
+    assert any(DUE in note for note in seen["notes"])
 
 
 def test_the_baseline_of_one_table_has_its_name_on_all(tmp_path: Path) -> None:
     second = {**TABLES[0], "id": "second", "baseline": "quagga/quagga-soft"}
     views = views_of(tmp_path, tables=[*TABLES, second])
     for audience in (PUBLIC, "team:axolotl"):
-        main, other = (
-            [
-                (row["team"], row["software"], row["rank"])
-                for row in board(views, audience, "--table", table)["rows"]
-            ]
-            for table in ("main", "second")
-        )
+        boards = [board(views, audience, "--table", table)["rows"] for table in ("main", "second")]
+        main, other = ([(row["team"], row["software"], row["rank"]) for row in rows] for rows in boards)
         assert main == other, "the same values beside a true and a made-up name tell whose that is"
         assert ("quagga", "quagga-soft", 3) in main
 
@@ -130,7 +114,7 @@ def test_the_baseline_of_one_table_has_its_name_on_all(tmp_path: Path) -> None:
 def test_a_round_that_is_frozen_first_of_all_draws_the_key(tmp_path: Path) -> None:
     rounds = [{"id": "first", "at": "2026-02-01 12:00 UTC"}]
     views = views_of(tmp_path, key=None, until="published", rounds=rounds)
-    assert "is frozen" in views.command("round", "freeze", "toy", "first", "--anyway")
+    views.command("round", "freeze", "toy", "first", "--anyway")
     shown = teams(views, PUBLIC, "--round", "first")
     assert len(shown) == 4 and shown == teams(views, PUBLIC) and not {*TEAMS} & {*shown}
 
@@ -208,17 +192,3 @@ def test_a_frozen_round_has_made_up_names_until_they_are_shown(tmp_path: Path) -
     assert "quagga" in teams(views, "organiser", "--round", "first")
     views.command("publish", "toy", "test")
     assert teams(views, PUBLIC, "--round", "first") == teams(views, "organiser", "--round", "first")
-
-
-def test_the_task_says_it_in_plain_words(tmp_path: Path) -> None:
-    said = " ".join(views_of(tmp_path).command("task", "show", "toy", "--as", PUBLIC).split())
-    assert "boards have made-up names of other teams until 2026-02-01 12:00 UTC" in said
-
-
-@pytest.mark.parametrize("until", ["2026-02-01 12:00", "soon", 3])
-def test_a_date_that_is_none_is_refused(tmp_path: Path, until: object) -> None:
-    config = project(tmp_path)
-    write_task(config, anonymous={"until": until})
-    with pytest.raises(RunnerError) as refused:
-        load_task(config, "toy")
-    assert refused.value.code == "E401"

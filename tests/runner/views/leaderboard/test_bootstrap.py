@@ -18,7 +18,6 @@ from runner.model.comparing.resampled import bootstrap
 from runner.model.task import Cell
 from runner.records.store.connect import open_store
 from runner.views.audience import ORGANISER, PUBLIC, Audience
-from runner.views.leaderboard.comparing import TEST_NAME
 from runner.views.leaderboard.formats.parts import INTERVALS, legend
 from runner.views.leaderboard.rows import Comparison, LeaderboardTable
 from runner.views.leaderboard.table import build
@@ -79,18 +78,15 @@ def macro_f1(right: Any, labels: Any) -> float:
     return float(np.mean(hits))
 
 
-def test_rows_are_tested_by_resamples_as_scipy_draws_them(tmp_path: Path) -> None:
+def test_rows_are_tested_by_resamples_as_scipy_draws_them(world: World) -> None:
     from scipy.stats import bootstrap as scipys
 
-    world = World.make(tmp_path)
     labels = {"baselines": said(0.6, 2), "alpha": said(0.64, 3), "beta": said(0.9, 4)}
     for team, one in labels.items():
         scored(world, team, figures(one))
     table = board(world)
-    assert {row.team: row.comparison.mark for row in table.rows if row.comparison} == {
-        "beta": "†",
-        "alpha": "",
-    }
+    marks = {row.team: row.comparison.mark for row in table.rows if row.comparison}
+    assert marks == {"beta": "†", "alpha": ""}
     right, base = np.array(RIGHT), np.array(labels["baselines"])
     p_values = []
     for team in ("alpha", "beta"):
@@ -112,12 +108,10 @@ def test_rows_are_tested_by_resamples_as_scipy_draws_them(tmp_path: Path) -> Non
     assert compared(table, "alpha").p_corrected == p_values[0], "the larger one of two"
     assert compared(table, "beta").p_corrected == pytest.approx(2 * p_values[1])
     (line,) = [one for one in legend(table) if one.startswith("†")]
-    assert "paired bootstrap test over 1,000 resamples of the topics (two-sided, the same" in line
-    assert "n = 300 topics" in line
+    assert "bootstrap" in line and "1,000" in line and "300" in line
 
 
-def test_a_row_as_good_as_the_baseline_differs_in_nothing(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_row_as_good_as_the_baseline_differs_in_nothing(world: World) -> None:
     for team in ("baselines", "alpha"):
         scored(world, team, figures(said(0.6, 2)))
     found = compared(board(world), "alpha")
@@ -152,7 +146,7 @@ def test_a_value_that_single_resamples_lack_takes_these_out(tmp_path: Path) -> N
     scored(world, "baselines", base)
     scored(world, "alpha", mine)
     table = board(world)
-    assert table.test is not None and "over 998 resamples" in table.test
+    assert table.test is not None and " 998 " in table.test
     kept = [n for n in range(1_000) if n not in (7, 9)]
     apart = [mine["resamples"]["values"][n] - base["resamples"]["values"][n] for n in kept]
     assert compared(table, "alpha").p == bootstrap(apart, mine["value"] - base["value"])
@@ -171,38 +165,7 @@ def test_several_cells_are_aggregated_in_each_resample(tmp_path: Path) -> None:
     assert found.p < one.p, "twice as many records, drawn apart from each other"
 
 
-def test_what_was_drawn_otherwise_is_not_paired(tmp_path: Path) -> None:
-    """Truths changed between two evaluations: the resamples of one are not those of the other."""
-    world = World.make(tmp_path)
-    scored(world, "baselines", figures(said(0.6, 2)))
-    scored(world, "alpha", figures(said(0.9, 3), [f"new{key}" for key in KEYS]))
-    table = board(world)
-    assert table.test is None and all(row.comparison is None for row in table.rows)
-    (note,) = [one for one in table.notes if one.startswith("No significance test")]
-    assert "alpha/bm25" in note and note.endswith("runner reevaluate --task toy makes them.")
-
-
-def test_an_evaluation_of_before_says_what_gives_the_test(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
-    for team, share in (("baselines", 0.6), ("alpha", 0.9)):
-        old = figures(said(share, 2))
-        del old["resamples"]
-        scored(world, team, old)
-    table = board(world)
-    assert table.test is None
-    (note,) = [one for one in table.notes if one.startswith("No significance test")]
-    assert "evaluated before" in note and "runner reevaluate --task toy" in note
-
-
-def test_where_topics_have_values_these_are_tested(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
-    world.scored("baselines", "bm25")
-    world.scored("alpha", "bm25")
-    assert board(world).test == TEST_NAME
-
-
-def test_a_store_that_is_made_anew_gives_the_same_test(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_store_that_is_made_anew_gives_the_same_test(world: World) -> None:
     for team, share in (("baselines", 0.6), ("alpha", 0.65)):
         scored(world, team, figures(said(share, 2)))
     before = compared(board(world), "alpha")
@@ -239,8 +202,7 @@ def medians(world: World, *, resampled: bool = True) -> None:
         world.evaluation(attempt, {"ndcg": by_topic, "rr": by_topic}, more=more)
 
 
-def test_a_figure_that_is_no_mean_is_not_tested_by_the_mean_of_its_values(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_figure_that_is_no_mean_is_not_tested_by_the_mean_of_its_values(world: World) -> None:
     medians(world)
     table = board(world, direction="lower")
     row = compared(table, "alpha")
@@ -248,23 +210,28 @@ def test_a_figure_that_is_no_mean_is_not_tested_by_the_mean_of_its_values(tmp_pa
     assert row.mark == "†" and row.difference == pytest.approx(0.2 - 1.1495) and row.topics == 300
 
 
-def test_where_no_row_has_resamples_a_figure_that_is_no_mean_is_not_tested_and_that_is_said(
-    tmp_path: Path,
-) -> None:
-    """Evaluations of before, or over more records than are resampled: values by record are there, but they are not what ranks."""
-    world = World.make(tmp_path)
-    medians(world, resampled=False)
-    table = board(world, direction="lower")
-    assert table.test is None and all(row.comparison is None for row in table.rows)
-    (note,) = [one for one in table.notes if one.startswith("No significance test")]
-    assert "ndcg is no mean of its values by topic" in note and "more than 10,000 topics" in note
-    assert note.endswith("runner reevaluate --task toy makes them.")
+def test_boards_without_paired_resamples_have_no_test_and_say_how_to_make_them(tmp_path: Path) -> None:
+    """Other truths, an older evaluator without resamples, and too many records for them."""
+    worlds = {name: World.make(tmp_path / name) for name in ("changed", "older", "large")}
+    scored(worlds["changed"], "baselines", figures(said(0.6, 2)))
+    scored(worlds["changed"], "alpha", figures(said(0.9, 3), [f"new{key}" for key in KEYS]))
+    for team, share in (("baselines", 0.6), ("alpha", 0.9)):
+        without = figures(said(share, 2))
+        del without["resamples"]
+        scored(worlds["older"], team, without)
+    medians(worlds["large"], resampled=False)  # values by record exist, but their mean does not rank
+    notes = {}
+    for name, world in worlds.items():
+        table = board(world, direction="lower" if name == "large" else "higher")
+        assert table.test is None and all(row.comparison is None for row in table.rows)
+        (notes[name],) = table.notes
+        assert f"runner reevaluate --task {records.TASK}" in notes[name]
+    assert "alpha/bm25" in notes["changed"] and "10,000" in notes["large"] and len({*notes.values()}) == 3
 
 
 @pytest.mark.parametrize("interval", [None, [0.5, 0.7]])
-def test_only_intervals_that_are_shown_are_announced(tmp_path: Path, interval: list[float] | None) -> None:
+def test_only_intervals_that_are_shown_are_announced(world: World, interval: list[float] | None) -> None:
     """Above 10,000 records F1 has no interval; that of another measure has no column of its own."""
-    world = World.make(tmp_path)
     other = figures(said(0.6, 2))
     ranking = {"value": 0.6, "topics": 10_001, "covered": 10_001, "interval": interval}
     attempt = world.attempt(world.register("alpha", "bm25"), dataset="test")

@@ -25,9 +25,8 @@ ROOT = Path(__file__).parents[4]
 EXPORTS = ("table", "json", "csv", "markdown", "latex", "html")
 
 
-def test_a_measure_called_as_a_column_is_gets_none_twice(tmp_path: Path) -> None:
+def test_a_measure_called_as_a_column_is_gets_none_twice(world: World) -> None:
     """The debates count how many answers there were, as a measure, beside how many topics were answered."""
-    world = World.make(tmp_path)
     task = records.task()
     world.by = replace(task, measures={**task.measures, "rr": Measure("rr", "answered", "qrels.txt")})
     scores = {m: records.per_topic(m, topics=5) for m in task.measures}

@@ -6,9 +6,8 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -22,6 +21,7 @@ from runner.views.leaderboard.formats.page import STYLE
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
 from runner.views.redact import redact_run
+from tests.runner.views.test_show_page import Read
 from tests.worlds import records
 from tests.worlds.records import World, with_scores
 
@@ -41,6 +41,19 @@ EVIL = [
 ]
 
 
+# What exports may be made of.
+LATEX = {
+    *("usepackage", "begin", "end", "centering", "caption", "label", "textbf", "dagger", "ddagger"),
+    *("toprule", "midrule", "bottomrule", "ldots", "downarrow", "approx", "textbackslash", "textbar"),
+    *("textasciicircum", "textasciitilde", "textless", "textgreater", "textquotedbl"),
+}
+HTML = {
+    *("html", "head", "meta", "title", "style", "body", "main", "h1", "div", "p", "small", "wbr", "details"),
+    *("summary", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "form", "label", "input", "select"),
+    *("option", "button", "span", "script", "pre", "svg", "line", "path", "circle"),
+}
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> LeaderboardTable:
     world = World.make(tmp_path_factory.mktemp("world"))
@@ -56,9 +69,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> LeaderboardTable:
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
-def test_no_format_lets_control_characters_through(table: LeaderboardTable, format: str) -> None:
+def test_every_format_is_repeatable_and_has_no_control_characters(
+    table: LeaderboardTable, format: str
+) -> None:
     text = export(table, format)
-    assert text.endswith("\n")
+    assert text.endswith("\n") and text == export(table, format)
     between = {"\n", "\t"} if format == "tsv" else {"\n"}
     assert [c for c in set(text) - between if not c.isprintable()] == []
 
@@ -117,19 +132,7 @@ def test_latex_has_no_command_of_a_participant(table: LeaderboardTable) -> None:
     text = export(table, "latex")
     assert "\\input" not in text
     assert "\\textbackslash{}input\\{/etc/passwd\\} \\$x\\$" in text
-    commands = set(re.findall(r"\\[a-zA-Z]+", text))
-    assert commands <= {
-        *(
-            f"\\{c}"
-            for c in ("usepackage", "begin", "end", "centering", "caption", "label", "textbf", "dagger")
-        ),
-        *(f"\\{c}" for c in ("ddagger", "toprule", "midrule", "bottomrule", "ldots", "downarrow", "approx")),
-        *(
-            f"\\{c}"
-            for c in ("textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater")
-        ),
-        *(f"\\{c}" for c in ("textbar", "textquotedbl")),
-    }
+    assert set(re.findall(r"\\([a-zA-Z]+)", text)) <= LATEX
     assert text.count("\\textbf{") == len(table.columns)
     assert "$^{\\dagger}$" in text
     for word in ("Holm", "randomisation", "alpha = 0.05", "n = 30"):
@@ -138,68 +141,24 @@ def test_latex_has_no_command_of_a_participant(table: LeaderboardTable) -> None:
     assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {6}
 
 
-class Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "wbr", "input"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def test_html_is_one_closed_page_that_fetches_nothing(table: LeaderboardTable) -> None:
-    page = Page()
-    page.feed(export(table, "html"))
-    assert page.open == []
-    names = {tag for tag, _ in page.tags}
-    assert names <= {
-        *(
-            "html",
-            "head",
-            "meta",
-            "title",
-            "style",
-            "body",
-            "main",
-            "h1",
-            "div",
-            "table",
-            "p",
-            "small",
-            "wbr",
-            "details",
-            "summary",
-        ),
-        *("thead", "tbody", "tr", "th", "td", "ul", "li"),
-        *("form", "label", "input", "select", "option", "button", "span", "script", "pre"),
-        *("svg", "line", "path", "circle"),
-    }
-    for _, attributes in page.tags:
-        assert not {"src", "href", "onerror", "onclick"} & set(attributes)
-    assert sum(1 for tag, a in page.tags if tag == "th" and a.get("scope") == "row") == 2 + 2 * len(EVIL)
-    assert any(a.get("http-equiv") == "Content-Security-Policy" for _, a in page.tags)
-    assert [a.get("id") for tag, a in page.tags if tag == "p"] == ["ranked", "below"]
-    labelled = [a.get("aria-labelledby") for tag, a in page.tags if tag == "table"]
-    assert labelled == ["ranked", "below"]
+def test_html_is_one_closed_page_that_fetches_nothing(
+    table: LeaderboardTable, golden: Callable[[str, str], None]
+) -> None:
+    text = export(table, "html")
+    page = Read(text)
+    golden("board-page.txt", "\n".join(page.phrases))
+    assert page.tags <= HTML
+    assert not {"src", "href", "onerror", "onclick"} & {name for name, _ in page.attributes}
+    assert text.count('scope="row"') == 2 + 2 * len(EVIL)
+    assert ("http-equiv", "Content-Security-Policy") in page.attributes
+    assert re.findall('<p[^>]* id="([a-z]+)"', text) == ["ranked", "below"]
+    assert [value for name, value in page.attributes if name == "aria-labelledby"] == ["ranked", "below"]
 
 
-def test_exports_say_no_time_of_their_own_and_are_repeatable(table: LeaderboardTable) -> None:
-    for format in FORMATS:
-        assert export(table, format) == export(table, format)
-
-
-def test_an_empty_leaderboard_exports_everywhere(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_an_empty_leaderboard_exports_everywhere(world: World) -> None:
     table = build(world.store, records.task(), "main", PUBLIC)
     for format in FORMATS:
         assert export(table, format)
-    assert "Nothing is ranked yet." in export(table, "table")
     assert schemas.validate(json.loads(export(table, "json")), "leaderboard") == []
 
 
@@ -210,13 +169,9 @@ def test_an_unknown_format_names_the_known_ones(table: LeaderboardTable) -> None
     assert "latex" in caught.value.fix
 
 
-class Stream(io.StringIO):
-    def __init__(self, tty: bool) -> None:
-        super().__init__()
-        self.tty = tty
-
+class Terminal(io.StringIO):
     def isatty(self) -> bool:
-        return self.tty
+        return True
 
 
 def test_colour_and_lines_only_on_a_terminal(
@@ -225,7 +180,7 @@ def test_colour_and_lines_only_on_a_terminal(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")
-    pipe, terminal, quiet = Stream(False), Stream(True), Stream(True)
+    pipe, terminal, quiet = io.StringIO(), Terminal(), Terminal()
     print_table(table, pipe)
     print_table(table, terminal)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -237,8 +192,7 @@ def test_colour_and_lines_only_on_a_terminal(
     assert "good/x" in terminal.getvalue() and "nDCG@10" in terminal.getvalue()
 
 
-def test_prototext_keeps_keys_and_values(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_prototext_keeps_keys_and_values(world: World) -> None:
     world.pinned = False  # names that the evaluation keeps come first: tests/runner/records/test_stale.py
     submission = world.scored("a", "x", scores={"1": 0.25, "2": 0.63})
     detail = run_detail.detail(world.store, f"{submission}.test")
@@ -266,7 +220,7 @@ def test_a_terminal_gets_whole_columns(
 ) -> None:
     """What does not fit is left out by name; numbers and names are never cut."""
     monkeypatch.setenv("COLUMNS", str(width))
-    stream = Stream(True)
+    stream = Terminal()
     print_table(table, stream, color=color)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
     if color:
@@ -275,30 +229,32 @@ def test_a_terminal_gets_whole_columns(
     assert len(ranked) == 1 and len(ranked[0]) <= width and "…" not in ranked[0]
     assert f"{table.rows[0].values['ndcg'].mean:.4f}" in ranked[0]
     assert f"{table.rows[0].covered}/30" in ranked[0]  # coverage stays beside the score
-    assert any("Too narrow for" in line for line in lines) == (width < 400)
+    assert any("--wide" in line for line in lines) == (width < 400)
 
 
-def test_measures_have_units_and_meanings_and_boards_of_before_none(table: LeaderboardTable) -> None:
+def test_measures_have_units_and_meanings_and_older_boards_have_none(table: LeaderboardTable) -> None:
     page = export(table, "html")
     assert 'data-key="nDCG@10" data-measure="higher">nDCG@<wbr>10 <small>0 to 1</small></th>' in page
-    assert "<li>RR: 1 / rank of the first relevant document</li>" in page
     assert page.index("nDCG@<wbr>10 <small>") < page.index("RR <small>")
     data = json.loads(export(table, "json"))
-    assert data["measures"][1]["unit"] == "0 to 1" and data["measures"][1]["says"]
+    meanings = [f"<li>{column.measure}: {column.says}</li>" for column in table.columns]
+    assert data["measures"][1]["unit"] == "0 to 1" and all(meaning in page for meaning in meanings)
     for measure in data["measures"]:
         del measure["unit"], measure["says"]
     assert schemas.validate(data, "leaderboard") == []  # a round that was frozen before
-    again = export(from_dict(data, "public"), "html")
-    assert 'data-measure="higher">nDCG@<wbr>10</th>' in again and "What the measures mean" not in again
+    older = export(from_dict(data, "public"), "html")
+    assert 'data-measure="higher">nDCG@<wbr>10</th>' in older
+    assert older.count("<details>") == page.count("<details>") - 1 and not any(
+        one in older for one in meanings
+    )
 
 
 def test_html_breaks_no_names(table: LeaderboardTable) -> None:
     assert "anywhere" not in (source(STYLE) or "") and "<wbr>" in export(table, "html")
 
 
-def test_a_column_of_steps_is_in_no_order_and_one_of_figures_is(tmp_path: Path) -> None:
+def test_a_column_of_steps_is_in_no_order_and_one_of_figures_is(world: World) -> None:
     """Of blinded data time is told in steps, whose words are no figures: such a head is no button."""
-    world = World.make(tmp_path)
     for name in ("x", "y"):
         world.scored("a", name)
     task = with_scores(records.task(), "test", "public")

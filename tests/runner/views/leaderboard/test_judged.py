@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,11 +43,6 @@ HEURISTIC = {"name": "heuristic", "model": None, "prompts": None}
 REASON = "no labels for 40 of 100 answers"
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World.make(tmp_path)
-
-
 def run(
     world: World,
     team: str,
@@ -82,14 +77,10 @@ def test_a_measure_without_a_value_is_a_dash(world: World) -> None:
     run(world, "alpha", rr=None)
     run(world, "beta")
     made = table(world)
-    assert [(r.rank, r.team, sorted(r.values)) for r in made.rows] == [
-        (1, "alpha", ["ndcg"]),
-        (1, "beta", ["ndcg", "rr"]),
-    ]
+    found = [(r.rank, r.team, sorted(r.values)) for r in made.rows]
+    assert found == [(1, "alpha", ["ndcg"]), (1, "beta", ["ndcg", "rr"])]
     assert not made.unranked
-    shown = text(made)
-    assert "–" in next(line for line in shown.splitlines() if "alpha" in line)
-    assert "–: no value, or none yet." in shown
+    assert "–" in next(line for line in text(made).splitlines() if "alpha" in line)
     for name in FORMATS:
         out = export(made, name).replace(asset(BOARD), "")  # the script of pages
         assert "nan" not in out.lower() and "None" not in out
@@ -106,7 +97,7 @@ def test_who_lacks_the_ranking_measure_is_listed_below_with_the_reason(world: Wo
         (below,) = made.unranked
         assert (below.team, below.outcome, below.blame) == ("alpha", "unjudged", "none")
         # How many answers there are is the software's choice: everybody else hears no count.
-        assert below.reason == f"No value on ndcg: {REASON if audience == ORGANISER else 'not judged yet'}."
+        assert "ndcg" in below.reason and (REASON in below.reason) is (audience == ORGANISER)
         assert (made.counts["ranked"], made.counts["unranked"]) == (1, 1)
         for name in FORMATS:
             assert "unjudged" in export(made, name)
@@ -140,13 +131,10 @@ def test_who_has_no_value_has_no_rank_and_takes_none_from_others(
     assert [(row.rank, row.team) for row in made.rows] == [(1, order[0]), (2, order[1])]
     assert made.rows == before.rows  # tests, intervals and component ranks as well
     without = ["alpha"] if rank_by.rule == "value" else ["alpha", "delta"]
-    assert [(u.team, u.outcome, u.blame) for u in made.unranked] == [
-        (team, "unjudged", "none") for team in without
-    ]
-    assert made.unranked[0].reason == f"No value on ndcg: {REASON}."
-    assert [u.reason for u in made.unranked[1:]] == [f"No value on rr: {REASON}."] * (len(without) - 1)
-    for name in {*FORMATS} - {"csv", "tsv", "json"}:
-        assert "has no rank, and takes none from others" in " ".join(export(made, name).split())
+    found = [(u.team, u.outcome, u.blame) for u in made.unranked]
+    assert found == [(team, "unjudged", "none") for team in without]
+    for below, measure in zip(made.unranked, ("ndcg", "rr"), strict=False):
+        assert f" {measure}:" in below.reason and REASON in below.reason
     for line in csv.DictReader(io.StringIO(export(made, "csv"))):
         assert (line["rank"] == "") == (line["team"] in without)
     assert "rank" not in json.loads(export(made, "json"))["unranked"][0]
@@ -162,11 +150,10 @@ def test_a_submission_without_a_value_is_not_the_best_and_the_board_says_so(
     task = records.task(baseline=None, direction=direction)
     made = build(world.store, task, None, ORGANISER, pick="best")
     assert [row.values["ndcg"].mean for row in made.rows] == [0.5]
-    note = f"Without a value of nDCG@10, and so not counted as the best of a row: {newer}."
-    assert note in made.notes
+    assert any(newer in note for note in made.notes)
     alone = build(world.store, task, None, ORGANISER)  # the latest counts, and waits
     assert (alone.rows, [u.outcome for u in alone.unranked]) == ((), ["unjudged"])
-    assert note not in alone.notes
+    assert not any(newer in note for note in alone.notes)
 
 
 def test_pending_is_no_reason_to_evaluate_again_but_a_new_measure_is(world: World) -> None:
@@ -207,7 +194,7 @@ def test_a_figure_without_values_by_topic_is_not_tested(world: World) -> None:
         world.evaluation(world.attempt(submission), more=more)
     made = build(world.store, records.task(), None, ORGANISER)
     assert [(r.team, r.comparison) for r in made.rows] == [("alpha", None), ("baselines", None)]
-    assert made.test is None and "No significance test: ndcg has no values by topic." in made.notes
+    assert made.test is None and any("ndcg" in note for note in made.notes)
 
 
 def test_a_row_that_shares_no_topic_with_the_baseline_is_not_tested(world: World) -> None:
@@ -221,22 +208,18 @@ def test_a_row_that_shares_no_topic_with_the_baseline_is_not_tested(world: World
     assert [(r.team, r.comparison is None) for r in made.rows] == [
         ("beta", True), ("alpha", False), ("baselines", True),
     ]  # fmt: skip
-    assert "No significance test of beta/bm25: it shares no topic with the baseline." in made.notes
+    assert any("beta/bm25" in note for note in made.notes)
 
 
 # --- judges ------------------------------------------------------------------------------------------------
 
 
-def test_a_judge_stands_beside_every_row_and_below_the_table(world: World) -> None:
-    run(world, "alpha", judge=LLM, notes=["Labels of 2 annotators."])
-    run(world, "beta", ndcg=0.4, judge=LLM, notes=["Labels of 2 annotators."])
+def test_a_judge_is_named_in_every_row_and_below_the_table(world: World) -> None:
+    for team, value in (("alpha", 0.5), ("beta", 0.4)):
+        run(world, team, ndcg=value, judge=LLM, notes=["Labels of 2 annotators."])
     made = table(world)
     assert [r.judge for r in made.rows] == ["llm (small-1)"] * 2
-    line = (
-        "Judged by llm (small-1): model small-1, prompts 0123456789ab, accuracy 0.8125, kappa 0.5. "
-        "Measured on 200 pairs."
-    )
-    assert text(made).count(line) == 1 and text(made).count("Labels of 2 annotators.") == 1
+    assert made.notes == ("Labels of 2 annotators.",) and text(made).count(made.judges[0].line()) == 1
     for name in FORMATS:
         out = export(made, name)
         assert "small-1" in out and "0.8125" in out
@@ -245,13 +228,43 @@ def test_a_judge_stands_beside_every_row_and_below_the_table(world: World) -> No
     assert row["judge_reliability"] == "accuracy=0.8125; kappa=0.5"
 
 
-def test_the_hash_of_the_prompts_is_shown_not_its_name(world: World) -> None:
-    """Two judges that differ in their prompts alone have to look different."""
-    for n, team in enumerate(("alpha", "beta")):
-        run(world, team, ndcg=0.5 - n / 10, judge={**LLM, "prompts": f"sha256:{n}" + "f" * 63})
-    made = table(world)
-    assert [r.judge for r in made.rows] == ["llm (small-1)", "llm (small-1) 1fffffff"]
-    assert "prompts 0fffffffffff," in text(made) and "prompts 1fffffffffff," in text(made)
+def agreeing(agreement: float, compared: int, **more: float) -> dict[str, Any]:
+    figures = {"agreement with people": agreement, "verdicts compared": compared, **more}
+    return {**HEURISTIC, "note": "counts words only: a weak judge, for orientation", "reliability": figures}
+
+
+MANY = {
+    "name": "lexical (offline)",
+    "model": "all-MiniLM-L6-v2 (int8)",
+    "prompts": "sha256:" + "3d8e" * 16,
+    "reliability": {
+        "accuracy attested": 0.6,
+        "accuracy citation": 0.61,
+        "accuracy answer": 0.62,
+        "labelled pairs": 178,
+    },
+    "note": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs.",
+}
+
+
+def test_texts_of_boards_with_judges(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    """The wording of judges, notes and missing values, for one judge and several."""
+    other = {**LLM, "prompts": "f" * 64, "note": "other"}
+    judged = {"judge": LLM, "notes": ["Of all."]}
+    boards: list[list[dict[str, Any]]] = [
+        [judged, judged | {"notes": ["Of all.", "Of one."]}, {"rr": None}, {"ndcg": None}],
+        [{"judge": LLM}, {"judge": other}, {"judge": HEURISTIC}],
+        [{"judge": agreeing(0.75, 40, kappa=0.5)}, {"judge": agreeing(0.5, 40)}],
+        [{"judge": MANY}],
+        [{"notes": [f"note {n}"]} for n in range(14)],
+    ]
+    texts = []
+    for n, rows in enumerate(boards):
+        world = World.make(tmp_path / str(n))
+        for k, row in enumerate(rows):
+            run(world, f"team-{k}", **{"ndcg": 0.9 - k / 100, **row})
+        texts.append(text(table(world)))
+    golden("board-judged.txt", "\n".join(texts))
 
 
 def test_a_table_without_judges_is_what_it_was(world: World) -> None:
@@ -271,22 +284,18 @@ def test_a_judge_stands_only_beside_what_it_judged(world: World, judged: list[st
     assert [row.judge for row in made.rows] == ["".join(named)]
 
 
-def test_different_judges_are_told_apart_and_said_to_be(world: World) -> None:
-    run(world, "alpha", judge=LLM)
+def test_different_judges_are_told_apart(world: World) -> None:
+    run(world, "alpha", judge={**LLM, "prompts": "sha256:0" + "f" * 63})
     run(world, "beta", ndcg=0.4, judge={**LLM, "prompts": "f" * 64})
     run(world, "gamma", ndcg=0.3, judge={**LLM, "prompts": "f" * 64, "note": "other"})
     run(world, "delta", ndcg=0.2, judge=HEURISTIC)
     made = table(world)
-    assert [r.judge for r in made.rows] == [
-        "llm (small-1)",
-        "llm (small-1) ffffffff",
-        "llm (small-1) ffffffff",  # a note does not make another judge
-        "heuristic",
-    ]
-    assert "beta/one: Measured on 200 pairs." in made.notes and "gamma/one: other" in made.notes
-    assert "Rows were judged by different judges: their scores are not comparable." in made.notes
-    only = filtered(made, method="automatic")
-    assert only.judges == made.judges
+    same = "llm (small-1) ffffffff"  # another note does not make another judge
+    assert [r.judge for r in made.rows] == ["llm (small-1)", same, same, "heuristic"]
+    assert "0fffffffffff," in text(made) and "ffffffffffff," in text(made)
+    assert [note.partition(":")[0] for note in made.notes if "/one:" in note] == ["beta/one", "gamma/one"]
+    assert len(made.notes) == 3, "and that scores of several judges cannot be compared"
+    assert filtered(made, method="automatic").judges == made.judges
 
 
 def test_judges_survive_json_and_old_records_are_still_read(world: World) -> None:
@@ -303,11 +312,6 @@ def test_judges_survive_json_and_old_records_are_still_read(world: World) -> Non
     assert from_dict(data, "organiser").judges == ()
 
 
-def agreeing(agreement: float, compared: int, **more: float) -> dict[str, Any]:
-    figures = {"agreement with people": agreement, "verdicts compared": compared, **more}
-    return {**HEURISTIC, "note": "counts words only: a weak judge, for orientation", "reliability": figures}
-
-
 def test_a_judge_whose_agreement_differs_by_run_is_one_judge(world: World) -> None:
     run(world, "alpha", judge=agreeing(0.75, 40, kappa=0.5))
     run(world, "beta", ndcg=0.4, judge=agreeing(0.5, 40))
@@ -315,40 +319,14 @@ def test_a_judge_whose_agreement_differs_by_run_is_one_judge(world: World) -> No
     made = table(world)
     (judge,) = made.judges
     assert {r.judge for r in made.rows} == {"heuristic"}
-    assert not any("different judges" in note for note in made.notes)
-    assert judge.reliability == {
-        "agreement with people": (0.5, 0.75), "kappa": 0.5, "verdicts compared": 40,
-    }  # fmt: skip
+    assert made.notes == ()
+    assert list(judge.reliability.values()) == [(0.5, 0.75), 0.5, 40]
     assert (judge.runs, judge.measured) == (3, 2)
-    figures = "agreement with people 0.5 to 0.75, kappa 0.5, verdicts compared 40"
-    assert judge.line().startswith(
-        f"Judged by heuristic: {figures} (by run; 2 of 3 runs measured). counts words"
-    )
     data = json.loads(export(made, "json"))
     assert not schemas.validate(data, "leaderboard") and from_dict(data, "organiser") == made
-    assert data["judges"][0]["reliability"]["agreement with people"] == [0.5, 0.75]
+    assert [0.5, 0.75] in data["judges"][0]["reliability"].values()
     for line in csv.DictReader(io.StringIO(export(made, "csv"))):
-        assert "agreement with people=0.5 to 0.75" in line["judge_reliability"]
-
-
-def test_a_judge_with_many_figures_is_one_readable_line(world: World) -> None:
-    figures = {f"accuracy {what}": 0.6 + n / 100 for n, what in enumerate(("attested", "citation", "answer"))}
-    judge = {
-        "name": "lexical (offline)",
-        "model": "all-MiniLM-L6-v2 (int8)",
-        "prompts": "sha256:" + "3d8e" * 16,
-        "reliability": {**figures, "labelled pairs": 178},
-        "note": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs.",
-    }
-    run(world, "alpha", judge=judge)
-    made = table(world)
-    (line,) = (x for x in text(made).splitlines() if x.startswith("Judged by"))
-    assert line == (
-        "Judged by lexical (offline) (all-MiniLM-L6-v2 (int8)): accuracy 0.6 to 0.62 (3 figures), "
-        "labelled pairs 178, prompts 3d8e3d8e3d8e. More in JSON."
-    )
-    assert made.judges[0].line() in export(made, "html") and line in export(made, "html")
-    assert json.loads(export(made, "json"))["judges"][0]["reliability"] == judge["reliability"]
+        assert "=0.5 to 0.75" in line["judge_reliability"]
 
 
 @pytest.mark.parametrize("size", [1, 30, 100])
@@ -360,22 +338,15 @@ def test_no_judge_makes_a_longer_line(world: World, size: int) -> None:
     assert len(judge.brief()) <= 160 and judge.brief().startswith(f"Judged by {'n' * min(size, 60)}")
 
 
-def test_notes_say_whose_run_they_mean(world: World) -> None:
-    for n, team in enumerate(("alpha", "beta", "gamma")):
-        told = ["Measures as defined.", f"People have judged {n % 2} of 3 answers"]
-        run(world, team, ndcg=0.5 - n / 10, notes=told)
-    assert list(table(world).notes) == [
-        "Measures as defined.",
-        "alpha/one, gamma/one: People have judged 0 of 3 answers",
-        "beta/one: People have judged 1 of 3 answers",
-    ]
-
-
-def test_a_note_of_the_only_run_needs_no_name_and_one_beside_unranked_runs_does(world: World) -> None:
-    run(world, "alpha", notes=["2 of 3 turns have no answer"])
-    assert list(table(world).notes) == ["2 of 3 turns have no answer"]
-    run(world, "beta", ndcg=None)
-    assert list(table(world).notes) == ["alpha/one: 2 of 3 turns have no answer"]
+def test_notes_name_their_runs_unless_all_have_them(world: World) -> None:
+    told = ["Measured.", "0 of 3", "1 of 3"]
+    run(world, "alpha", notes=told[:2])
+    assert list(table(world).notes) == told[:2], "the only run"
+    run(world, "waits", ndcg=None)
+    assert list(table(world).notes) == [f"alpha/one: {note}" for note in told[:2]]
+    run(world, "beta", ndcg=0.4, notes=[told[0], told[2]])
+    run(world, "gamma", ndcg=0.3, notes=told[:2])
+    assert list(table(world).notes)[-2:] == [f"alpha/one, gamma/one: {told[1]}", f"beta/one: {told[2]}"]
 
 
 def test_a_foreign_evaluators_words_about_hidden_data_stay_with_the_organiser(world: World) -> None:
@@ -389,13 +360,17 @@ def test_a_foreign_evaluators_words_about_hidden_data_stay_with_the_organiser(wo
         made = table(world, audience)
         assert made.notes == () and [j.note for j in made.judges] == [""]
         assert [j.model for j in made.judges] == ["small-1"]
-        assert [b.reason for b in made.unranked] == ["No value on ndcg: not judged yet."]
+        assert [REASON in b.reason for b in made.unranked] == [False]
         assert "secret" not in "".join(export(made, name) for name in FORMATS)
     found = detail(world.store, made.rows[0].runs[0])
     view = redact_run(found, Audience("team", "alpha"), task.datasets["test"])
     assert "secret" not in json.dumps(dict(view))
     everything = table(world)
-    assert everything.notes == ("alpha/one: secret topic 17",) and everything.judges[0].note == "secret words"
+    assert (
+        len(everything.notes) == 1
+        and "secret" in everything.notes[0]
+        and everything.judges[0].note == "secret words"
+    )
     assert REASON in everything.unranked[0].reason
 
 
@@ -403,8 +378,9 @@ def test_many_notes_are_counted(world: World) -> None:
     for n in range(14):
         run(world, f"team-{n:02}", notes=["of all", f"note {n}", "of many" if n < 9 else "of others"])
     notes = table(world).notes
-    assert (len(notes), notes[0], notes[-1]) == (10, "of all", "8 more notes on single runs are not shown.")
-    assert "team-00/one, team-01/one, team-02/one and 6 more: of many" in notes
+    assert (len(notes), notes[0], notes[-1].split()[0]) == (10, "of all", "8")
+    of_many = next(note for note in notes if note.endswith("of many"))
+    assert of_many.startswith("team-00/one, team-01/one, team-02/one") and " 6 " in of_many
 
 
 def test_a_count_is_shown_as_one(world: World) -> None:

@@ -53,7 +53,6 @@ def hand_in(
     software: str,
     values: Mapping[Cell, float | None],
     *,
-    version: int = 1,
     upload: bool = False,
     method: str = "automatic",
 ) -> str:
@@ -62,7 +61,7 @@ def hand_in(
     more: dict[str, Any] = {"method": method, "cells": [[c.dataset, c.scenario] for c in values]}
     if upload:
         more |= {"workflow": "upload", "image": None}
-    id = world.register(team, software, version=version, scenarios=scenarios, **more)
+    id = world.register(team, software, scenarios=scenarios, **more)
     for cell, value in values.items():
         attempt = world.attempt(id, dataset=cell.dataset, scenario=cell.scenario)
         if value is None:
@@ -81,8 +80,7 @@ def ranking(table: LeaderboardTable) -> list[tuple[int, str]]:
     return [(r.rank, r.team) for r in table.rows]
 
 
-def test_a_topic_of_several_scenarios_is_one_topic_in_the_test(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_topic_of_several_scenarios_is_one_topic_in_the_test(world: World) -> None:
     hand_in(world, "base", "x", everywhere(0.5))
     hand_in(world, "low", "x", everywhere(0.25))
     table = build(world.store, grid(baseline="base/x"), "relevance", ORGANISER)
@@ -92,8 +90,7 @@ def test_a_topic_of_several_scenarios_is_one_topic_in_the_test(tmp_path: Path) -
     assert found.p == pytest.approx(2 / 2**12)
 
 
-def test_a_missing_cell_is_listed_overall_and_ranked_in_the_others(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_missing_cell_is_listed_overall_and_ranked_in_the_others(world: World) -> None:
     hand_in(world, "all", "x", everywhere(0.5))
     hand_in(world, "tie", "x", everywhere(0.5))
     hand_in(world, "low", "x", everywhere(0.25))
@@ -111,23 +108,18 @@ def test_a_missing_cell_is_listed_overall_and_ranked_in_the_others(tmp_path: Pat
     assert "part" not in {r.team for r in other.rows}
 
 
-def test_the_rule_stands_on_the_table_in_every_format(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_the_rule_stands_on_the_table_in_every_format(world: World) -> None:
     hand_in(world, "all", "x", everywhere(0.5))
     task = grid(description="Our rule; the official one is not known.", title="Track relevance")
+    rule = "scenarios-then-datasets"
     table = build(world.store, task, "relevance", ORGANISER)
     for form in set(FORMATS) - {"csv", "tsv", "json"}:
         said = " ".join(export(table, form).split())
-        assert "over the scenarios of each dataset, then over the datasets" in said, form
-        assert "Our rule; the official one is not known." in said, form
-        assert "Track relevance" in said, form
-    assert json.loads(export(table, "json"))["aggregate"] == "scenarios-then-datasets"
+        assert task.tables["relevance"].description in said and "Track relevance" in said, form
+        assert said.index("scenarios") < said.index("datasets"), form
+    assert json.loads(export(table, "json"))["aggregate"] == rule
     [line] = csv.DictReader(io.StringIO(export(table, "csv")))
-    assert (line["aggregate"], line["table"], line["unit"]) == (
-        "scenarios-then-datasets",
-        "relevance",
-        "software",
-    )
+    assert (line["aggregate"], line["table"], line["unit"]) == (rule, "relevance", "software")
 
 
 def test_the_rules_of_aggregation() -> None:
@@ -140,8 +132,7 @@ def test_the_rules_of_aggregation() -> None:
     assert {aggregated(rule, CELLS, full) for rule in specs.AGGREGATES} == {4.0}
 
 
-def test_softwares_of_a_team_fill_its_cells_together(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_softwares_of_a_team_fill_its_cells_together(world: World) -> None:
     for n, scenario in enumerate(SCENARIOS):
         values = {c: 0.1 * (n + 1) for c in CELLS if c.scenario == scenario}
         hand_in(world, "alpha", f"s{n}", values, upload=n > 0, method="manual" if n else "automatic")
@@ -151,23 +142,18 @@ def test_softwares_of_a_team_fill_its_cells_together(tmp_path: Path) -> None:
     assert [r.team for r in apart.rows] == ["baselines", "baselines"]
     assert [u.outcome for u in apart.unranked] == ["incomplete"] * 3
     table = build(world.store, grid("team"), "relevance", ORGANISER)
-    assert [(r.team, r.software) for r in table.rows] == [
-        ("baselines", "sbert"),
-        ("baselines", "bm25"),
-        ("alpha", "s0, s1, s2"),
-    ]
+    softwares = [(r.team, r.software) for r in table.rows]
+    assert softwares == [("baselines", "sbert"), ("baselines", "bm25"), ("alpha", "s0, s1, s2")]
     row = table.rows[-1]
     assert row.values["ndcg"].mean == pytest.approx(0.2)
     assert (row.method, row.how) == ("mixed", "mixed")
-    softwares = {one.id: one.software for one in queries.submissions(world.store)}
-    assert [softwares[c.submission] for c in row.cells] == ["s0", "s1", "s2"] * 3
+    names = {one.id: one.software for one in queries.submissions(world.store)}
+    assert [names[c.submission] for c in row.cells] == ["s0", "s1", "s2"] * 3
     assert schemas.validate(as_dict(table), "leaderboard") == []
     assert "\n   3  alpha " in export(table, "table")
-    assert "several submissions" in export(table, "table")
 
 
-def test_the_latest_valid_submission_of_a_team_counts_in_each_cell(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_the_latest_valid_submission_of_a_team_counts_in_each_cell(world: World) -> None:
     cell = CELLS[0]
     first = hand_in(world, "alpha", "a", everywhere(0.9))
     second = hand_in(world, "alpha", "b", {cell: 0.2})
@@ -178,7 +164,7 @@ def test_the_latest_valid_submission_of_a_team_counts_in_each_cell(tmp_path: Pat
     assert row.values["ndcg"].mean == pytest.approx((8 * 0.9 + 0.2) / 9)
     [below] = table.unranked
     assert (below.submission, below.outcome) == (third, "invalid")
-    assert f"does not displace {second}" in below.reason and "test-1/baseline: " in below.reason
+    assert second in below.reason and "test-1/baseline" in below.reason
 
 
 @pytest.fixture
@@ -218,8 +204,7 @@ def test_json_can_be_read_back(mixed: LeaderboardTable, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_a_wide_table_stays_readable_on_a_narrow_terminal(tmp_path: Path, width: int) -> None:
-    world = World.make(tmp_path)
+def test_a_wide_table_stays_readable_on_a_narrow_terminal(world: World, width: int) -> None:
     hand_in(world, "a-team-with-a-rather-long-name", "and-a-software", everywhere(0.5))
     hand_in(world, "beta", "x", {CELLS[0]: 0.5, CELLS[1]: None})
     lines = text(build(world.store, grid("team"), "relevance", ORGANISER), width).splitlines()
@@ -241,7 +226,7 @@ def definition(**table: Any) -> dict[str, Any]:
 
 def wrong(data: dict[str, Any]) -> str:
     """What is said about the tables of a definition."""
-    return " ".join(problem.what for problem in problems_of(specs.check_tables, data))
+    return " ".join(str(problem) for problem in problems_of(specs.check_tables, data))
 
 
 @pytest.mark.parametrize(
@@ -280,15 +265,12 @@ def test_the_rule_of_the_rounds_chooses_the_unit() -> None:
     assert specs.expanded({**data, "round_rule": "latest-per-team"})[0]["unit"] == "software"
 
 
-def test_patterns_that_mean_nothing() -> None:
-    def said(**table: Any) -> str:
-        return wrong(definition(**table))
-
-    assert 'no dataset "tset-1"' in said(cells={"datasets": ["tset-1"]})
-    assert 'no scenario "x"' in said(cells={"scenarios": ["x"]})
+def test_wrong_patterns() -> None:
+    assert '"tset-1"' in wrong(definition(cells={"datasets": ["tset-1"]}))
+    assert '"x"' in wrong(definition(cells={"scenarios": ["x"]}))
     twice = definition(cells="blinded", per_cell=True)
     twice["tables"].append({"id": "relevance.test-1.explicit", "rank_by": "ndcg", "cells": "all"})
-    assert "second table" in wrong(twice)
+    assert '"relevance.test-1.explicit"' in wrong(twice)
     nothing = definition(cells="public")
     nothing["datasets"] = nothing["datasets"][1:]
-    assert "no dataset is public" in wrong(nothing)
+    assert "public" in wrong(nothing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,17 +96,10 @@ def test_a_team_that_is_worse_everywhere_comes_last_and_changes_no_order(
 ) -> None:
     before = of(board, rule)
     after = of([*board, (-1.0, 9.0, -1.0, 9.0)], rule)
-    complete = [
-        team
-        for team, row in before.items()
-        if row.combined and not any(r.missing for r in row.combined.ranks)
-    ]
-    if len(complete) == len(board):
-        new = f"t{len(board)}"
-        assert {team: row.rank for team, row in after.items() if team != new} == {
-            t: r.rank for t, r in before.items()
-        }
-        assert after[new].rank == len(board) + 1
+    if not any(value is None for values in board for value in values):
+        new = after.pop(f"t{len(board)}")
+        assert {team: row.rank for team, row in after.items()} == {t: r.rank for t, r in before.items()}
+        assert new.rank == len(board) + 1
 
 
 @given(BOARD, RULES)
@@ -177,11 +170,8 @@ def test_a_row_ranks_by_the_mean_of_its_ranks_and_behind_all_where_nothing_of_it
     tmp_path: Path,
 ) -> None:
     table = board(four(tmp_path), task())
-    found = {
-        row.team: (row.rank, row.combined.value, [one.rank for one in row.combined.ranks])
-        for row in table.rows
-        if row.combined
-    }
+    ranked_rows = [(row, row.combined) for row in table.rows if row.combined]
+    found = {row.team: (row.rank, by.value, [one.rank for one in by.ranks]) for row, by in ranked_rows}
     assert found == {
         "a": (2, 2.125, [2, 3, 1.5, 2]),
         "b": (1, 1.875, [3, 2, 1.5, 1]),
@@ -192,13 +182,12 @@ def test_a_row_ranks_by_the_mean_of_its_ranks_and_behind_all_where_nothing_of_it
     half = next(row for row in table.rows if row.team == "half")
     assert half.values == {} and (half.topics, half.covered) == (8, 3)
     assert [(u.team, u.outcome) for u in table.unranked] == [("late", "failed")]
-    assert table.unranked[0].reason.endswith("Nothing scored on two: it ranks behind all others there.")
+    assert " two:" in table.unranked[0].reason
     with_median = board(four(tmp_path / "again"), task(Ranking(("ndcg", "rr"), "median_rank")))
     assert [row.combined.value for row in with_median.rows if row.combined] == [1.75, 2, 2.75, 3.75, 4.5]
 
 
-def test_what_still_waits_in_a_cell_is_not_ranked_until_it_is_settled(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_what_still_waits_in_a_cell_is_not_ranked_until_it_is_settled(world: World) -> None:
     scored(world, "a", {"one": (0.9, 0.2), "two": (0.8, 0.4)})
     waits = scored(world, "b", {"one": (0.5, 0.5)}, cells=[["one", "default"], ["two", "default"]])
     held = scored(world, "c", {"one": (0.5, 0.5)})
@@ -210,8 +199,7 @@ def test_what_still_waits_in_a_cell_is_not_ranked_until_it_is_settled(tmp_path: 
     assert [row.team for row in board(world, task()).rows] == ["a", "b"]
 
 
-def test_what_is_not_approved_yet_costs_nobody_a_rank(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_what_is_not_approved_yet_costs_nobody_a_rank(world: World) -> None:
     of = replace(task(), review="required")
     ids = [scored(world, team, {"one": (v, v), "two": (v, v)}) for team, v in (("a", 0.9), ("b", 0.5))]
     runs = [run_id(id, dataset, "default") for id in ids for dataset in ("one", "two")]
@@ -224,12 +212,11 @@ def test_what_is_not_approved_yet_costs_nobody_a_rank(tmp_path: Path) -> None:
     assert [(below.team, below.outcome) for below in seen.unranked] == [("a", "incomplete")]
 
 
-def test_the_board_says_how_it_ranks_and_exports_carry_the_component_ranks(tmp_path: Path) -> None:
+def test_text_and_exports_have_the_rule_and_the_component_ranks(
+    tmp_path: Path, golden: Callable[[str, str], None]
+) -> None:
     table = board(four(tmp_path), task())
-    said = text(table)
-    assert "ranked by mean rank on nDCG@10 and RR." in said
-    assert "the mean of the ranks on nDCG@10 (one), RR (one), nDCG@10 (two), RR (two);" in said
-    assert "1, 1, (4.5), (4.5)" in said and "In parentheses: nothing valid there." in said
+    golden("board-ranks.txt", text(table))
     assert max(map(len, text(table, 80).splitlines())) <= 80
     for form in set(FORMATS) - {"csv", "tsv", "json"}:
         assert "mean rank" in export(table, form), form
@@ -249,33 +236,29 @@ def test_the_board_says_how_it_ranks_and_exports_carry_the_component_ranks(tmp_p
     assert "combined" not in export(plain, "json") and "combined_rank" not in export(plain, "csv")
 
 
-def test_a_filter_ranks_the_rows_that_are_left_among_themselves(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_a_filter_ranks_the_rows_that_are_left_among_themselves(world: World) -> None:
     scored(world, "a", {"one": (0.9, 0.9), "two": (0.9, 0.9)}, method="manual")
     scored(world, "b", {"one": (0.5, 0.5), "two": (0.8, 0.5)})
     scored(world, "c", {"one": (0.6, 0.4), "two": (0.2, 0.1)})
     left = filtered(board(world, task()), method="automatic")
-    assert [(row.rank, row.team, row.combined.value) for row in left.rows if row.combined] == [
-        (1, "b", 1.25),
-        (2, "c", 1.75),
-    ]
+    found = [(row.rank, row.team, row.combined.value) for row in left.rows if row.combined]
+    assert found == [(1, "b", 1.25), (2, "c", 1.75)]
 
 
-def test_lower_is_better_where_the_measure_says_so(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_lower_is_better_where_the_measure_says_so(world: World) -> None:
     world.by = task(lower=True)
     scored(world, "a", {"one": (0.9, 0.1), "two": (0.9, 0.1)})
     scored(world, "b", {"one": (0.5, 0.5), "two": (0.8, 0.5)})
     assert [row.combined.value for row in board(world, task(lower=True)).rows if row.combined] == [1, 2]
 
 
-def test_tests_go_by_the_first_measure_and_the_board_says_so(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
+def test_rows_are_tested_on_the_first_measure(world: World) -> None:
     scored(world, "a", {"one": (0.9, 0.9), "two": (0.9, 0.9)})
     scored(world, "b", {"one": (0.5, 0.5), "two": (0.8, 0.5)})
     table = board(world, task(baseline="b/x"))
     assert table.rows[0].comparison is not None and table.rows[0].comparison.difference == pytest.approx(0.25)
-    assert "than the baseline b/x on nDCG@10:" in text(table)
+    (legend,) = [line for line in text(table).splitlines() if line.startswith("†")]
+    assert "b/x" in legend and "nDCG@10" in legend and "RR" not in legend
 
 
 @pytest.mark.parametrize("rule", ["mean", "scenarios-then-datasets", "datasets-then-scenarios"])

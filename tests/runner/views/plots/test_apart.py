@@ -89,7 +89,7 @@ def test_whatever_becomes_of_the_process_a_plot_is_not_drawn_and_nothing_else(ca
 
 
 def test_without_a_program_nothing_is_drawn() -> None:
-    with closing(Apart(("/nowhere/python",))) as made, pytest.raises(Undrawn, match="No such file"):
+    with closing(Apart(("/nowhere/python",))) as made, pytest.raises(Undrawn):
         made.draw(OF_RUN)
 
 

@@ -14,19 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from runner.cli.app import app
-from runner.cli.main import load_commands
-from runner.model.errors import RunnerError
+from runner.records.store.queries import submissions
 from runner.views.plots import dates, heatmap
 from runner.views.plots.base import Plot as Drawn
 from runner.views.plots.drawing import drawn
 from runner.views.plots.making import KINDS
 from tests.worlds import records
+from tests.worlds.commands import Answer, At
 from tests.worlds.records import World
 
-Plot = Callable[..., Result]
+Plot = Callable[..., Answer]
+Refused = Callable[..., None]
 TOPICS = {str(n): n / 10 for n in (1, 2, 3, 4, 5, 6, 7, 9)} | {"10": 0.8}
 HOSTILE_TOPIC = "=1+1<script>alert(1)</script>"
 TAGS = [
@@ -48,14 +47,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> World:
     data = json.loads(place.read_text())
     data["tables"].append({"id": "open", "cells": [{"dataset": "dev"}], "rank_by": "ndcg"})
     place.write_text(json.dumps(data))
-    load_commands()
     world = World.make(root)
     for n, tag in enumerate(TAGS):
         submission = world.register(f"team-{n}", "x", tag=tag, method="manual" if n == 1 else "automatic")
         for dataset in ("dev", "test"):
-            values = {topic: round(value / (n + 1), 6) for topic, value in TOPICS.items()} | {
-                HOSTILE_TOPIC: 0.05 * n
-            }
+            values = {topic: round(value / (n + 1), 6) for topic, value in TOPICS.items()}
+            values[HOSTILE_TOPIC] = 0.05 * n
             attempt = world.attempt(submission, dataset=dataset, wall=10.0 ** (n - 1))
             world.evaluation(attempt, {"ndcg": values, "rr": {"1": 1 / (n + 1), "2": 0.0}})
     world.scored("baselines", "bm25", scores={**TOPICS, HOSTILE_TOPIC: 0.5}, datasets=("dev", "test"))
@@ -64,25 +61,29 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture
 def plot(home: World) -> Plot:
-    where = {"RUNNER_ROOT": str(home.config.root), "RUNNER_HOME": str(home.config.home), "COLUMNS": "80"}
-    return lambda *rest: CliRunner().invoke(app, ["plot", records.TASK, *rest], env=where)
+    """Return a function that runs ``runner plot``."""
+    at = At(home.config.root, home)
+    return lambda *rest: at.run("plot", records.TASK, *rest, env={"COLUMNS": "80"})
 
 
-def refused(result: Result, code: str, *words: str) -> None:
-    error = result.exception
-    assert isinstance(error, RunnerError) and error.code == code, result.output
-    told = f"{error.what} {error.why} {error.fix}"
-    assert all(word in told for word in words), told
+@pytest.fixture
+def refused(plot: Plot) -> Callable[..., None]:
+    """Return a function that asserts that a plot ends with an error, and which values this names."""
+
+    def check(words: tuple[str, ...], code: str, *values: str) -> None:
+        error = plot(*words).error
+        assert error.code == code, (words, error.code)
+        assert all(value in f"{error.what} {error.why} {error.fix}" for value in values), (words, error)
+
+    return check
 
 
-def rows(result: Result) -> list[dict[str, str]]:
-    assert result.exit_code == 0, result.exception
-    return list(csv.DictReader(io.StringIO(result.stdout)))
+def rows(answer: Answer) -> list[dict[str, str]]:
+    assert answer.exit_code == 0, answer.text
+    return list(csv.DictReader(io.StringIO(answer.out)))
 
 
 def run_of(home: World, team: str, dataset: str) -> str:
-    from runner.records.store.queries import submissions
-
     return next(f"{one.id}.{dataset}" for one in submissions(home.store) if one.team == team)
 
 
@@ -96,15 +97,15 @@ def test_every_kind_in_every_format_twice_the_same(
         out = [tmp_path / f"{n}.{form}" for n in (1, 2)]
         for path in out:
             said = plot(kind, *more, "--out", str(path))
-            assert said.exit_code == 0, (said.output, said.exception)
-            assert said.stderr.count(". ") >= 1  # two sentences, at least
+            assert said.exit_code == 0, said.text
+            assert said.err.count(". ") >= 1  # two sentences, at least
         assert out[0].read_bytes().startswith(start) and out[0].read_bytes() == out[1].read_bytes(), form
     spec = json.loads((tmp_path / "1.json").read_text())
     assert "vega-lite" in spec["$schema"] and spec["description"]
 
 
-def test_excel_is_for_csv_alone(plot: Plot, tmp_path: Path) -> None:
-    refused(plot("scores", "--excel", "--out", str(tmp_path / "x.svg")), "E101")
+def test_excel_is_for_csv_alone(plot: Plot, refused: Refused, tmp_path: Path) -> None:
+    refused(("scores", "--excel", "--out", str(tmp_path / "x.svg")), "E101")
     assert plot("scores", "--excel", "--out", str(tmp_path / "x.csv")).exit_code == 0
     assert (tmp_path / "x.csv").read_bytes().startswith(b"\xef\xbb\xbf")
     assert not (tmp_path / "x.svg").exists()
@@ -113,7 +114,7 @@ def test_excel_is_for_csv_alone(plot: Plot, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [*OF_BOARD, "run"])
 def test_words_of_others_stay_words(home: World, plot: Plot, kind: str) -> None:
     more = ("--run", run_of(home, "team-1", "dev")) if kind == "run" else ()
-    text = plot(kind, *more, "--format", "svg").stdout
+    text = plot(kind, *more, "--format", "svg").out
     tree = ET.fromstring(text)
     names = {one.tag.rpartition("}")[2] for one in tree.iter()}
     assert names <= {"svg", "g", "path", "rect", "line", "text", "defs", "clipPath", "title", "tspan"}, names
@@ -131,7 +132,7 @@ def test_dots_and_whiskers_have_the_figures_of_the_board(home: World, plot: Plot
     assert [row["group"] for row in found][:3] == ["baseline", "automatic", "manual"]
     assert float(found[0]["value"]) == pytest.approx(0.5) and float(found[0]["low"]) == pytest.approx(0.1)
     said = plot("scores", "--measure", "rr", "--format", "csv")
-    assert "best RR of 6 rows" in said.stderr
+    assert "RR" in said.err and " 6 " in said.err and "nDCG" not in said.err
 
 
 def test_the_best_so_far_over_dates(home: World, plot: Plot) -> None:
@@ -141,63 +142,66 @@ def test_the_best_so_far_over_dates(home: World, plot: Plot) -> None:
     assert best == sorted(best) and best[-1] == pytest.approx(0.5)
 
 
-def test_one_measure_against_another_says_tau(home: World, plot: Plot) -> None:
+def test_one_measure_against_another_has_tau(plot: Plot, refused: Refused) -> None:
     said = plot("measures", "--measure", "ndcg", "--measure", "rr", "--format", "csv")
-    assert len(rows(said)) == 6 and "tau-b" in said.stderr
-    refused(plot("measures", "--measure", "rr", "--measure", "rr"), "E101", "twice")
+    assert len(rows(said)) == 6 and "tau-b" in said.err
+    refused(("measures", "--measure", "rr", "--measure", "rr"), "E101", "rr")
 
 
-def test_rows_by_topic_can_be_chosen(home: World, plot: Plot) -> None:
+def test_rows_by_topic_can_be_chosen(home: World, plot: Plot, refused: Refused) -> None:
     run = run_of(home, "team-1", "dev")
     found = rows(plot("topics", "--dataset", "dev", "--run", run, "--format", "csv"))
     assert {row["row"] for row in found} == {"team-1/x"} and len(found) == len(TOPICS) + 1
     assert {row["topic"] for row in found} > {"'" + HOSTILE_TOPIC}
     assert [row["topic"] for row in found if row["topic"] in TOPICS] == list(TOPICS), "10 is behind 9"
-    refused(plot("scores", "--run", run), "E101", "--run")
+    refused(("scores", "--run", run), "E101", "--run")
 
 
-def test_a_run_beside_median_and_best(home: World, plot: Plot) -> None:
+def test_a_run_next_to_median_and_best(home: World, plot: Plot) -> None:
     run = run_of(home, "team-1", "dev")
     found = {row["topic"]: row for row in rows(plot("run", "--run", run, "--format", "csv"))}
-    assert float(found["9"]["value"]) == pytest.approx(0.45) and float(found["9"]["best"]) == pytest.approx(
-        0.9
-    )
+    assert [float(found["9"][name]) for name in ("value", "best")] == pytest.approx([0.45, 0.9])
     # Its team sees the median of the others where these are many enough, and none of its own are in it; no best.
-    theirs = {
-        row["topic"]: row for row in rows(plot("run", "--run", run, "--as", "team:team-1", "--format", "csv"))
-    }
-    assert float(theirs["9"]["median"]) == pytest.approx(0.3)
-    assert {row["best"] for row in theirs.values()} == {""}
+    own = rows(plot("run", "--run", run, "--as", "team:team-1", "--format", "csv"))
+    assert [float(row["median"]) for row in own if row["topic"] == "9"] == pytest.approx([0.3])
+    assert {row["best"] for row in own} == {""}
 
 
-def test_nobody_plots_what_they_could_not_read(home: World, plot: Plot) -> None:
-    for audience in ("public", "team:team-1"):
+def test_nobody_plots_what_they_could_not_read(home: World, plot: Plot, refused: Refused) -> None:
+    team, public, table = ("--as", "team:team-1"), ("--as", "public"), ("--table", "open")
+    for audience in (public, team):
         for kind in BY_TOPIC:
-            refused(plot(kind, "--as", audience), "E103", "scores by topic")
+            refused((kind, *audience), "E103")
         for kind in ("time", "memory"):
-            refused(plot(kind, "--as", audience), "E102", "steps")
-        assert plot("scores", "--as", audience).exit_code == 0  # its scores are open
+            refused((kind, *audience), "E102")
+        assert plot("scores", *audience).exit_code == 0  # its scores are open
     for kind in BY_TOPIC:
-        refused(plot(kind, "--table", "open", "--as", "public"), "E103")
-    own = rows(plot("topics", "--table", "open", "--as", "team:team-1", "--format", "csv"))
+        refused((kind, *table, *public), "E103")
+    own = rows(plot("topics", *table, *team, "--format", "csv"))
     assert {row["row"] for row in own} == {"team-1/x"}
-    assert plot("time", "--table", "open", "--as", "public").exit_code == 0
+    assert plot("time", *table, *public).exit_code == 0
     blinded, other = run_of(home, "team-1", "test"), run_of(home, "team-2", "dev")
-    refused(plot("run", "--run", blinded, "--as", "team:team-1"), "E102", "blinded")
+    refused(("run", "--run", blinded, *team), "E102", "blinded")
     for run in (blinded, other):
-        refused(plot("run", "--run", run, "--as", "public"), "E102", run)
-    refused(plot("run", "--run", other, "--as", "team:team-1"), "E102", other)
-    refused(plot("topics", "--table", "open", "--run", other, "--as", "team:team-1"), "E102", other)
+        refused(("run", "--run", run, *public), "E102", run)
+    refused(("run", "--run", other, *team), "E102", other)
+    refused(("topics", *table, "--run", other, *team), "E102", other)
 
 
-def test_what_is_not_there_is_told(home: World, plot: Plot) -> None:
-    refused(plot("pie"), "E101", "scores", "critical")
-    refused(plot("scores", "--format", "bmp"), "E101", "svg")
-    refused(plot("scores", "--measure", "map"), "E102", "ndcg")
-    refused(plot("scores", "--dataset", "nowhere"), "E102", "test")
-    refused(plot("scores", "--dataset", "dev", "--table", "open"), "E101", "--table")
-    refused(plot("run"), "E101", "--run")
-    refused(plot("scores", "--measure", "rr", "--measure", "ndcg"), "E101", "1 measure")
+@pytest.mark.parametrize(
+    ("words", "code", "value"),
+    [
+        ("pie", "E101", "critical"),
+        ("scores --format bmp", "E101", "svg"),
+        ("scores --measure map", "E102", "ndcg"),
+        ("scores --dataset nowhere", "E102", "test"),
+        ("scores --dataset dev --table open", "E101", "--table"),
+        ("run", "E101", "--run"),
+        ("scores --measure rr --measure ndcg", "E101", "1"),
+    ],
+)
+def test_wrong_options_are_refused(refused: Refused, words: str, code: str, value: str) -> None:
+    refused(tuple(words.split()), code, value)
 
 
 def test_plots_that_went_out_are_in_the_log(home: World, plot: Plot) -> None:
@@ -208,10 +212,10 @@ def test_plots_that_went_out_are_in_the_log(home: World, plot: Plot) -> None:
 
 
 def test_without_the_packages_the_data_are_still_there(
-    home: World, plot: Plot, monkeypatch: pytest.MonkeyPatch
+    plot: Plot, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)  # as if nobody had installed it
-    refused(plot("scores"), "E101", "vl_convert", "proctor-ir[plots]")
+    refused(("scores",), "E101", "vl_convert", "proctor-ir[plots]")
     assert rows(plot("scores", "--format", "csv"))
 
 
@@ -227,33 +231,35 @@ def test_steps_of_a_heat_map_are_told_apart_however_small(high: float) -> None:
     assert len(set(scale["domain"])) == len(scale["range"]) == 7
 
 
-def test_one_row_is_called_one_row(tmp_path: Path) -> None:
+def test_descriptions_of_many_rows_and_of_one(
+    plot: Plot, tmp_path: Path, golden: Callable[[str, str], None]
+) -> None:
     records.write_project(tmp_path)
-    load_commands()
     world = World.make(tmp_path)
     world.scored("alpha", "x", scores=dict.fromkeys(TOPICS, 0.9726), datasets=("dev", "test"))
-    where = {"RUNNER_ROOT": str(tmp_path), "RUNNER_HOME": str(world.config.home), "COLUMNS": "80"}
+    at = At(tmp_path, world)
 
-    def one(kind: str, form: str = "csv") -> Result:
-        return CliRunner().invoke(app, ["plot", records.TASK, kind, "--format", form], env=where)
+    def single(kind: str, form: str = "csv") -> Answer:
+        return at.run("plot", records.TASK, kind, "--format", form, env={"COLUMNS": "80"})
 
-    said = one("scores").stderr
-    assert "alpha/x has the only nDCG@10, 0.9726. Its 95 % interval goes from 0.9726 to 0.9726." in said
-    assert "alone counts, received on 2026-01-05. Its nDCG@10 is 0.9726." in one("dates").stderr
-    assert "The only row, alpha/x, has 0.9726 with" in one("time").stderr
-    refused(one("measures"), "E102", "two rows")
-    for kind in ("scores", "dates", "time"):
-        assert ">1<" not in (text := one(kind, "svg").stdout), "no tick is rounded to another figure"
-        assert ">0.9" in text or ">1.0" in text
+    kinds = ("scores", "dates", "time")
+    texts = [f"{kind}\n{plot(kind, '--format', 'csv').err}" for kind in OF_BOARD]
+    texts += [f"{kind} of one row\n{single(kind).err}" for kind in kinds]
+    golden("plots.txt", "\n".join(texts))
+    assert single("measures").error.code == "E102"
+    for kind in kinds:
+        text = single(kind, "svg").out
+        assert ">1<" not in text and (">0.9" in text or ">1.0" in text), (
+            "no tick is rounded to another figure"
+        )
 
 
 @pytest.mark.parametrize("seconds", [0, 40, 599, 3600, 40 * 3600, 7 * 86400, 40 * 86400, 800 * 86400])
 def test_no_two_ticks_of_dates_are_the_same_words(seconds: int) -> None:
+    first, step = datetime(2026, 1, 5, 12, tzinfo=UTC), timedelta(seconds=seconds) / 8
     rows = [
-        {**dict.fromkeys(("row", "tag"), str(n)), "group": "automatic", "value": n / 9, "best": n / 9}
-        | {
-            "registered": f"{datetime(2026, 1, 5, 12, tzinfo=UTC) + n * timedelta(seconds=seconds) / 8:%Y-%m-%dT%H:%M:%SZ}"
-        }
+        {"row": str(n), "tag": str(n), "group": "automatic", "value": n / 9, "best": n / 9}
+        | {"registered": f"{first + n * step:%Y-%m-%dT%H:%M:%SZ}"}
         for n in range(9)
     ]
     ends = [datetime.fromisoformat(str(rows[n]["registered"])) for n in (0, -1)]
@@ -267,5 +273,5 @@ def test_no_two_ticks_of_dates_are_the_same_words(seconds: int) -> None:
 
 def test_labels_at_the_ends_of_an_axis_keep_their_places(home: World, plot: Plot) -> None:
     """Pulled inwards, the first and the last lay over their neighbours; and names take half a phone at most."""
-    axis = json.loads(plot("scores", "--format", "json").stdout)["config"]["axis"]
+    axis = json.loads(plot("scores", "--format", "json").out)["config"]["axis"]
     assert axis["labelFlush"] is False and axis["labelLimit"] <= 150

@@ -26,7 +26,8 @@ from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.runner.web.test_routes import form_of
 from tests.runner.work.test_loop import outcomes, team, until
-from tests.worlds.mini import Project, call
+from tests.worlds.command_line import Cli
+from tests.worlds.mini import Project
 from tests.worlds.site import serving
 
 DAY = timedelta(days=1)
@@ -148,14 +149,12 @@ def test_a_deadline_that_a_wrong_clock_sees_costs_nothing(server: Server) -> Non
     assert server.hand_in("early")["accepted"] and server.used() == 1
 
 
-def test_work_says_that_its_clock_was_set_back(server: Server) -> None:
+def test_work_says_that_its_clock_was_set_back(server: Server, cli: Cli) -> None:
     server.hand_in("one")
     server.set(-DAY, -DAY)
     server.hand_in("two")
     assert [line for line in server.said if "the clock of this machine was set back" in line] != []
-    call(
-        server.world.project, "store", "verify"
-    )  # the order of events is that of the log, whatever their times
+    cli("store", "verify")  # the order of events is that of the log, whatever their times
     with server.client(token=False) as person:
         assert "Nothing evaluates runs here" in person.get("/").text, "as the sign of life is of tomorrow"
 

@@ -16,7 +16,8 @@ from runner.work.members.accounts import open_accounts
 from runner.work.members.registrations import Registration
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import EVALUATOR, World, good
-from tests.worlds.mini import Project, call
+from tests.worlds.command_line import Cli
+from tests.worlds.mini import Project
 
 CANARIES = [f"canary-{n}-7719" for n in range(8)]
 
@@ -132,12 +133,11 @@ def test_another_execution_is_offered_only_where_it_would_be_done(world: World) 
     assert held["verdict"] == "ok" and not held["again"]
 
 
-def test_nothing_goes_there_that_the_front_must_not_have(world: World) -> None:
+def test_nothing_goes_there_that_the_front_must_not_have(world: World, cli: Cli) -> None:
     """Logs, hidden data, scores before their time, names of people, and what people wrote."""
     run = world.hand_in("alpha", script=talkative, description=CANARIES[3])
     world.work()
-    call(
-        world.project,
+    cli(
         "review",
         run,
         "--flag",

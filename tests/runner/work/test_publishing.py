@@ -20,7 +20,8 @@ from runner.work.publishing import Desk
 from runner.work.run_pages import Kept
 from tests.runner.execution.test_pool import World
 from tests.worlds import records
-from tests.worlds.mini import TASK, Project, call
+from tests.worlds.command_line import Cli
+from tests.worlds.mini import TASK, Project
 
 CANARY = "canary-5521"
 
@@ -167,22 +168,22 @@ def test_what_a_team_has_left_is_for_the_team(world: World) -> None:
     )
 
 
-def test_tokens_are_shown_once_and_kept_as_keys(project: Project) -> None:
-    token = call(project, "team", "add", "alpha").out.strip()
-    listed = call(project, "team", "list", "--json").json
+def test_tokens_are_shown_once_and_kept_as_keys(project: Project, cli: Cli) -> None:
+    token = cli("team", "add", "alpha").out.strip()
+    listed = cli("team", "list", "--json").json
     assert [one["team"] for one in listed] == ["alpha"] and len(listed[0]["tokens"]) == 1
     secret = token.split("_", 2)[2]  # it may hold underscores itself
     for path in project.home.rglob("*"):
         assert not path.is_file() or secret.encode() not in path.read_bytes(), path
     assert (project.home / "accounts.sqlite").stat().st_mode & 0o077 == 0
-    assert "E101" in call(project, "team", "add", "alpha", expect=2).err
-    assert "E215" in call(project, "team", "add", "Alpha", expect=None).err
-    assert "E208" in call(project, "team", "add", "baselines", expect=None).err
-    assert "E102" in call(project, "team", "rotate", "beta", expect=2).err
-    assert call(project, "team", "rotate", "alpha").out.strip() != token
-    call(project, "team", "close", "alpha")
+    assert "E101" in cli("team", "add", "alpha", expect=2).err
+    assert "E215" in cli("team", "add", "Alpha", expect=None).err
+    assert "E208" in cli("team", "add", "baselines", expect=None).err
+    assert "E102" in cli("team", "rotate", "beta", expect=2).err
+    assert cli("team", "rotate", "alpha").out.strip() != token
+    cli("team", "close", "alpha")
     assert b'"grants":[]' in (project.config.published / "access.json").read_bytes()
-    assert call(project, "team", "rotate", "alpha", expect=2).err.count("closed")
+    assert cli("team", "rotate", "alpha", expect=2).err.count("closed")
 
 
 OPENS = "2026-06-01 12:00 UTC"

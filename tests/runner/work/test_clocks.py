@@ -28,7 +28,7 @@ from tests.runner.web.test_routes import form_of
 from tests.runner.work.test_loop import outcomes, team, until
 from tests.worlds.command_line import Cli
 from tests.worlds.mini import Project
-from tests.worlds.site import serving
+from tests.worlds.site import notices, serving
 
 DAY = timedelta(days=1)
 NONE = timedelta(0)
@@ -153,10 +153,10 @@ def test_work_says_that_its_clock_was_set_back(server: Server, cli: Cli) -> None
     server.hand_in("one")
     server.set(-DAY, -DAY)
     server.hand_in("two")
-    assert [line for line in server.said if "the clock of this machine was set back" in line] != []
+    assert any("clock" in line for line in server.said)
     cli("store", "verify")  # the order of events is that of the log, whatever their times
     with server.client(token=False) as person:
-        assert "Nothing evaluates runs here" in person.get("/").text, "as the sign of life is of tomorrow"
+        assert notices(person.get("/").text) == ["bad"], "as the sign of life is of tomorrow"
 
 
 @pytest.mark.parametrize("by", [-DAY, DAY], ids=["back", "forward"])

@@ -18,7 +18,7 @@ from runner.work.notices.due import Notice
 from runner.work.notices.outbox import Outbox
 from tests.runner.execution.test_pool import World
 from tests.worlds.command_line import Cli
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project
 
 PEOPLE = ("Ada Lovelace", "Grace Hopper", "ada@example.org", "University of Somewhere")
 
@@ -29,8 +29,7 @@ def everything(root: Path) -> bytes:
 
 def add(cli: Cli, team: str = "alpha") -> str:
     names = ("--member", PEOPLE[0], "--member", PEOPLE[1])
-    said = cli("team", "add", team, *names, "--contact", PEOPLE[2], "--affiliation", PEOPLE[3], "--json"
-    )
+    said = cli("team", "add", team, *names, "--contact", PEOPLE[2], "--affiliation", PEOPLE[3], "--json")
     return str(said.json["account"])
 
 
@@ -47,7 +46,13 @@ def test_organisers_and_assistants_sign_in_like_teams(project: Project, cli: Cli
     assert again != token and len(Access.read(project.config.published).grants) == 1
     cli("account", "close", listed["id"])
     assert Access.read(project.config.published).grants == {}
-    for bad in (("add", "team"), ("add", "king"), ("add", "assessor"), ("close", "a-0000000000000000"), ("rotate", listed["id"])):
+    for bad in (
+        ("add", "team"),
+        ("add", "king"),
+        ("add", "assessor"),
+        ("close", "a-0000000000000000"),
+        ("rotate", listed["id"]),
+    ):
         cli("account", *bad, expect=2)
 
 
@@ -148,7 +153,7 @@ def test_nothing_of_who_was_erased_is_left_in_any_file(project: Project, cli: Cl
         assert word.encode() not in left, word
 
 
-def test_a_close_that_was_cut_off_is_noted_by_the_next_one(project: Project) -> None:
+def test_a_close_that_was_cut_off_is_noted_by_the_next_one(project: Project, cli: Cli) -> None:
     account = add(cli)
     with managing(project.config) as office:
         office.accounts.close(office.accounts.named(account))  # killed before the event

@@ -128,7 +128,7 @@ def test_who_holds_the_file_is_waited_for_a_moment_and_what_was_kept_stays(world
     name, _ = kept.popitem()
     with closing(sqlite3.connect(place)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(OSError, match="locked"):
+        with pytest.raises(OSError):
             shelf.save(kept)
         other.rollback()
     assert name in Shelf(place).load()

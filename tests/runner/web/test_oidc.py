@@ -132,39 +132,25 @@ def test_who_was_tied_to_an_account_that_was_closed_is_not_let_in_when_it_is_ope
         assert site.sign_in(client).status_code == 303, "tied anew"
 
 
-NOW = int(time.time())
-WRONG: list[dict[str, Any]] = [
-    {"iss": "http://127.0.0.1:9/other"},
-    {"aud": "another-client"},
-    {"aud": [CLIENT, "another"]},
-    {"azp": "another"},
-    {"nonce": "f" * 64},
-    {"nonce": None},
-    {"exp": NOW - 600},
-    {"exp": None},
-    {"iat": None},
-    {"sub": None},
-    {"sub": ""},
-    {"sub": "somebody-else"},
-]
+def wrong_claims() -> list[dict[str, Any]]:
+    wrong: list[dict[str, Any]] = [{name: None} for name in ("nonce", "exp", "iat", "sub")]
+    wrong += [{"iss": "http://127.0.0.1:9/other"}, {"aud": "another-client"}, {"aud": [CLIENT, "another"]}]
+    wrong += [{"azp": "another"}, {"nonce": "f" * 64}, {"exp": int(time.time()) - 600}]
+    return [*wrong, {"sub": ""}, {"sub": "somebody-else"}]
 
 
-@pytest.mark.parametrize("claims", WRONG, ids="-".join)  # no times in names: workers have to agree on them
-def test_statements_that_do_not_hold_are_refused(site: Site, claims: dict[str, Any]) -> None:
-    site.provider.claims = claims
+def test_statements_that_do_not_hold_are_refused(site: Site) -> None:
+    provider = site.provider
+    wrong = [{"claims": claims} for claims in wrong_claims()]
+    wrong += [{"signs": RSAKey.generate_key(2048, {"kid": "one"})}, {"algorithm": "none"}]
+    for change in wrong:
+        before = {name: getattr(provider, name) for name in change}
+        vars(provider).update(change)
+        with site.client() as client:
+            assert site.sign_in(client).status_code == 403 and not site.is_in(client), change
+        vars(provider).update(before)
     with site.client() as client:
-        said = site.sign_in(client)
-        assert said.status_code == 403 and not site.is_in(client), claims
-
-
-@pytest.mark.parametrize("how", ["key", "none"])
-def test_statements_of_others_are_refused(site: Site, how: str) -> None:
-    if how == "key":
-        site.provider.signs = RSAKey.generate_key(2048, {"kid": "one"})
-    else:
-        site.provider.algorithm = "none"
-    with site.client() as client:
-        assert site.sign_in(client).status_code == 403 and not site.is_in(client)
+        assert site.sign_in(client).status_code == 303
 
 
 def test_no_more_of_an_answer_to_a_code_is_read_than_a_statement_takes(site: Site) -> None:

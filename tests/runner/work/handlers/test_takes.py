@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
+import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,11 +13,9 @@ import httpx2
 import pytest
 
 from runner.exchange.access import Token
-from runner.exchange.inbox import Request
 from runner.exchange.published import Publisher
-from runner.model.clock import SystemClock, stamp
-from runner.tasks.load import load_tasks
 from runner.work.publishing import Desk as Publishing
+from tests.e2e.test_server import form_of
 from tests.e2e.test_uploads_scored import run_text
 from tests.runner.work.test_requests import Desk, desk
 from tests.worlds.site import serving
@@ -26,8 +24,8 @@ __all__ = ["desk"]
 
 RUN = run_text("dev", "one").encode()
 TASKS = {
-    "software": ({}, {"software"}),
-    "both": ({"uploads": True}, {"software", "run files"}),
+    "software": ({"uploads": False}, {"software"}),
+    "both": ({}, {"software", "run files"}),
     "run files": ({"workflow": "upload"}, {"run files"}),
 }
 WAYS = {
@@ -41,12 +39,9 @@ WAYS = {
 @contextmanager
 def front(desk: Desk, **changes: Any) -> Iterator[tuple[str, Token]]:
     """A front over what work publishes of the task ``mini``, and alpha's token."""
-    desk.project.write_task(**changes)
-    desk.tasks = load_tasks(desk.project.config)[0]
+    desk.load_tasks(**changes)
     config = desk.project.config
-    Publishing(desk.requests.store, desk.tasks, Publisher(config.published), lambda e: None).publish(
-        ["alpha"]
-    )
+    Publishing(desk.requests.store, desk.tasks, Publisher(config.published), pytest.fail).publish(["alpha"])
     desk.accounts.tokens.access().write(config.published)
     with serving(config.exchange, desk.project.home / "front") as url:
         yield url, desk.token
@@ -55,10 +50,8 @@ def front(desk: Desk, **changes: Any) -> Iterator[tuple[str, Token]]:
 def sent(client: httpx2.Client, token: Token, way: str, fields: dict[str, str]) -> httpx2.Response:
     if way == "a form of a browser":
         page = client.get("/sign-in").text
-        form = re.findall(r'name="form-token" value="([^"]+)"', page)[0]
-        client.post("/sign-in", data={"form-token": form, "token": str(token)})
-        form = re.findall(r'name="form-token" value="([^"]+)"', client.get("/team").text)[0]
-        data = {**fields, "form-token": form}
+        client.post("/sign-in", data={"form-token": form_of(page), "token": str(token)})
+        data = {**fields, "form-token": form_of(client.get("/team").text)}
         return client.post("/tasks/mini/hand-in", data=data, files={"file": ("run.txt", RUN)})
     client.headers["authorization"] = f"Bearer {token}"
     if way == "a form of a program":
@@ -80,13 +73,9 @@ def upload(client: httpx2.Client) -> str:
 
 def of_work(desk: Desk, kind: str, fields: dict[str, str]) -> dict[str, Any]:
     """What work says of the same, from a front that let it through."""
-    import io
-
     file = {"file": "run.txt"} if kind == "run-file" else {}
     data = {"task": "mini", **fields, **file}
-    now = stamp(SystemClock().now())
-    request = Request.new(kind, desk.account.id, desk.token.id, "alpha", now, data)
-    return desk.decided(desk.inbox.put(request, desk.token.key, io.BytesIO(RUN)))
+    return desk.decided(desk.send(kind, data, payload=io.BytesIO(RUN)))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -136,7 +125,7 @@ def test_a_wrong_field_is_named_with_its_allowed_values(
 ) -> None:
     shown = ""
     with (
-        front(desk, uploads=True) as (url, token),
+        front(desk) as (url, token),
         httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
     ):
         for fields in WRONG_FIELDS:
@@ -154,7 +143,7 @@ def test_a_wrong_field_is_named_with_its_allowed_values(
 
 def test_everything_that_is_missing_is_said_at_once(desk: Desk) -> None:
     with (
-        front(desk, uploads=True) as (url, token),
+        front(desk) as (url, token),
         httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
     ):
         client.headers["authorization"] = f"Bearer {token}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from runner.exchange.published import Publisher
 from runner.work.publishing import Desk as Publishing
 from tests.e2e.test_server import form_of
 from tests.e2e.test_uploads_scored import run_text
+from tests.runner.web.test_resumed_uploads import begin, patch
 from tests.runner.work.test_requests import Desk, desk
 from tests.worlds.site import serving
 
@@ -62,13 +62,9 @@ def sent(client: httpx2.Client, token: Token, way: str, fields: dict[str, str]) 
 
 
 def upload(client: httpx2.Client) -> str:
-    digest = base64.b64encode(hashlib.sha256(RUN).hexdigest().encode()).decode()
-    tus = {"Tus-Resumable": "1.0.0"}
-    head = {**tus, "Upload-Length": str(len(RUN)), "Upload-Metadata": f"sha256 {digest}"}
-    where = client.post("/api/v1/uploads", headers=head).headers["location"]
-    part = {**tus, "Content-Type": "application/offset+octet-stream", "Upload-Offset": "0"}
-    assert client.patch(where, content=RUN, headers=part).status_code == 204
-    return str(where.rpartition("/")[2])
+    where = begin(client, len(RUN), hashlib.sha256(RUN).hexdigest())
+    assert patch(client, where, RUN, 0).status_code == 204
+    return where.rpartition("/")[2]
 
 
 def of_work(desk: Desk, kind: str, fields: dict[str, str]) -> dict[str, Any]:

@@ -7,18 +7,14 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.worlds.browser import Watched, launched, watched
+from tests.worlds.browser import Watched, browser, watched
 from tests.worlds.pages import Pages, pages
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 BOARD = "/tasks/mini/main"
 NAMES = "rows => rows.filter(row => row.checkVisibility()).map(row => row.dataset.name)"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,11 @@ from runner.work.requests import Requests
 from tests.e2e.test_uploads_scored import run_text
 from tests.runner.execution.test_pool import World, good
 from tests.runner.web.test_routes import form_of
-from tests.worlds.browser import launched, watched
+from tests.worlds.browser import browser, watched
 from tests.worlds.mini import Project
 from tests.worlds.site import serving
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 RUN = "document.title='pwned'"
@@ -35,12 +37,6 @@ TEXTS = {"description": EVIL, "affiliation": EVIL[:90], "paper": f"javascript:{R
 def talkative(mounts: Any, out: Path) -> None:
     mounts.say(EVIL)
     good(mounts, out)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
 
 
 class Site:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,22 +10,16 @@ from runner.exchange import tails
 from runner.exchange.published import Publisher
 from runner.exchange.tails import Tail
 from tests.runner.web.test_routes import Front, front
-from tests.worlds.browser import launched, watched
+from tests.worlds.browser import browser, watched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["front"]
+__all__ = ["browser", "front"]
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 LINES = "".join(f"line {n}\n" for n in range(200))
 MORE = "<img src=x onerror=alert(1)>\U0001f642 more\n"
 _AT_END = "one => one.scrollHeight - one.scrollTop - one.clientHeight < 8"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as made:
-        yield made
 
 
 def test_its_end_is_followed_and_the_sealed_log_takes_its_place(front: Front, browser: Browser) -> None:

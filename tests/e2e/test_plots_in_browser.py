@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from playwright.sync_api import Browser
 
 from runner.exchange.access import Access
 from runner.exchange.published import Published, Publisher
@@ -17,9 +18,11 @@ from runner.model.errors import RunnerError
 from runner.tasks.load import load_task
 from runner.work.publishing import Desk
 from tests.worlds import records
-from tests.worlds.browser import launched, watched
+from tests.worlds.browser import browser, watched
 from tests.worlds.records import World
 from tests.worlds.site import serving
+
+__all__ = ["browser"]
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 MOST = 800_000  # bytes of a page with plots, as transferred
@@ -59,34 +62,33 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 
 @pytest.mark.parametrize("scripted", [True, False])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_plot_stands_there_and_answers(front: Front, scripted: bool, scheme: Any, tmp_path: Path) -> None:
-    with launched() as browser:
-        options: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "color_scheme": scheme}
-        with watched(browser, front.url, java_script_enabled=scripted, **options) as seen:
-            assert seen.go(f"/tasks/{records.TASK}/open") == 200
-            figures = seen.page.locator("figure.plot")
-            assert figures.count() == 2
-            first = figures.first
-            assert first.locator("svg").count() == 1 and first.locator("svg").bounding_box() is not None
-            assert "95 % intervals" in first.locator(".says").inner_text()
-            ink = seen.page.evaluate("getComputedStyle(document.body).color") if scripted else ""
-            if scripted:
-                first.hover()
-                seen.page.wait_for_selector("figure.plot[data-answers='yes']")
-                mark = first.locator(".mark-symbol.role-mark path").last
-                mark.hover(force=True)
-                assert seen.said == []
-                seen.page.wait_for_selector(".tip:not([hidden])")
-                assert "team-" in seen.page.locator(".tip").inner_text()
-                assert HOSTILE in seen.page.locator(".tip").inner_text()
-                fill = first.locator("text").first.evaluate("one => getComputedStyle(one).fill")
-                assert fill == ink
-            assert (seen.said, seen.elsewhere) == ([], [])
-            assert seen.fits() and (not scripted or seen.unreached() == [])
+def test_a_plot_stands_there_and_answers(front: Front, browser: Browser, scripted: bool, scheme: Any) -> None:
+    options: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "color_scheme": scheme}
+    with watched(browser, front.url, java_script_enabled=scripted, **options) as seen:
+        assert seen.go(f"/tasks/{records.TASK}/open") == 200
+        figures = seen.page.locator("figure.plot")
+        assert figures.count() == 2
+        first = figures.first
+        assert first.locator("svg").count() == 1 and first.locator("svg").bounding_box() is not None
+        assert "95 % intervals" in first.locator(".says").inner_text()
+        ink = seen.page.evaluate("getComputedStyle(document.body).color") if scripted else ""
+        if scripted:
+            first.hover()
+            seen.page.wait_for_selector("figure.plot[data-answers='yes']")
+            mark = first.locator(".mark-symbol.role-mark path").last
+            mark.hover(force=True)
+            assert seen.said == []
+            seen.page.wait_for_selector(".tip:not([hidden])")
+            assert "team-" in seen.page.locator(".tip").inner_text()
+            assert HOSTILE in seen.page.locator(".tip").inner_text()
+            fill = first.locator("text").first.evaluate("one => getComputedStyle(one).fill")
+            assert fill == ink
+        assert (seen.said, seen.elsewhere) == ([], [])
+        assert seen.fits() and (not scripted or seen.unreached() == [])
 
 
-def test_it_fits_a_phone_and_weighs_little(front: Front) -> None:
-    with launched() as browser, watched(browser, front.url, viewport={"width": 360, "height": 800}) as seen:
+def test_it_fits_a_phone_and_weighs_little(front: Front, browser: Browser) -> None:
+    with watched(browser, front.url, viewport={"width": 360, "height": 800}) as seen:
         assert seen.go(f"/tasks/{records.TASK}/plots") == 200
         assert seen.page.locator("figure.plot").count() >= 6 and seen.fits()
     with httpx2.Client(base_url=front.url, headers={"Accept-Encoding": "gzip"}, timeout=60) as client:

@@ -14,11 +14,13 @@ from urllib.parse import unquote, urlsplit
 import html5lib
 import pytest
 
-from tests.worlds.browser import Watched, launched, watched
+from tests.worlds.browser import Watched, browser, watched
 from tests.worlds.pages import ROLES, Pages, pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 
@@ -74,12 +76,6 @@ _LOADED = """() => [...performance.getEntriesByType('navigation'), ...performanc
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     with pages(tmp_path_factory.mktemp("pages"), 150) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as made:
         yield made
 
 

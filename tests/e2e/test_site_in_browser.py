@@ -16,9 +16,11 @@ from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World
-from tests.worlds.browser import Watched, launched, watched
+from tests.worlds.browser import Watched, browser, watched
 from tests.worlds.mini import Project
 from tests.worlds.site import serving
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 LONG = "a-name-that-is-as-long-as-names-may-be-so"[:40]
@@ -59,12 +61,6 @@ class Site:
         everybody = ["/", "/tasks/mini", "/tasks/mini/main", "/sign-in"]
         own = {"alpha": ["/team", "/tasks/mini/hand-in", *self.runs()], "organiser": ["/console"]}
         return [*everybody, *own.get(who, ())]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture

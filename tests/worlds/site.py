@@ -16,12 +16,14 @@ import httpx2
 import uvicorn
 
 from runner.exchange.oidc import Provider
+from runner.exchange.published import Publisher
 from runner.model.clock import Clock
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.web.limits import Waiting
 from runner.web.server import application, settings
 from runner.work.members.accounts import open_accounts
+from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.worlds.mini import Project
 from tests.worlds.proxy import Proxy
@@ -103,6 +105,17 @@ class Site:
         with open_store(self.project.config) as store, open_accounts(self.project.config) as accounts:
             tasks = load_tasks(self.project.config)[0]
             Requests(self.project.config, store, accounts, lambda _: None).round(tasks)
+
+    def publish(self) -> None:
+        """Publish everything, to the teams alpha and beta, too."""
+        problems: list[Exception] = []
+        to = Publisher(self.project.config.published)
+        with open_store(self.project.config) as store, open_accounts(self.project.config) as accounts:
+            accepted = accounts.registrations.acceptances()
+            tasks = load_tasks(self.project.config)[0]
+            Desk(store, tasks, to, problems.append, accepted=accepted).publish(["alpha", "beta"])
+        to.alive()
+        assert problems == []
 
     @contextmanager
     def deciding(self) -> Iterator[None]:

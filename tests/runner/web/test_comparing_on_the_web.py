@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,13 +77,18 @@ def names(tmp_path: Path) -> list[str]:
     return sorted(run.id for run in runs(world.store, [records.task()]) if run.submission.team == "alpha")
 
 
+def by_dataset(names: list[str]) -> dict[str, list[str]]:
+    return {part: [name for name in names if name.endswith(f".{part}")] for part in ("dev", "test")}
+
+
 @pytest.fixture
 def front(tmp_path: Path, names: list[str]) -> Iterator[Front]:
-    of = toy(tmp_path)
-    yield from fronts(tmp_path, World.make(tmp_path), of)
+    with front_of(tmp_path, World.make(tmp_path), toy(tmp_path)) as made:
+        yield made
 
 
-def fronts(root: Path, world: World, of: Task) -> Iterator[Front]:
+@contextmanager
+def front_of(root: Path, world: World, of: Task) -> Iterator[Front]:
     """A front for what work publishes of the runs of a world."""
     exchange = root / "exchange"
     to = Publisher(exchange / "published")
@@ -107,7 +113,7 @@ def words(text: str) -> str:
 
 
 def test_two_runs_topic_by_topic(front: Front, names: list[str]) -> None:
-    dev = [name for name in names if name.endswith(".dev")]
+    dev = by_dataset(names)["dev"]
     with front.browser() as client:
         said = client.get(f"/tasks/toy/compare?runs={dev[0]},{dev[1]}")
         assert said.status_code == 200 and said.headers["cache-control"] == "no-store"
@@ -126,7 +132,7 @@ def test_two_runs_topic_by_topic(front: Front, names: list[str]) -> None:
 
 
 def test_topics_say_what_they_ask_and_what_both_retrieved_is_compared(front: Front, names: list[str]) -> None:
-    dev = [name for name in names if name.endswith(".dev")]
+    dev = by_dataset(names)["dev"]
     with front.browser() as client:
         page = client.get(f"/tasks/toy/compare?runs={dev[0]},{dev[1]}").text
     text = words(html.unescape(page))
@@ -139,7 +145,7 @@ def test_nothing_of_blinded_data_is_published_for_comparing(front: Front, names:
     kept = [path for path in (front.exchange / "published").rglob("*") if path.is_file()]
     assert not [path for path in kept if CANARY.encode() in path.read_bytes()]
     assert any(LONG.encode() in path.read_bytes() for path in kept), "what topics of public data say is there"
-    of = {part: [name for name in names if name.endswith(f".{part}")] for part in ("dev", "test")}
+    of = by_dataset(names)
     view = Published(front.exchange / "published").view("team:alpha")
     assert [one.path for one in view.below("beside/")] == [f"beside/{name}" for name in of["dev"]]
 
@@ -147,7 +153,7 @@ def test_nothing_of_blinded_data_is_published_for_comparing(front: Front, names:
 def test_a_form_chooses_two_different_runs_of_those_that_can_be_compared(
     front: Front, names: list[str]
 ) -> None:
-    of = {part: [name for name in names if name.endswith(f".{part}")] for part in ("dev", "test")}
+    of = by_dataset(names)
     with front.browser() as client:
         text = client.get("/tasks/toy/compare").text
         assert re.findall(r"<select id=\"\w+\" name=\"(\w+)\"", text) == ["first", "second"]
@@ -173,7 +179,7 @@ def alert(page: str) -> str:
 def test_why_runs_cannot_be_compared(
     front: Front, names: list[str], golden: Callable[[str, str], None]
 ) -> None:
-    of = {part: [name for name in names if name.endswith(f".{part}")] for part in ("dev", "test")}
+    of = by_dataset(names)
     of |= {"same": [of["dev"][0]] * 2, "nobody": ["<script>alert(1)</script>"] * 2}
     reasons = ""
     with front.browser() as client:
@@ -203,11 +209,8 @@ def beside(root: Path, kind: str) -> str:
     if kind == "debate":
         of = replace(of, output="simulations.jsonl")
     names = sorted(run.id for run in runs(world.store, [of]) if run.dataset == "dev")
-    server = fronts(root, world, of)
-    with next(server).browser() as client:
-        text = client.get(f"/tasks/toy/compare?runs={','.join(names)}").text
-    assert next(server, None) is None
-    return text
+    with front_of(root, world, of) as front, front.browser() as client:
+        return client.get(f"/tasks/toy/compare?runs={','.join(names)}").text
 
 
 @pytest.mark.parametrize("kind", ["report", "records", "debate"])
@@ -254,12 +257,16 @@ def many(tmp_path: Path) -> list[str]:
     ]
 
 
+@pytest.fixture
+def several(tmp_path: Path, many: list[str]) -> Iterator[Front]:
+    with front_of(tmp_path, World.make(tmp_path), toy(tmp_path)) as made:
+        yield made
+
+
 def test_several_runs_on_one_page_and_in_the_api(
-    tmp_path: Path, many: list[str], golden: Callable[[str, str], None]
+    several: Front, many: list[str], golden: Callable[[str, str], None]
 ) -> None:
-    server = fronts(tmp_path, World.make(tmp_path), toy(tmp_path))
-    front = next(server)
-    some = many[:3]
+    front, some = several, many[:3]
     with front.browser() as client, front.client("team") as program:
         said = client.get("/tasks/toy/compare", params={"run": some})
         text = words(html.unescape(said.text))
@@ -291,11 +298,10 @@ def test_several_runs_on_one_page_and_in_the_api(
         assert program.get("/api/v1/tasks/toy/comparison", params={"run": [*some, "x"]}).status_code == 404
     with front.client("other") as program:
         assert program.get("/api/v1/tasks/toy/comparison", params={"run": some}).status_code == 404
-    assert next(server, None) is None
 
 
 def test_another_team_sees_none_of_them(front: Front, names: list[str]) -> None:
-    dev = [name for name in names if name.endswith(".dev")]
+    dev = by_dataset(names)["dev"]
     with front.browser("other") as client:
         text = client.get(f"/tasks/toy/compare?runs={dev[0]},{dev[1]}").text
         assert "alpha" not in text and "0.9000" not in text and "<select" not in text
@@ -320,9 +326,11 @@ def judges(root: Path) -> list[str]:
 
 def test_figures_without_topics_are_compared_by_resamples(tmp_path: Path) -> None:
     names = judges(tmp_path)
-    server = fronts(tmp_path, World.make(tmp_path), toy(tmp_path))
-    front = next(server)
-    with front.browser() as client, front.client("team") as program:
+    with (
+        front_of(tmp_path, World.make(tmp_path), toy(tmp_path)) as front,
+        front.browser() as client,
+        front.client("team") as program,
+    ):
         text = words(client.get("/tasks/toy/compare", params={"run": names[:2]}).text)
         assert "nDCG@10 0.4000 0.8000 -0.4000 [-0.4000, -0.4000] 0.050" in text and "w / l / t" not in text
         lacking = words(client.get("/tasks/toy/compare", params={"run": names[1:]}).text)
@@ -333,7 +341,6 @@ def test_figures_without_topics_are_compared_by_resamples(tmp_path: Path) -> Non
         assert {"bootstrap", "19"} <= {*data["measures"][0]["pairs"][0]["test"].split()}
     kept = [path for path in (front.exchange / "published").rglob("*") if path.is_file()]
     assert not [path for path in kept if b"0.55215521" in path.read_bytes()], "those of blinded data stay"
-    assert next(server, None) is None
 
 
 def test_of_many_runs_the_newest_can_be_ticked_and_all_be_chosen(front: Front) -> None:

@@ -15,14 +15,12 @@ import pytest
 
 from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox, Request, answered
-from runner.exchange.published import Publisher
 from runner.model.clock import FixedClock, stamp
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.web.limits import REGISTERING
 from runner.work.daily_limits import LIMITS, DailyLimits
 from runner.work.members.accounts import open_accounts
-from runner.work.publishing import Desk
 from runner.work.requests import Requests
 from tests.runner.web.test_routes import form_of
 from tests.runner.web.test_tokens import SHOWN, seeds_of
@@ -56,12 +54,7 @@ class Site(site_world.Site):
         registration = {"approve": approve, "terms": {"file": "terms.txt", "version": "2031-1"}, **more}
         folder = self.project.write_task(uploads=True, registration=registration)
         (folder / "terms.txt").write_text(TERMS)
-        with open_store(self.project.config) as store:
-            problems: list[Exception] = []
-            to = Publisher(self.project.config.published)
-            Desk(store, load_tasks(self.project.config)[0], to, problems.append).publish(["alpha", "beta"])
-            to.alive()
-        assert problems == []
+        self.publish()
 
     def register(self, **changes: str) -> httpx2.Response:
         with self.client() as client:
@@ -287,10 +280,7 @@ def test_registering_has_its_dates_and_a_task_without_it_has_no_page(site: Site)
         with site.client() as client:
             assert next(iter(dates.values())) in client.get("/tasks/mini/register").text
     site.project.write_task()
-    with open_store(site.project.config) as store:
-        Desk(
-            store, load_tasks(site.project.config)[0], Publisher(site.project.config.published), print
-        ).publish([])
+    site.publish()
     with site.client() as client:
         assert client.get("/tasks/mini/register").status_code == 404
         assert REGISTER not in client.get("/tasks/mini").text

@@ -37,14 +37,17 @@ WAYS = {
 
 
 @contextmanager
-def front(desk: Desk, **changes: Any) -> Iterator[tuple[str, Token]]:
-    """A front over what work publishes of the task ``mini``, and alpha's token."""
+def front(desk: Desk, **changes: Any) -> Iterator[httpx2.Client]:
+    """A client of a front over what work publishes of the task ``mini``."""
     desk.load_tasks(**changes)
     config = desk.project.config
     Publishing(desk.requests.store, desk.tasks, Publisher(config.published), pytest.fail).publish(["alpha"])
     desk.accounts.tokens.access().write(config.published)
-    with serving(config.exchange, desk.project.home / "front") as url:
-        yield url, desk.token
+    with (
+        serving(config.exchange, desk.project.home / "front") as url,
+        httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
+    ):
+        yield client
 
 
 def sent(client: httpx2.Client, token: Token, way: str, fields: dict[str, str]) -> httpx2.Response:
@@ -80,11 +83,8 @@ def test_what_a_task_does_not_take_is_refused_at_once(desk: Desk, task: str, way
     changes, takes = TASKS[task]
     given = WAYS[way]
     fields = {"software": "one", "dataset": "dev"} if given == "run files" else {"software": "one"}
-    with (
-        front(desk, **changes) as (url, token),
-        httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
-    ):
-        said = sent(client, token, way, fields)
+    with front(desk, **changes) as client:
+        said = sent(client, desk.token, way, fields)
         waits = len(desk.inbox.waiting())
         page = client.get("/tasks/mini/hand-in", follow_redirects=False)
     if given in takes:
@@ -120,14 +120,11 @@ def test_a_wrong_field_is_named_with_its_allowed_values(
     desk: Desk, golden: Callable[[str, str], None]
 ) -> None:
     shown = ""
-    with (
-        front(desk) as (url, token),
-        httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
-    ):
+    with front(desk) as client:
         for fields in WRONG_FIELDS:
             known = {"software": "one", "dataset": "dev", **fields}
             data = {name: value for name, value in known.items() if value}
-            said = sent(client, token, "a form of a program", data)
+            said = sent(client, desk.token, "a form of a program", data)
             assert said.status_code == 400 and desk.inbox.waiting() == []
             found, told = said.json(), of_work(desk, "run-file", data)
             for key in ("code", "what", "fix", "problems"):
@@ -138,11 +135,8 @@ def test_a_wrong_field_is_named_with_its_allowed_values(
 
 
 def test_everything_that_is_missing_is_said_at_once(desk: Desk) -> None:
-    with (
-        front(desk) as (url, token),
-        httpx2.Client(base_url=url, trust_env=False, timeout=60) as client,
-    ):
-        client.headers["authorization"] = f"Bearer {token}"
+    with front(desk) as client:
+        client.headers["authorization"] = f"Bearer {desk.token}"
         for path, expected in (
             ("run-files", {"software", "dataset", "file"}),
             ("softwares", {"software", "upload"}),

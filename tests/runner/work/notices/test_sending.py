@@ -82,30 +82,30 @@ def test_a_hook_gets_the_notice_signed(receiver: str, monkeypatch: pytest.Monkey
     assert "HOOK_SECRET" in str(refused.value) and len(Receiver.got) == 1
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "127.0.0.1",
-        "localhost",
-        "2130706433",
-        "0x7f000001",
-        "0.0.0.0",
-        "10.1.2.3",
-        "172.16.0.1",
-        "192.168.1.1",
-        "169.254.169.254",
-        "100.64.0.1",
-        "224.0.0.1",
-        "[::1]",
-        "[::]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:10.0.0.1]",
-        "[fe80::1]",
-        "[fd00::1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-    ],
-)
+INSIDE = [
+    "127.0.0.1",
+    "localhost",
+    "2130706433",
+    "0x7f000001",
+    "0.0.0.0",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "224.0.0.1",
+    "[::1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:10.0.0.1]",
+    "[fe80::1]",
+    "[fd00::1]",
+    "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]",
+]
+
+
+@pytest.mark.parametrize("host", INSIDE)
 def test_no_address_inside_is_called(receiver: str, host: str) -> None:
     port = receiver.split(":")[2].split("/")[0]
     with pytest.raises(NotSent):

@@ -90,8 +90,8 @@ def front_behind(
 
 
 def listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def people_come_to_the_front(site: Site, refuses_host: Callable[[httpx2.Response], bool]) -> None:
@@ -103,9 +103,9 @@ def people_come_to_the_front(site: Site, refuses_host: Callable[[httpx2.Response
         assert "max-age" in page.headers["strict-transport-security"]
         assert page.headers.get("server", "nginx") == "nginx", "without a version"
         form = {"form-token": form_of(page.text), "token": site.token}
-        said = browser.post("/sign-in", data=form, headers={"origin": site.url})
-        cookie = next(one for one in said.headers.get_list("set-cookie") if "session=" in one)
-        assert said.status_code == 303 and cookie.startswith("__Host-session=") and "Secure" in cookie
+        answer = browser.post("/sign-in", data=form, headers={"origin": site.url})
+        cookie = next(text for text in answer.headers.get_list("set-cookie") if "session=" in text)
+        assert answer.status_code == 303 and cookie.startswith("__Host-session=") and "Secure" in cookie
         assert "Mini" in browser.get("/").text, "work has published it"
         began = time.monotonic()
         with browser.stream("GET", "/live", params={"page": "/", "have": "x"}) as stream:
@@ -125,5 +125,5 @@ def submit_large_file(site: Site, size: int) -> None:
     content = b"dev-1 Q0 doc-01 1 1.0 x\n" * (size // 24)
     fields = {"software": "large", "dataset": "dev"}
     with site.client(authorization=f"Bearer {site.token}") as client:
-        said = client.post(HAND_IN, data=fields, files={"file": ("run.txt", content)})
-        assert said.status_code == 202 and said.json()["sha256"] == hashlib.sha256(content).hexdigest()
+        answer = client.post(HAND_IN, data=fields, files={"file": ("run.txt", content)})
+        assert answer.status_code == 202 and answer.json()["sha256"] == hashlib.sha256(content).hexdigest()

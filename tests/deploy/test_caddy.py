@@ -49,8 +49,8 @@ def site(project: Project, tmp_path: Path) -> Iterator[Site]:
     ca = folder / "pki/authorities/local/root.crt"
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     serve = [program("caddy", "caddy"), "run", "--adapter", "caddyfile", "--config", f"{folder}/Caddyfile"]
-    with front_behind(project, folder, (https, front), ca, serve, env=environment, **QUIET) as made:
-        yield made
+    with front_behind(project, folder, (https, front), ca, serve, env=environment, **QUIET) as site:
+        yield site
 
 
 def test_people_and_work_come_to_the_front_through_caddy(site: Site) -> None:

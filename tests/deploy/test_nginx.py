@@ -61,8 +61,8 @@ def site(project: Project, tmp_path: Path, http: int) -> Iterator[Site]:
     user = "user root;" if os.getuid() == 0 else ""
     (folder / "nginx.conf").write_text(OUTER.format(folder=folder, user=user))
     nginx = [program("nginx", "nginx-light"), "-p", str(folder), "-c", str(folder / "nginx.conf")]
-    with front_behind(project, folder, (https, front), ca, [*nginx, "-e", str(folder / "error.log")]) as made:
-        yield made
+    with front_behind(project, folder, (https, front), ca, [*nginx, "-e", str(folder / "error.log")]) as site:
+        yield site
     log = (folder / "error.log").read_text().splitlines()
     assert [line for line in log if "[error]" in line and "too large body" not in line] == []
 

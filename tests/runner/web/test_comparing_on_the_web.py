@@ -83,8 +83,8 @@ def by_dataset(names: list[str]) -> dict[str, list[str]]:
 
 @pytest.fixture
 def front(tmp_path: Path, names: list[str]) -> Iterator[Front]:
-    with front_of(tmp_path, World.make(tmp_path), toy(tmp_path)) as made:
-        yield made
+    with front_of(tmp_path, World.make(tmp_path), toy(tmp_path)) as front:
+        yield front
 
 
 @contextmanager
@@ -259,8 +259,8 @@ def many(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def several(tmp_path: Path, many: list[str]) -> Iterator[Front]:
-    with front_of(tmp_path, World.make(tmp_path), toy(tmp_path)) as made:
-        yield made
+    with front_of(tmp_path, World.make(tmp_path), toy(tmp_path)) as front:
+        yield front
 
 
 def test_several_runs_on_one_page_and_in_the_api(

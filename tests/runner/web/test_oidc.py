@@ -27,10 +27,12 @@ from tests.e2e.test_server import until
 from tests.runner.test_api_remote import answering
 from tests.runner.web.test_routes import task
 from tests.worlds import site as site_world
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project
 from tests.worlds.provider import CLIENT, SECRET, Provider, providing
 from tests.worlds.site import serving
+
+__all__ = ["cli"]
 
 
 @dataclass

@@ -25,9 +25,11 @@ from runner.work.requests import Requests
 from tests.runner.web.test_routes import form_of
 from tests.runner.web.test_tokens import SHOWN, seeds_of
 from tests.worlds import site as site_world
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project
 from tests.worlds.site import notices, serving
+
+__all__ = ["cli"]
 
 TERMS = "Be fair.\nName your sources."
 REGISTER = 'href="/tasks/mini/register"'

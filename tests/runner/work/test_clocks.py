@@ -22,9 +22,11 @@ from tests.runner.execution.test_pool import World
 from tests.runner.web.test_resumed_uploads import begin, patch
 from tests.runner.web.test_routes import form_of
 from tests.runner.work.test_loop import at_work, outcomes, team, until
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project
 from tests.worlds.site import notices, serving
+
+__all__ = ["cli"]
 
 DAY = timedelta(days=1)
 NONE = timedelta(0)

@@ -16,8 +16,10 @@ from runner.work.members.accounts import open_accounts
 from runner.work.members.registrations import Registration
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import EVALUATOR, World, good
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project
+
+__all__ = ["cli"]
 
 CANARIES = [f"canary-{n}-7719" for n in range(8)]
 

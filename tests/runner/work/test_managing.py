@@ -17,8 +17,10 @@ from runner.work.members.accounts import open_accounts
 from runner.work.notices.due import Notice
 from runner.work.notices.outbox import Outbox
 from tests.runner.execution.test_pool import World
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project
+
+__all__ = ["cli"]
 
 PEOPLE = ("Ada Lovelace", "Grace Hopper", "ada@example.org", "University of Somewhere")
 

@@ -23,8 +23,10 @@ from runner.work.members.tokens import Account
 from runner.work.proposals import Desk, proposals, waiting
 from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World, good
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project
+
+__all__ = ["cli"]
 
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
 

@@ -19,8 +19,10 @@ from runner.tasks.load import load_tasks
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import World
 from tests.worlds import records
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import TASK, Project
+
+__all__ = ["cli"]
 
 CANARY = "canary-5521"
 

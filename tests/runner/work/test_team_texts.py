@@ -16,10 +16,12 @@ from runner.exchange.inbox import answer, answered
 from runner.records.store.connect import open_store
 from runner.work.members.accounts import open_accounts
 from tests.runner.execution.test_pool import World, good
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project, call_here
 from tests.worlds.records import TASK
 from tests.worlds.records import World as Records
+
+__all__ = ["cli"]
 
 PERSON = "Anna Beispiel"
 MAIL = "anna@example.org"

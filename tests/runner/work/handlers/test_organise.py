@@ -20,10 +20,10 @@ from runner.work.news import Told
 from tests.runner.execution.test_pool import EVALUATOR, World, good
 from tests.runner.work.test_news import fails
 from tests.runner.work.test_proposals import NOW, Table, table, table_of
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project
 
-__all__ = ["table"]
+__all__ = ["cli", "table"]
 
 
 def ask(table: Table, kind: str, role: str = "organiser", **data: Any) -> dict[str, Any]:

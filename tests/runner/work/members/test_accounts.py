@@ -22,8 +22,10 @@ from runner.records.store.connect import open_store
 from runner.work.members.accounts import VERSION, copy_accounts, open_accounts, publish_access
 from runner.work.requests import Requests
 from tests.worlds import records
-from tests.worlds.command_line import Cli
+from tests.worlds.command_line import Cli, cli
 from tests.worlds.mini import Project
+
+__all__ = ["cli"]
 
 
 @pytest.fixture

@@ -17,13 +17,25 @@ import httpx2
 import pytest
 
 from runner.model.container import ImageRef
-from tests.deploy.test_nginx import running
+from tests.deploy.proxied import running
 from tests.e2e.test_server import NOBODY, SCRIPTED_WORK, until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.compose_project import BINARY
 from tests.worlds.mini import Project, call
 
 FILE = Path(__file__).parents[2] / "deploy" / "compose.yaml"
+COMPOSE = [str(BINARY), "-f", str(FILE)]
+
+
+def settings(live: Project, **more: str) -> dict[str, str]:
+    """The environment of Compose for a front of its own."""
+    return {
+        "PATH": os.environ["PATH"],
+        "DOCKER_HOST": live.docker_host,
+        "COMPOSE_PROJECT_NAME": f"proctor-front-{secrets.token_hex(4)}",
+        "FRONT_USER": f"{NOBODY}:{NOBODY}",
+        **more,
+    }
 
 
 @dataclass
@@ -46,28 +58,19 @@ def site(live: Project, front_image: ImageRef, tmp_path: Path) -> Iterator[Site]
     for made, owner in ((folder / "published", 0), (folder / "inbox", NOBODY), (state, NOBODY)):
         made.mkdir(parents=True)
         shutil.chown(made, owner, owner)
-    environment = {
-        "PATH": os.environ["PATH"],
-        "DOCKER_HOST": live.docker_host,
-        "COMPOSE_PROJECT_NAME": f"proctor-front-{secrets.token_hex(4)}",
-        "FRONT_IMAGE": front_image.id,
-        "FRONT_USER": f"{NOBODY}:{NOBODY}",
-        "FRONT_NETWORK": subnet,
-        "TASK_FOLDER": str(folder),
-        "STATE_FOLDER": str(state),
-        "URL": (url := f"http://{subnet}.2:8080"),
-    }
-    compose = [str(BINARY), "-f", str(FILE)]
+    url = f"http://{subnet}.2:8080"
+    places = {"TASK_FOLDER": str(folder), "STATE_FOLDER": str(state), "URL": url}
+    environment = settings(live, FRONT_IMAGE=front_image.id, FRONT_NETWORK=subnet, **places)
     work = [sys.executable, "-c", SCRIPTED_WORK]
     try:
-        subprocess.run([*compose, "up", "--detach"], env=environment, check=True, timeout=120)
-        id = subprocess.run([*compose, "ps", "-q"], env=environment, capture_output=True, text=True).stdout
+        subprocess.run([*COMPOSE, "up", "--detach"], env=environment, check=True, timeout=120)
+        id = subprocess.run([*COMPOSE, "ps", "-q"], env=environment, capture_output=True, text=True).stdout
         client = docker.DockerClient(base_url=live.docker_host, timeout=60)
         with running(work, env=live.environment(RUNNER_WEB=str(folder)), cwd=FILE.parents[1]):
             yield Site(url, client.containers.get(id.strip()), folder)
         client.close()
     finally:
-        subprocess.run([*compose, "down", "--timeout", "5"], env=environment, check=True, timeout=120)
+        subprocess.run([*COMPOSE, "down", "--timeout", "5"], env=environment, check=True, timeout=120)
 
 
 @pytest.mark.engine
@@ -81,12 +84,8 @@ def test_a_front_in_a_container_has_its_folders_and_nothing_else(site: Site, liv
         answer = until(lambda: client.get(taken["at"], headers=headers).json()["answer"], 60)
         assert answer["accepted"], answer
     host = site.container.attrs["HostConfig"]
-    assert (
-        host["ReadonlyRootfs"]
-        and host["CapDrop"] == ["ALL"]
-        and not host["CapAdd"]
-        and not host["Privileged"]
-    )
+    assert host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"]
+    assert not host["CapAdd"] and not host["Privileged"]
     mounts = {one["Destination"]: one["RW"] for one in site.container.attrs["Mounts"]}
     assert mounts == {"/srv/task/published": False, "/srv/task/inbox": True, "/state": True}
     status = site.run("cat", "/proc/1/status")
@@ -114,24 +113,12 @@ def test_an_image_that_is_not_there_is_neither_made_nor_pulled_under_its_name(
     for name in ("published", "inbox"):
         (tmp_path / name).mkdir()
     image = f"localhost:1/{secrets.token_hex(8)}/front:1"
-    environment = {
-        "PATH": os.environ["PATH"],
-        "DOCKER_HOST": live.docker_host,
-        "COMPOSE_PROJECT_NAME": f"proctor-front-{secrets.token_hex(4)}",
-        "FRONT_IMAGE": image,
-        "FRONT_USER": f"{NOBODY}:{NOBODY}",
-        "FRONT_NETWORK": f"172.30.{secrets.randbelow(254)}",
-        "TASK_FOLDER": str(tmp_path),
-        "STATE_FOLDER": str(tmp_path),
-        "URL": "http://127.0.0.1",
-    }
-    compose = [str(BINARY), "-f", str(FILE)]
-    said = subprocess.run(
-        [*compose, "create", "--build"], env=environment, capture_output=True, text=True, timeout=120
-    )
-    subprocess.run(
-        [*compose, "down", "--timeout", "5"], env=environment, check=True, timeout=120, capture_output=True
-    )
+    places = {"TASK_FOLDER": str(tmp_path), "STATE_FOLDER": str(tmp_path), "URL": "http://127.0.0.1"}
+    network = f"172.30.{secrets.randbelow(254)}"
+    environment = settings(live, FRONT_IMAGE=image, FRONT_NETWORK=network, **places)
+    create, down = ([*COMPOSE, *one] for one in (("create", "--build"), ("down", "--timeout", "5")))
+    said = subprocess.run(create, env=environment, capture_output=True, text=True, timeout=120)
+    subprocess.run(down, env=environment, check=True, timeout=120, capture_output=True)
     assert said.returncode != 0 and "No such image" in said.stderr, said.stderr
     client = docker.DockerClient(base_url=live.docker_host, timeout=60)
     assert not client.images.list(name=image)

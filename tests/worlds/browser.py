@@ -67,6 +67,16 @@ def launched() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of a module.
+
+    It cannot last for the session: Playwright leaves an event loop running in its thread, where ``asyncio.run`` fails.
+    """
+    with launched() as launched_browser:
+        yield launched_browser
+
+
 @dataclass
 class Watched:
     """A page on which everything is noted that nobody should see: ``said`` by the console, ``elsewhere`` what it asked of others."""

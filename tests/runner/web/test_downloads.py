@@ -13,15 +13,12 @@ import pytest
 
 from runner.exchange import pieces
 from runner.exchange.access import Token
-from runner.exchange.published import Published, Publisher, file_of
-from runner.records.store.connect import open_store
-from runner.tasks.load import load_tasks
+from runner.exchange.published import Published, file_of
 from runner.work.members.accounts import open_accounts, publish_access
-from runner.work.publishing import Desk
-from runner.work.requests import Requests
 from tests.runner.web.test_routes import form_of
+from tests.worlds import site as site_world
 from tests.worlds.mini import TASK, Project
-from tests.worlds.site import serving
+from tests.worlds.site import notices, serving
 
 TERMS = "Be fair.\nName your sources."
 CORPUS = b"a line of the corpus\n" * 5000
@@ -30,12 +27,10 @@ API = "/api/v1"
 
 
 @dataclass
-class Site:
+class Site(site_world.Site):
     """A front over a project that offers data; ``alpha`` and ``beta`` have accounts from the terminal."""
 
-    project: Project
     tokens: Mapping[str, Token]
-    url: str = ""
 
     def write(self, terms: str = TERMS, version: str = "1", **downloads: str) -> None:
         """Write the task anew, and publish it."""
@@ -48,26 +43,14 @@ class Site:
         (folder / "datasets/dev/inputs/corpus.txt").write_bytes(CORPUS)
         self.publish()
 
-    def publish(self) -> None:
-        problems: list[Exception] = []
-        to = Publisher(self.project.config.published)
-        with open_store(self.project.config) as store, open_accounts(self.project.config) as accounts:
-            accepted = accounts.registrations.acceptances()
-            tasks = load_tasks(self.project.config)[0]
-            Desk(store, tasks, to, problems.append, accepted=accepted).publish(["alpha", "beta"])
-        to.alive()
-        assert problems == []
-
     def decide(self) -> None:
-        """What work does with what was asked for, and what it publishes then."""
-        with open_store(self.project.config) as store, open_accounts(self.project.config) as accounts:
-            tasks = load_tasks(self.project.config)[0]
-            Requests(self.project.config, store, accounts, lambda _: None).round(tasks)
+        """Decide what was asked for, and publish."""
+        super().decide()
         self.publish()
 
-    def client(self, role: str = "") -> httpx2.Client:
-        headers = {"authorization": f"Bearer {self.tokens[role]}"} if role else {}
-        return httpx2.Client(base_url=self.url, trust_env=False, timeout=30, headers=headers)
+    def client(self, token: object = "") -> httpx2.Client:
+        """Return a client of a team or role."""
+        return super().client(self.tokens.get(str(token), ""))
 
     def status(self, role: str, path: str) -> int:
         with self.client(role) as client:
@@ -88,7 +71,7 @@ def site(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         made["organiser"] = accounts.add("organiser")[1]
         publish_access(project.config, accounts)
     with serving(project.config.exchange, project.home / "front") as url:
-        found = Site(project, made, url)
+        found = Site(project, url, made)
         found.write(inputs="everybody", truths="teams")
         yield found
 
@@ -169,7 +152,7 @@ def test_teams_accept_the_terms_on_the_page_and_then_have_the_files(site: Site) 
         form = form_of(browser.get("/sign-in").text)
         browser.post("/sign-in", data={"form-token": form, "token": str(site.tokens["alpha"])})
         text = browser.get("/tasks/mini").text
-        assert "Be fair." in text and "once the terms are accepted" in text
+        assert "Be fair." in text and 'action="/tasks/mini/terms"' in text and f'href="{BEHIND}"' not in text
         given = {"form-token": form_of(text), **_read(site)}
         assert browser.post("/tasks/mini/terms", data=given).status_code == 400, "the box was not ticked"
         foreign = browser.post("/tasks/mini/terms", data={**given, "form-token": "x", "accepted": "yes"})
@@ -179,9 +162,9 @@ def test_teams_accept_the_terms_on_the_page_and_then_have_the_files(site: Site) 
         assert sent.status_code == 303
         site.decide()
         page = browser.get(sent.headers["location"]).text
-        assert "It is done" in page and '/tasks/mini#data"' in page
+        assert notices(page) == ["good"] and '/tasks/mini#data"' in page
         text = browser.get("/tasks/mini").text
-        assert f'href="{BEHIND}"' in text and "has accepted the terms, version 1" in text
+        assert f'href="{BEHIND}"' in text and 'action="/tasks/mini/terms"' not in text
         assert (
             browser.get(BEHIND).content
             == (site.project.root / "tasks/mini/datasets/dev/truths/qrels.txt").read_bytes()

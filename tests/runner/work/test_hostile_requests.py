@@ -24,6 +24,7 @@ from runner.work.daily_limits import DAY_SECONDS, LIMITS, DailyCounter, DailyLim
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.wish import Wish
 from runner.work.requests import LINES, Requests
+from tests.e2e.test_server import until
 from tests.runner.work.test_requests import NOW, Desk, desk
 
 __all__ = ["desk"]
@@ -90,14 +91,8 @@ def test_every_kind_decides_wrong_values_at_once(desk: Desk, kind: str) -> None:
             request = replace(request, account=f"a-{new.id}0000", token=new.id, team=None)
             key = str(data.get("key"))
         asked.append(desk.inbox.put(request, key))
-    last = time.monotonic() + 120
-    while desk.inbox.waiting():
-        assert time.monotonic() < last
-        desk.requests.round(desk.tasks)
-        waits = [line for line in desk.said if " waits: " in line]
-        assert waits == [], "no internal error"
-    answers = [answer for request in asked if (answer := desk.answer(request)) is not None]
-    assert len(answers) == len(asked)
+    answers = desk.settle(*asked, seconds=120)
+    assert not [line for line in desk.said if " waits: " in line], "no internal error"
     for answer in answers:
         assert not schemas.validate(answer, "inbox-answer"), answer
     for request, answer in zip(asked, answers, strict=True):
@@ -131,10 +126,8 @@ def test_a_long_list_does_not_hold_the_others_up(desk: Desk) -> None:
 def test_a_folder_with_a_high_number_hides_no_request(desk: Desk, number: int) -> None:
     (desk.inbox.root / f"{number:010}-{'0' * 32}").mkdir(parents=True)
     request = desk.ask()
-    while desk.inbox.waiting():
-        desk.requests.round(desk.tasks)
-    answer = desk.answer(request)
-    assert answer is not None and answer["accepted"] is True
+    desk.drain()
+    assert (desk.answer(request) or {})["accepted"] is True
 
 
 def test_waiting_requests_hide_no_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,23 +143,25 @@ def test_waiting_requests_hide_no_other(desk: Desk, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(HANDLERS, "run-file", replace(handler, do=fails))
     for n in range(3):
         desk.ask(data={"software": f"slow{n}"})
-    good = desk.ask()
-    last = time.monotonic() + 60
-    while desk.answer(good) is None:
-        assert time.monotonic() < last
-        desk.requests.round(desk.tasks)
+    desk.settle(desk.ask())
     assert len(desk.inbox.waiting()) == 3
 
 
-def test_an_internal_error_is_an_answer_after_some_tries(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def let_run_files_fail(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[str]:
+    """Let every run file fail, and be tried again at once; return the list of the tries."""
     tries: list[str] = []
 
-    def fails(wish: Wish) -> dict[str, Any]:
+    def fail(wish: Wish) -> dict[str, Any]:
         tries.append(wish.request)
-        raise TypeError("a number where text belongs")
+        raise error
 
     monkeypatch.setattr(pending, "RETRY_SECONDS", 0.0)
-    monkeypatch.setitem(HANDLERS, "run-file", replace(HANDLERS["run-file"], do=fails))
+    monkeypatch.setitem(HANDLERS, "run-file", replace(HANDLERS["run-file"], do=fail))
+    return tries
+
+
+def test_an_internal_error_is_an_answer_after_some_tries(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = let_run_files_fail(monkeypatch, TypeError("a number where text belongs"))
     request = desk.ask()
     for _ in range(pending.MAX_INTERNAL_ERRORS + 3):
         desk.requests.round(desk.tasks)
@@ -181,11 +176,7 @@ def test_an_internal_error_is_an_answer_after_some_tries(desk: Desk, monkeypatch
 def test_a_failure_of_the_machine_is_no_reason_to_refuse(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fails(wish: Wish) -> dict[str, Any]:
-        raise error
-
-    monkeypatch.setattr(pending, "RETRY_SECONDS", 0.0)
-    monkeypatch.setitem(HANDLERS, "run-file", replace(HANDLERS["run-file"], do=fails))
+    let_run_files_fail(monkeypatch, error)
     request = desk.ask()
     for _ in range(3 * pending.MAX_INTERNAL_ERRORS):
         desk.requests.round(desk.tasks)
@@ -210,19 +201,10 @@ def test_the_events_of_one_team_are_bounded_and_others_go_on(desk: Desk) -> None
     """A front in an attacker's hands signs what it likes with the key of a team."""
     limit = 20
     desk.requests.limits = DailyLimits({**LIMITS, "other": limit})
-    beta, its = desk.accounts.add("team", "beta")
-    asked = []
-    for _ in range(4 * limit):
-        request = Request.new(
-            "withdraw", desk.account.id, desk.token.id, "alpha", stamp(NOW), {"submission": "x"}
-        )
-        asked.append(desk.inbox.put(request, desk.token.key))
-    other = desk.inbox.put(
-        Request.new("withdraw", beta.id, its.id, "beta", stamp(NOW), {"submission": "x"}), its.key
-    )
+    asked = [desk.send("withdraw", {"submission": "x"}) for _ in range(4 * limit)]
+    other = desk.send("withdraw", {"submission": "x"}, desk.accounts.add("team", "beta"))
     mine = desk.ask()
-    while desk.inbox.waiting():
-        desk.requests.round(desk.tasks)
+    desk.drain()
     codes = [answer["code"] if (answer := desk.answer(one)) else None for one in asked]
     assert codes == ["E102"] * limit + ["E106"] * limit + [None] * 2 * limit
     assert (desk.answer(other) or {})["code"] == "E102" and (desk.answer(mine) or {})["accepted"] is True
@@ -232,10 +214,7 @@ def test_the_events_of_one_team_are_bounded_and_others_go_on(desk: Desk) -> None
 
 def test_a_restart_does_not_reset_the_limit(desk: Desk) -> None:
     def withdraw(requests: Requests) -> str:
-        request = Request.new(
-            "withdraw", desk.account.id, desk.token.id, "alpha", stamp(NOW), {"submission": "x"}
-        )
-        desk.inbox.put(request, desk.token.key)
+        request = desk.send("withdraw", {"submission": "x"})
         requests.round(desk.tasks)
         return str((desk.answer(request) or {})["code"])
 
@@ -293,12 +272,13 @@ def test_refused_folders_are_deleted_however_deep(desk: Desk, tmp_path: Path) ->
     (root / f"{2:010}-{'b' * 32}" / "link").symlink_to(secret)
     (root / ".refused-link").symlink_to(secret)
     (root / ".refused-file").touch()
-    last = time.monotonic() + 60
-    while list(root.iterdir()):
-        assert time.monotonic() < last
+
+    def is_empty() -> bool:
         desk.requests.round(desk.tasks)
-        desk.requests._cleaned = 0.0
         desk.inbox.delete_refused(1)
+        return not list(root.iterdir())
+
+    until(is_empty, every=0.01)
     assert (secret / "file").read_text() == "x"
 
 

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,19 @@ def decide(project: Project) -> None:
         Requests(project.config, store, accounts, lambda text: None).round(load_tasks(project.config)[0])
 
 
+def each_kill(project: Project, stride: int = 1) -> Iterator[int]:
+    """Let children decide, each from the same start and killed at a later step, until one ends; yield the steps."""
+    kept = project.home.with_name("kept")
+    shutil.copytree(project.home, kept)
+    step, done = 1, False
+    while not done:
+        done = ended(partial(decide, project), step)
+        yield step
+        shutil.rmtree(project.home)
+        shutil.copytree(kept, project.home)
+        step += stride
+
+
 def shown(published: Path) -> dict[str, list[tuple[str, bytes, bytes]]]:
     """Everything that each audience sees. Raises Damaged when anything of it cannot be read."""
     seen = Published(published)
@@ -138,11 +151,7 @@ def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> 
     token: Token = team(world)
     request: Request = ask(world, token)
     world.close()
-    kept = project.home.with_name("kept")
-    shutil.copytree(project.home, kept)
-    step, done = 1, False
-    while not done:
-        done = ended(partial(decide, project), step)
+    for step in each_kill(project, STRIDE):
         assert ended(partial(decide, project), None)
         found = answered(project.config.published, request.id)
         assert found is not None and found["accepted"] is True and found["submission"], step
@@ -153,10 +162,7 @@ def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> 
         assert [types.count(one) for one in ("request-decided", "submission-registered")] == [1, 1], step
         assert use.used + use.open == 1
         assert not list(project.home.glob(".request-*"))
-        shutil.rmtree(project.home)
-        shutil.copytree(kept, project.home)
-        step += STRIDE
-    assert step > 20
+    assert step > 20 - STRIDE
 
 
 @pytest.mark.soak
@@ -168,11 +174,8 @@ def test_a_token_that_was_made_stands_in_the_log_wherever_work_is_killed(project
     data = {"token": made.id, "key": made.key, "scopes": ["read"], "replaces": False}
     request = Request.new("token", account.id, token.id, "alpha", stamp(SystemClock().now()), data)
     Inbox(project.config.inbox).put(request, token.key)
-    kept = project.home.with_name("kept")
-    shutil.copytree(project.home, kept)
-    step, done, between = 1, False, 0
-    while not done:
-        done = ended(partial(decide, project), step)
+    between = 0
+    for step in each_kill(project):
         with managing(project.config) as office:
             there = office.accounts.known(account.id, made.id) is not None
             between += there and not any(event.type == "token-added" for event in office.store.log)
@@ -180,7 +183,4 @@ def test_a_token_that_was_made_stands_in_the_log_wherever_work_is_killed(project
         with open_store(project.config) as store:
             found = [event.data for event in store.log if event.type == "token-added"]
         assert [(one["token"], one["by"]) for one in found] == [(made.id, token.id)], step
-        shutil.rmtree(project.home)
-        shutil.copytree(kept, project.home)
-        step += 1
     assert between, "work was killed between the account and its event, too"

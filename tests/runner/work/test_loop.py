@@ -21,7 +21,7 @@ from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
 from runner.exchange.published import Published, Publisher
 from runner.execution.machine import Machine
-from runner.model.clock import SystemClock, stamp
+from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import BASES, Config
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
@@ -43,6 +43,7 @@ from tests.e2e.test_uploads_scored import run_text
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.runner.submissions.test_parcel import LAYERS, archive
+from tests.runner.work.members.test_accounts import refused
 from tests.worlds.mini import Project
 from tests.worlds.postgres import Server
 from tests.worlds.small_disk import read_only
@@ -64,15 +65,15 @@ def world(project: Project) -> Iterator[World]:
     made.close()
 
 
-def work_of(world: World) -> tuple[Work, Notes]:
+def work_of(world: World, clock: Clock | None = None) -> tuple[Work, Notes]:
     config, notes = world.project.config, Notes()
     machine = Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
-    return Work(config, notes, machine=machine), notes
+    return Work(config, notes, machine=machine, clock=clock), notes
 
 
 @contextmanager
-def at_work(world: World) -> Iterator[Notes]:
-    work, notes = work_of(world)
+def at_work(world: World, clock: Clock | None = None) -> Iterator[Notes]:
+    work, notes = work_of(world, clock)
     thread = threading.Thread(target=work.run)
     thread.start()
     try:
@@ -100,21 +101,29 @@ def team(world: World) -> Token:
     return token
 
 
+def withdraw(world: World, token: Token, submission: str) -> Request:
+    config, now = world.project.config, stamp(SystemClock().now())
+    grant = Access.read(config.published).grant(token)
+    assert grant is not None
+    data = {"submission": submission}
+    request = Request.new("withdraw", grant.account, token.id, grant.team, now, data)
+    return Inbox(config.inbox).put(request, token.key)
+
+
+def scored(world: World, *softwares: str) -> Token:
+    """Return the token of a team whose runs were submitted and scored."""
+    token = team(world)
+    with at_work(world):
+        for software in softwares:
+            ask(world, token, software)
+        until(lambda: outcomes(world) == ["scored"] * len(softwares))
+    return token
+
+
 def outcomes(world: World) -> list[str]:
     view = Published(world.project.config.published).view("team:alpha")
     found = view.get("runs")
     return [row["outcome"]["name"] for row in view.data(found)] if found else []
-
-
-def test_what_is_handed_in_is_run_and_its_team_sees_it(world: World) -> None:
-    token = team(world)
-    with at_work(world) as notes:
-        until(lambda: Published(world.project.config.published).age() is not None)
-        request = ask(world, token)
-        found = until(lambda: answered(world.project.config.published, request.id))
-        assert found["accepted"] is True
-        until(lambda: outcomes(world) == ["scored"])
-    assert notes.problems == []
 
 
 def test_teams_need_not_send_base_images_that_the_engine_has(
@@ -143,12 +152,8 @@ def _parts_of(config: Config, audience: str) -> set[str]:
 def test_a_request_is_decided_in_the_middle_of_a_long_publishing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token, config = team(world), world.project.config
-    softwares = ("one", "two", "three")
-    with at_work(world):
-        for software in softwares:
-            ask(world, token, software)
-        until(lambda: outcomes(world) == ["scored"] * len(softwares))
+    softwares, config = ("one", "two", "three"), world.project.config
+    token = scored(world, *softwares)
     (config.home / NAME).unlink()  # as after an update: all pages are made anew
     monkeypatch.setattr(loop, "TICK", 0.0)
     asked, early, made = list[Request](), list[object](), RunPages.of
@@ -172,11 +177,8 @@ def test_a_request_is_decided_in_the_middle_of_a_long_publishing(
 def test_work_ends_in_the_middle_of_a_long_publishing_and_goes_on_from_there(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token, config = team(world), world.project.config
-    with at_work(world):
-        for software in ("one", "two", "three"):
-            ask(world, token, software)
-        until(lambda: outcomes(world) == ["scored"] * 3)
+    config = world.project.config
+    scored(world, "one", "two", "three")
     (config.home / NAME).unlink()
     before, names, made = Published(config.published).pointer(), list[str](), RunPages.of
     work, notes = work_of(world)
@@ -211,11 +213,8 @@ def test_what_cannot_be_kept_over_a_restart_ends_no_clerk(
 
 def test_what_is_kept_of_pages_may_be_read_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "REST", 0.0)
-    token, place = team(world), world.project.config.home / NAME
-    with at_work(world):
-        ask(world, token)
-        until(lambda: outcomes(world) == ["scored"])
-        until(lambda: len(Shelf(place).load()) == 1)
+    token, place = scored(world, "one"), world.project.config.home / NAME
+    assert len(Shelf(place).load()) == 1
     before = place.read_bytes()
     with read_only(place), at_work(world) as notes:
         ask(world, token, "two")
@@ -302,10 +301,8 @@ def test_an_inbox_that_fails_as_a_whole_is_told_and_looked_at_again(
 
 
 def test_what_a_defect_may_come_from_is_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    token, place = team(world), world.project.config.home / NAME
-    with at_work(world):
-        ask(world, token)
-        until(lambda: outcomes(world) == ["scored"])
+    scored(world, "one")
+    place = world.project.config.home / NAME
     assert Shelf(place).load()
 
     def broken(*_: Any) -> bool:
@@ -320,24 +317,14 @@ def test_what_a_defect_may_come_from_is_forgotten(world: World, monkeypatch: pyt
 def test_what_is_withdrawn_while_it_is_published_does_not_appear_after_that(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token, config = team(world), world.project.config
-    with at_work(world):
-        for software in ("one", "two"):
-            ask(world, token, software)
-        until(lambda: outcomes(world) == ["scored"] * 2)
+    token, config = scored(world, "one", "two"), world.project.config
     (config.home / NAME).unlink()
     monkeypatch.setattr(loop, "TICK", 0.0)
     asked, seen, made, whole = list[Request](), list[list[str]](), RunPages.of, Publisher.publish
-    grant = Access.read(config.published).grant(token)
-    assert grant is not None
 
     def asking(self: RunPages, *of: Any) -> Any:
         if not asked:
-            data = {"submission": of[0].run.submission.id}
-            wish = Request.new(
-                "withdraw", grant.account, token.id, grant.team, stamp(SystemClock().now()), data
-            )
-            asked.append(Inbox(config.inbox).put(wish, token.key))
+            asked.append(withdraw(world, token, of[0].run.submission.id))
         return made(self, *of)
 
     def publish(self: Publisher, found: Any) -> bool:
@@ -357,54 +344,25 @@ def test_what_is_withdrawn_while_it_is_published_does_not_appear_after_that(
 def withdrawing(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A team with six scored runs withdraws one whenever a page of a run is made; what is published next ends up in the list,
     and the submissions that are left to be withdrawn."""
-    token, config = team(world), world.project.config
-    names = ["one", "two", "three", "four", "five", "six"]
-    with at_work(world):
-        for software in names:
-            ask(world, token, software)
-        until(lambda: outcomes(world) == ["scored"] * len(names))
-    (config.home / NAME).unlink()
+    token = scored(world, "one", "two", "three", "four", "five", "six")
+    (world.project.config.home / NAME).unlink()
     monkeypatch.setattr(loop, "TICK", 0.0)
-    grant = Access.read(config.published).grant(token)
-    assert grant is not None
     left, made = list[str](), RunPages.of
     left += [run.submission.id for run in world.desk().runs if run.dataset == "dev"]
 
     def asking(self: RunPages, *of: Any) -> Any:
         if left:
-            data = {"submission": left.pop()}
-            wish = Request.new(
-                "withdraw", grant.account, token.id, grant.team, stamp(SystemClock().now()), data
-            )
-            Inbox(config.inbox).put(wish, token.key)
+            withdraw(world, token, left.pop())
         return made(self, *of)
 
     monkeypatch.setattr(RunPages, "of", asking)
     return left
 
 
-def test_a_publishing_is_begun_anew_three_times_and_no_more(
+def test_a_publication_restarts_three_times_and_the_pause_after_it_counts_all(
     world: World, withdrawing: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A team that goes on withdrawing keeps nobody from being published."""
-    ends, whole = list[bool](), Between.end
-
-    def end(self: Between) -> float:
-        ends.append(self.anew)
-        return whole(self)
-
-    monkeypatch.setattr(Between, "end", end)
-    with at_work(world) as notes:
-        until(lambda: len(ends) > ANEW)
-        assert ends[: ANEW + 1] == [True] * ANEW + [False]
-        until(lambda: not withdrawing)
-        until(lambda: outcomes(world) == ["withdrawn"] * 6)
-    assert notes.problems == []
-
-
-def test_what_was_begun_anew_is_counted_in_the_pause_after_it(
-    world: World, withdrawing: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(loop, "REST", 1.0)
     spans, begin, end = list[tuple[float, float, bool]](), Between.begin, Between.end
     made = RunPages.of
@@ -426,8 +384,11 @@ def test_what_was_begun_anew_is_counted_in_the_pause_after_it(
     monkeypatch.setattr(RunPages, "of", slowly)
     monkeypatch.setattr(Between, "begin", begins)
     monkeypatch.setattr(Between, "end", ends)
-    with at_work(world):
+    with at_work(world) as notes:
         until(lambda: len(spans) > ANEW + 1)
+        until(lambda: not withdrawing)
+        until(lambda: outcomes(world) == ["withdrawn"] * 6)
+    assert notes.problems == []
     assert [again for *_, again in spans[: ANEW + 1]] == [True] * ANEW + [False]
     spent = sum(ended - began for began, ended, _ in spans[: ANEW + 1])
     assert spans[ANEW + 1][0] - spans[ANEW][1] >= spent - 0.05
@@ -492,7 +453,7 @@ def test_a_clerk_whose_place_was_taken_decides_nothing_until_it_is_free_again(
         first = ask(world, token)
         until(lambda: answered(published, first.id))
         with open_store(project.config) as other, ExitStack() as place:
-            with pytest.raises(RunnerError, match="another runner work is at work on this database"):
+            with refused("E306"):
                 place.enter_context(other.coordinating("runner work"))
             postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'proctor'")
             until(lambda: taken(place, other))
@@ -515,32 +476,21 @@ def taken(place: ExitStack, store: Store) -> bool:
     return True
 
 
-def test_there_is_one_work_process_for_a_data_directory(world: World) -> None:
-    with at_work(world):
-        until(lambda: Published(world.project.config.published).age() is not None)
-        with pytest.raises(RunnerError) as error:
-            work_of(world)[0].run()
-    assert error.value.code == "E306" and "runner work" in error.value.what
-
-
 def test_who_evaluates_beside_work_is_told_that_it_is_work(world: World) -> None:
     config = world.project.config
     with at_work(world) as notes:
         until(lambda: Published(config.published).age() is not None)
-        with (
-            until_free(config, world.store),
-            pytest.raises(RunnerError) as error,
-            coordinator(config, world.store),
-        ):
-            pass
-        assert error.value.code == "E306" and "runner work is at work" in error.value.what
-        with (
-            until_free(config, world.store),
-            pytest.raises(RunnerError) as error,
-            coordinator(config, world.store, is_work=True),
-        ):
-            pass
-        assert "another runner evaluate" in error.value.what, "work itself is told of the other"
+        with pytest.raises(RunnerError) as error:
+            work_of(world)[0].run()
+        assert error.value.code == "E306" and "runner work" in error.value.what
+        for is_work, other in ((False, "runner work"), (True, "runner evaluate")):
+            with (
+                until_free(config, world.store),
+                pytest.raises(RunnerError) as error,
+                coordinator(config, world.store, is_work=is_work),
+            ):
+                pass
+            assert error.value.code == "E306" and other in error.value.what
     assert notes.problems == []
 
 
@@ -556,13 +506,6 @@ def until_free(config: Config, store: Store) -> Iterator[None]:
         except RunnerError:
             assert time.monotonic() < last
             time.sleep(0.05)
-
-
-def test_a_team_that_comes_later_is_published_to(world: World) -> None:
-    with at_work(world):
-        until(lambda: "public" in Published(world.project.config.published).pointer())
-        team(world)
-        until(lambda: "team:alpha" in Published(world.project.config.published).pointer())
 
 
 def test_a_defect_in_publishing_is_told_and_deciding_goes_on(

@@ -23,7 +23,10 @@ from runner.work.members.tokens import Account
 from runner.work.proposals import Desk, proposals, waiting
 from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World, good
-from tests.worlds.mini import Project, call
+from tests.worlds.command_line import Cli, cli
+from tests.worlds.mini import Project
+
+__all__ = ["cli"]
 
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
 
@@ -76,33 +79,35 @@ def table(project: Project) -> Iterator[Table]:
 
 
 PUBLISH = {"action": "publish", "task": "mini", "dataset": "test"}
+CANARY = "canary-6614"
 
 
-def test_nothing_happens_before_it_is_approved_at_the_terminal(table: Table) -> None:
+def test_nothing_happens_before_it_is_approved_at_the_terminal(table: Table, cli: Cli) -> None:
     table.world.hand_in("alpha")
     table.world.work()
     said = table.ask(PUBLISH)
     assert said is not None and said["accepted"] and not table.is_open()
-    number, project = table.number(), table.world.project
-    assert "publish mini test" in call(project, "requests", "list").out
-    shown = call(project, "requests", "show", str(number)).out
-    assert "mini/test are opened to everybody" in shown and "1 scored run of 1 team" in shown
-    assert "nothing was done" in call(project, "requests", "approve", str(number), expect=None).err
+    number = table.number()
+    assert "mini test" in cli("requests", "list").out
+    shown = cli("requests", "show", str(number)).out
+    assert "mini/test" in shown
+    assert "E101" in cli("requests", "approve", str(number), expect=2).err
     assert not table.is_open()
-    assert "is approved" in call(project, "requests", "approve", str(number), "--yes").err
+    cli("requests", "approve", str(number), "--yes")
     assert table.is_open()
-    assert "approved already" in call(project, "requests", "approve", str(number), "--yes", expect=2).err
-    assert "nothing is proposed" in call(project, "requests", "list").err
+    assert "E101" in cli("requests", "approve", str(number), "--yes", expect=2).err
+    assert cli("requests", "list", "--json").json == []
 
 
-def test_what_is_rejected_never_happens(table: Table) -> None:
+def test_what_is_rejected_never_happens(table: Table, cli: Cli) -> None:
     table.ask(PUBLISH)
     number = table.number()
-    call(table.world.project, "requests", "reject", str(number), "--reason", "not yet")
+    cli("requests", "reject", str(number), "--reason", "not yet")
     assert not table.is_open() and waiting(table.world.store.log) == []
     assert [one.state for one in proposals(table.world.store.log)] == ["rejected"]
-    with pytest.raises(RunnerError, match="rejected already"):
+    with pytest.raises(RunnerError) as error:
         table.desk.find(number)
+    assert error.value.code == "E101"
 
 
 @pytest.mark.parametrize("role", ["assistant", "team"])
@@ -120,7 +125,7 @@ def test_a_front_in_the_attackers_hands_gets_nothing_done(table: Table) -> None:
     assert waiting(table.world.store.log) == [] and not table.is_open()
 
 
-def test_with_an_organisers_key_it_can_propose_and_no_more(table: Table) -> None:
+def test_with_an_organisers_key_it_can_propose_and_no_more(table: Table, cli: Cli) -> None:
     evil = "mini\x1b[2J\x1b]0;x\x07"
     for data in (
         {"action": "publish", "task": evil, "dataset": "test"}, {"action": "approve", "proposal": 1},
@@ -135,7 +140,7 @@ def test_with_an_organisers_key_it_can_propose_and_no_more(table: Table) -> None
     again = table.ask(PUBLISH)
     assert again is not None and again["accepted"] is False, "the same waits once"
     assert len(waiting(table.world.store.log)) == 1 and not table.is_open()
-    out = call(table.world.project, "requests", "list").all
+    out = cli("requests", "list").all
     assert "\x1b" not in out and "harmless" not in out
 
 
@@ -160,7 +165,7 @@ def test_what_it_is_about_may_not_change_meanwhile(table: Table) -> None:
     said = table.ask({"action": "release", "run": run})
     assert said is not None and said["proposal"] == {"action": "release", "run": run, "attempt": 1}
     one = table.desk.find(table.number())
-    assert any("Attempt 1" in line for line in table.desk.shown(one))
+    assert any(run in line for line in table.desk.shown(one))
     table.world.store.commit(
         "run-released", {"task": "mini", "run": run, "attempt": 1, "reason": ""}, actor="organiser"
     )
@@ -171,16 +176,18 @@ def test_what_it_is_about_may_not_change_meanwhile(table: Table) -> None:
 
 
 @pytest.mark.parametrize("command", ["approve", "reject", "publish"])
-def test_a_proposal_is_closed_on_the_web_once_it_is_decided_or_done(table: Table, command: str) -> None:
+def test_a_proposal_is_closed_on_the_web_once_it_is_decided_or_done(
+    table: Table, command: str, cli: Cli
+) -> None:
     table.ask(PUBLISH)
-    project, [proposal] = table.world.project, proposals(table.world.store.log)
+    [proposal] = proposals(table.world.store.log)
     commands = {
         "approve": ("requests", "approve", str(proposal.number), "--yes"),
         "reject": ("requests", "reject", str(proposal.number)),
         "publish": ("publish", "mini", "test"),
     }
     assert _console(table)["decided"] == {}
-    call(project, *commands[command])
+    cli(*commands[command])
     states = {"approve": "approved", "reject": "rejected", "publish": "done"}
     shown = _console(table)
     assert shown["decided"] == {proposal.request: states[command]} and shown["proposals"] == []
@@ -202,11 +209,11 @@ def test_who_lost_the_right_proposed_for_nothing(table: Table) -> None:
     assert error.value.code == "E103" and not table.is_open()
 
 
-def test_a_role_is_given_at_the_terminal_and_its_token_shown_there_alone(table: Table) -> None:
+def test_a_role_is_given_at_the_terminal_and_its_token_shown_there_alone(table: Table, cli: Cli) -> None:
     said = table.ask({"action": "role", "role": "assistant"})
     assert said is not None and said["accepted"]
     before = len(table.managing.accounts.all())
-    token = call(table.world.project, "requests", "approve", str(table.number()), "--yes").out.strip()
+    token = cli("requests", "approve", str(table.number()), "--yes").out.strip()
     assert Token.read(token) is not None and len(table.managing.accounts.all()) == before + 1
     root = table.world.project.config.published
     assert not any(token.encode() in path.read_bytes() for path in root.rglob("*") if path.is_file())
@@ -224,7 +231,7 @@ def test_a_run_is_released_by_approval(table: Table) -> None:
 def test_lines_of_a_log_are_given_by_approval_and_the_web_learns_nothing_of_them(table: Table) -> None:
     def talks(mounts: Any, out: Path) -> None:
         mounts.say("one")
-        mounts.say("a line to be given")
+        mounts.say(CANARY)
         good(mounts, out)
 
     run = table.world.hand_in("alpha", script=talks)
@@ -232,16 +239,17 @@ def test_lines_of_a_log_are_given_by_approval_and_the_web_learns_nothing_of_them
     asked = {"action": "release-log", "run": run, "stream": "stdout", "lines": "2"}
     said = table.ask(asked)
     assert said is not None and said["accepted"]
-    assert said["proposal"] == {**asked, "attempt": 1} and "line to be given" not in str(said)
+    assert said["proposal"] == {**asked, "attempt": 1} and CANARY not in str(said)
     far = table.ask({**asked, "lines": "1-900"})
     assert far is not None and far["accepted"], "how long the log is stays here"
     one, other = waiting(table.world.store.log)
-    assert any("a line to be given" in line for line in table.desk.shown(one))
-    with pytest.raises(RunnerError, match="900"):
+    assert any(CANARY in line for line in table.desk.shown(one))
+    with pytest.raises(RunnerError) as error:
         table.desk.approve(other)
+    assert error.value.code == "E102" and "900" in str(error.value)
     table.desk.approve(one)
     [event] = [e for e in table.world.store.log if e.type == "log-excerpt-released"]
-    assert (event.data["text"], event.data["first"]) == ("a line to be given", 2)
+    assert (event.data["text"], event.data["first"]) == (CANARY, 2)
     for lines in ("0", "9-3", "x", ""):
         no = table.ask({**asked, "lines": lines})
         assert no is not None and no["accepted"] is False
@@ -253,30 +261,29 @@ def registered(table: Table, team: str, account: str) -> Registration:
     return one
 
 
-def test_letting_a_team_in_is_proposed_and_says_here_who_it_is(table: Table) -> None:
+def test_letting_a_team_in_is_proposed_and_says_here_who_it_is(table: Table, cli: Cli) -> None:
     one = registered(table, "gamma", "a-" + "5" * 16)
     other = registered(table, "delta", "a-" + "6" * 16)
     assert (table.ask({"action": "admit", "account": "a-" + "7" * 16}) or {})["code"] == "E102"
     assert (table.ask({"action": "admit", "account": one.account}) or {})["accepted"]
     number, project = table.number(), table.world.project
     assert not table.managing.accounts.has(one.account), "nothing happens before it is approved"
-    shown = call(project, "requests", "show", str(number)).out
+    shown = cli("requests", "show", str(number)).out
     assert "gamma" in shown and "ada@example.org" in shown and one.account in shown
-    said = call(project, "requests", "approve", str(number), "--yes")
-    assert "gamma is in" in said.out and table.managing.accounts.has(one.account)
-    assert (table.ask({"action": "refuse", "account": other.account, "reason": "not <b>you</b>"}) or {})[
-        "accepted"
-    ]
-    call(project, "requests", "approve", str(table.number()), "--yes")
-    assert (answered(project.config.published, other.request) or {})["why"] == "not <b>you</b>"
+    cli("requests", "approve", str(number), "--yes")
+    assert table.managing.accounts.has(one.account)
+    refuse = {"action": "refuse", "account": other.account, "reason": "<b>you</b>"}
+    assert (table.ask(refuse) or {})["accepted"]
+    cli("requests", "approve", str(table.number()), "--yes")
+    assert (answered(project.config.published, other.request) or {})["why"] == "<b>you</b>"
     assert table.managing.accounts.registrations.waiting() == []
     log = project.config.events.read_text()
     assert not any(word in log for word in ("gamma", "delta", "ada@")), "events name accounts alone"
 
 
-def test_a_proposal_about_a_registration_that_was_decided_does_nothing(table: Table) -> None:
+def test_a_proposal_about_a_registration_that_was_decided_does_nothing(table: Table, cli: Cli) -> None:
     one = registered(table, "gamma", "a-" + "5" * 16)
     table.ask({"action": "admit", "account": one.account})
-    call(table.world.project, "team", "reject", one.account)
-    said = call(table.world.project, "requests", "approve", str(table.number()), "--yes", expect=2)
+    cli("team", "reject", one.account)
+    said = cli("requests", "approve", str(table.number()), "--yes", expect=2)
     assert "E102" in said.err and not table.managing.accounts.has(one.account)

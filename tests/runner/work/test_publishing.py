@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ from runner.model.errors import RunnerError
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.work.publishing import Desk
-from runner.work.run_pages import Kept
 from tests.runner.execution.test_pool import World
 from tests.worlds import records
-from tests.worlds.mini import TASK, Project, call
+from tests.worlds.command_line import Cli, cli
+from tests.worlds.mini import TASK, Project
+
+__all__ = ["cli"]
 
 CANARY = "canary-5521"
 
@@ -60,10 +62,10 @@ def test_each_team_gets_its_own_runs_and_the_public_none(world: World) -> None:
     mine, theirs = world.hand_in("alpha", script=talkative), world.hand_in("beta")
     world.work()
     seen = publish(world)
-    assert paths(seen.view("team:alpha"), "runs/") == {f"runs/{mine}"}
-    assert f"runs/{theirs}" not in paths(seen.view("team:alpha")) and f"runs/{theirs}" in paths(
-        seen.view("team:beta")
-    )
+    for team, run in (("alpha", mine), ("beta", theirs)):
+        assert paths(seen.view(f"team:{team}"), "runs/") == {f"runs/{run}"}
+        standing = seen.view(f"team:{team}").get("standing/mini")
+        assert standing is not None and seen.view(f"team:{team}").data(standing)["team"]["team"] == team
     assert paths(seen.view("public"), "runs") == set() and paths(seen.view("public"), "standing") == set()
     organiser = seen.view("organiser")
     assert {f"runs/{mine}", f"runs/{theirs}"} <= paths(organiser)
@@ -135,9 +137,8 @@ def test_a_board_is_published_once_its_scores_are_and_only_then(world: World) ->
     board = seen.view("public").get("tasks/mini/main")
     assert board is not None and seen.view("public").data(board)["rows"][0]["team"] == "alpha"
     assert "alpha" in seen.view("public").text(board) and "<html" not in seen.view("public").text(board)
-    world.store.commit(
-        "dataset-unpublished", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
-    )
+    closed = {"task": "mini", "dataset": "test", "reason": ""}
+    world.store.commit("dataset-unpublished", closed, actor="organiser")
     publish(world)
     assert seen.view("public").get("tasks/mini/main") is None
 
@@ -153,58 +154,35 @@ def test_what_is_damaged_of_one_run_stops_nothing_else(world: World) -> None:
     assert seen.view("public").get("tasks/mini") is not None
 
 
-def test_what_a_team_has_left_is_for_the_team(world: World) -> None:
-    world.hand_in("alpha")
-    seen = publish(world)
-    view = seen.view("team:alpha")
-    found = view.get("standing/mini")
-    assert found is not None and view.data(found)["team"]["team"] == "alpha"
-    assert (
-        view.data(found)["team"]["left"]
-        < seen.view("team:beta").data(
-            seen.view("team:beta").get("standing/mini")  # type: ignore[arg-type]
-        )["team"]["left"]
-    )
-
-
-def test_tokens_are_shown_once_and_kept_as_keys(project: Project) -> None:
-    token = call(project, "team", "add", "alpha").out.strip()
-    listed = call(project, "team", "list", "--json").json
+def test_tokens_are_shown_once_and_kept_as_keys(project: Project, cli: Cli) -> None:
+    token = cli("team", "add", "alpha").out.strip()
+    listed = cli("team", "list", "--json").json
     assert [one["team"] for one in listed] == ["alpha"] and len(listed[0]["tokens"]) == 1
     secret = token.split("_", 2)[2]  # it may hold underscores itself
     for path in project.home.rglob("*"):
         assert not path.is_file() or secret.encode() not in path.read_bytes(), path
     assert (project.home / "accounts.sqlite").stat().st_mode & 0o077 == 0
-    assert "E101" in call(project, "team", "add", "alpha", expect=2).err
-    assert "E215" in call(project, "team", "add", "Alpha", expect=None).err
-    assert "E208" in call(project, "team", "add", "baselines", expect=None).err
-    assert "E102" in call(project, "team", "rotate", "beta", expect=2).err
-    assert call(project, "team", "rotate", "alpha").out.strip() != token
-    call(project, "team", "close", "alpha")
+    assert "E101" in cli("team", "add", "alpha", expect=2).err
+    assert "E215" in cli("team", "add", "Alpha", expect=None).err
+    assert "E208" in cli("team", "add", "baselines", expect=None).err
+    assert "E102" in cli("team", "rotate", "beta", expect=2).err
+    assert cli("team", "rotate", "alpha").out.strip() != token
+    cli("team", "close", "alpha")
     assert b'"grants":[]' in (project.config.published / "access.json").read_bytes()
-    assert call(project, "team", "rotate", "alpha", expect=2).err.count("closed")
+    assert cli("team", "rotate", "alpha", expect=2).err.count("closed")
 
 
-OPENS = "2026-06-01 12:00 UTC"
-DATES: dict[
-    str, tuple[dict[str, Any], bool, bool]
-] = {  # keys of the task; whether it is shown a second before, and then
+OPENS, JULY = "2026-06-01 12:00 UTC", "2026-07-01 12:00 UTC"
+# Keys of the task; whether it is shown a second before, and then.
+DATES: dict[str, tuple[dict[str, Any], bool, bool]] = {
     "no dates": ({}, True, True),
     "before it opens": ({"opens": OPENS}, False, True),
     "at a date of its own": ({"announced": OPENS}, False, True),
-    "before it opens, because it says so": (
-        {"opens": "2026-07-01 12:00 UTC", "announced": OPENS},
-        False,
-        True,
-    ),
+    "before it opens, because it says so": ({"opens": JULY, "announced": OPENS}, False, True),
     "never": ({"announced": "never"}, False, False),
     "a demonstration": ({"opens": OPENS, "demo": True}, True, True),
     "a demonstration that says so": ({"announced": OPENS, "demo": True}, False, True),
-    "by the first dataset that opens": (
-        {"opens": "2026-07-01 12:00 UTC", "datasets": "one opens"},
-        False,
-        True,
-    ),
+    "by the first dataset that opens": ({"opens": JULY, "datasets": "one opens"}, False, True),
 }
 
 
@@ -299,64 +277,6 @@ def test_made_up_names_are_apart_for_every_team(tmp_path: Path) -> None:
     assert named == {"public": set(), "team:alpha": {"alpha"}, "team:beta": {"beta"}}
 
 
-Change = Callable[[records.World, str], object]
-CHANGES: dict[str, Change] = {
-    "nothing": lambda made, run: None,
-    "a comment": lambda made, run: made.commit(
-        "run-commented", task="toy", run=run, attempt=1, text="well done", to="team"
-    ),
-    "a review": lambda made, run: made.commit(
-        "run-reviewed", task="toy", run=run, attempt=1, state="approved", to="team", reason=""
-    ),
-    "scores are published": lambda made, run: made.commit("dataset-published", task="toy", dataset="test"),
-    "it was opened": lambda made, run: made.commit("run-released", task="toy", run=run, attempt=1, reason=""),
-    "another run": lambda made, run: made.scored("zeta", "z", datasets=("dev", "test")),
-    "it was withdrawn": lambda made, run: made.commit(
-        "submission-withdrawn", submission=run.rpartition(".")[0], reason=""
-    ),
-    "the task says something else": lambda made, run: _write(made, "tasks/toy/task.yaml", '"RR"', '"P@5"'),
-    "the data say something else": lambda made, run: _write(
-        made, "tasks/toy/datasets/dev/inputs/topics.jsonl", "qid", "number"
-    ),
-    "files of it are gone": lambda made, run: [
-        path.unlink() for path in (made.config.root / "kept/files").glob("*/*")
-    ],
-}
-
-
 def _write(made: records.World, name: str, old: str, new: str) -> None:
     path = made.config.root / name
     path.write_text(path.read_text().replace(old, new))
-
-
-@pytest.mark.parametrize("case", CHANGES)
-def test_what_was_made_before_is_taken_only_where_nothing_changed(case: str, tmp_path: Path) -> None:
-    """Published with what was kept of the last time or anew: the same, whatever happened in between."""
-    made = records.World.make(tmp_path)
-    records.write_project(made.config.root, scores="organiser")
-    teams = [f"team-{n}" for n in range(6)]
-    for n, team in enumerate(teams):
-        made.scored(team, "y", mean=0.3 + n / 20, datasets=("dev", "test"))
-    run = f"{made.register('alpha', 'x')}.test"
-    made.evaluation(
-        made.attempt(run.rpartition(".")[0], dataset="test"), {m: {"q": 0.5} for m in records.MEASURES}
-    )
-    _write(made, "tasks/toy/datasets/dev/inputs/topics.jsonl", "", '{"qid": "1"}\n')
-    made.attempt(made.register("alpha", "bad"), dataset="dev", verdict="run-error", log=b"KeyError: x\n")
-    kept: Kept = {}
-
-    def publish(folder: str, kept: Kept) -> Published:
-        root, tasks = tmp_path / folder, load_tasks(made.config)[0]
-        Desk(made.store, tasks, Publisher(root), fail_of, kept=kept).publish(["alpha", *teams])
-        seen = Published(root)
-        for audience in seen.pointer():
-            for one in seen.view(audience).below(""):
-                assert seen.view(audience).data(one) is not None and seen.view(audience).text(one) is not None
-        return seen
-
-    before = publish("kept", kept).pointer()
-    CHANGES[case](made, run)
-    after = publish("kept", kept).pointer()
-    assert after == publish("anew", {}).pointer()
-    same = case in ("nothing", "files of it are gone")
-    assert (before == after) == same, case

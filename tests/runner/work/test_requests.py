@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -30,10 +29,12 @@ from runner.work.daily_limits import LIMITS, UNKNOWN_ANSWERS, DailyLimits
 from runner.work.members.accounts import Accounts, open_accounts
 from runner.work.members.tokens import Account
 from runner.work.requests import Requests
+from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import TASK, Project
 
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
+Member = tuple[Account, Token]
 
 
 class Desk:
@@ -56,6 +57,34 @@ class Desk:
         return self.inbox.put(
             replace(request, **changes), key or self.token.key, io.BytesIO(content.encode())
         )
+
+    def send(
+        self, kind: str, data: Any, member: Member | None = None, payload: io.BytesIO | None = None
+    ) -> Request:
+        """Put a request of alpha, or of another account, into the inbox."""
+        account, token = member or (self.account, self.token)
+        request = Request.new(kind, account.id, token.id, account.team, stamp(NOW), data)
+        return self.inbox.put(request, token.key, payload)
+
+    def drain(self) -> None:
+        """Decide until nothing waits. One round ends after seconds, however busy the machine is."""
+        while self.inbox.waiting():
+            self.requests.round(self.tasks)
+
+    def settle(self, *requests: Request, seconds: float = 60) -> list[dict[str, Any]]:
+        """Decide until these requests have answers, and return them."""
+
+        def done() -> bool:
+            self.requests.round(self.tasks)
+            return all(self.answer(one) is not None for one in requests)
+
+        until(done, seconds, every=0.01)
+        return [found for one in requests if (found := self.answer(one)) is not None]
+
+    def load_tasks(self, **changes: Any) -> None:
+        """Write the task again, and read it."""
+        self.project.write_task(**{"uploads": True, **changes})
+        self.tasks = load_tasks(self.project.config)[0]
 
     def answer(self, request: Request) -> dict[str, Any] | None:
         return answered(self.project.config.published, request.id)
@@ -165,36 +194,25 @@ def test_a_token_that_was_taken_away_meanwhile_asks_for_nothing_and_its_owner_is
 
 
 def test_what_does_not_fit_is_refused_in_words_and_costs_nothing(desk: Desk) -> None:
-    bad: list[tuple[dict[str, Any], str]] = [
-        ({"task": "other"}, "E207"),
-        ({"software": "../../x"}, "E208"),
-        ({"dataset": "nowhere"}, "E207"),
-        ({"dataset": "test", "scenario": "none"}, "E207"),
-        ({"file": "../../etc/passwd"}, "E201"),
-        ({"software": 7}, "E201"),
-        ({"method": "magic"}, "E201"),
-    ]
-    for data, code in bad:
-        found = desk.decided(desk.ask(data=data))
-        assert (found["accepted"], found["code"]) == (False, code), data
-        assert found["what"] and desk.project.root.as_posix() not in str(found)
+    bad: dict[str, tuple[dict[str, Any], ...]] = {
+        "E201": ({"file": "../../etc/passwd"}, {"software": 7}, {"method": "magic"}),
+        "E207": ({"task": "other"}, {"dataset": "nowhere"}, {"dataset": "test", "scenario": "none"}),
+        "E208": ({"software": "../../x"},),
+    }
+    for code, wrong in bad.items():
+        for data in wrong:
+            found = desk.decided(desk.ask(data=data))
+            assert (found["accepted"], found["code"]) == (False, code), data
+            assert found["what"] and desk.project.root.as_posix() not in str(found)
     assert desk.used() == 0 and set(desk.events()) == {"request-decided"}
 
 
 def test_the_arrival_is_believed_within_bounds(desk: Desk) -> None:
-    desk.project.write_task(uploads=True, closes="2031-05-01 11:30 UTC")
-    desk.tasks = load_tasks(desk.project.config)[0]
-    for number, (arrival, good) in enumerate(
-        (
-            (NOW - timedelta(hours=1), True),
-            (NOW - timedelta(minutes=10), False),
-            (NOW + timedelta(days=300), False),
-            (NOW - OLDEST - timedelta(seconds=1), False),
-        )
-    ):
-        found = desk.decided(desk.ask(data={"software": f"s{number}"}, arrival=stamp(arrival)))
-        assert found["accepted"] is good, arrival
-        assert good or found["code"] == "E210"
+    desk.load_tasks(closes="2031-05-01 11:30 UTC")
+    hours = timedelta(hours=1)
+    for number, back in enumerate((hours, hours / 6, -7200 * hours, OLDEST + timedelta(seconds=1))):
+        found = desk.decided(desk.ask(data={"software": f"s{number}"}, arrival=stamp(NOW - back)))
+        assert (found["accepted"], found.get("code")) == ((True, None) if back == hours else (False, "E210"))
 
 
 BAD = ({"line": 3, "code": "F011", "severity": "error", "file": "run.txt", "message": "m", "fix": "f"},)
@@ -208,15 +226,6 @@ def checking(desk: Desk, check: Any) -> Iterator[Checks]:
     desk.requests.checks = None
 
 
-def settled(desk: Desk, *requests: Request) -> list[dict[str, Any]]:
-    last = time.monotonic() + 60
-    while any(desk.answer(one) is None for one in requests):
-        assert time.monotonic() < last
-        desk.requests.round(desk.tasks)
-        time.sleep(0.01)
-    return [found for one in requests if (found := desk.answer(one)) is not None]
-
-
 def test_a_file_that_is_not_valid_is_refused_with_all_findings_and_costs_nothing(desk: Desk) -> None:
     seen: list[tuple[str, bytes]] = []
 
@@ -225,11 +234,11 @@ def test_a_file_that_is_not_valid_is_refused_with_all_findings_and_costs_nothing
         return Form("inputs", one.team != "alpha" or b"bad" not in one.file.read_bytes(), BAD)
 
     with checking(desk, check):
-        bad, good = settled(desk, desk.ask("bad", data={"file": "my.txt"}), desk.ask())
+        bad, good = desk.settle(desk.ask("bad", data={"file": "my.txt"}), desk.ask())
         assert (bad["accepted"], bad["code"], bad["checked"]) == (False, "E219", "inputs")
         assert bad["findings"] == list(BAD) and seen[0] == ("my.txt", b"bad")
         assert good["accepted"] is True and good["findings"] == list(BAD) and desk.used() == 1
-        (again,) = settled(desk, desk.ask())
+        (again,) = desk.settle(desk.ask())
         assert again["new"] is False and len(seen) == 2, "what is registered already is not looked at again"
     for one in (bad, good, again):
         assert not schemas.validate(one, "inbox-answer")
@@ -254,7 +263,7 @@ def test_the_clerk_does_not_wait_for_a_check_and_teams_take_turns(desk: Desk) ->
         assert found is not None and found["code"] == "E207", "what needs no check is decided meanwhile"
         assert [desk.answer(one) for one in asked[:-1]] == [None] * 5 and desk.used() == 0
         free.set()
-        assert {one["accepted"] for one in settled(desk, *asked[:-1])} == {True}
+        assert {one["accepted"] for one in desk.settle(*asked[:-1])} == {True}
     assert order[:2] == ["alpha", "beta"] and order[2:] == ["alpha"] * 3
 
 
@@ -266,18 +275,13 @@ def test_who_may_not_hand_in_gets_no_check_and_our_failure_waits(desk: Desk) -> 
         raise PlatformError("the engine is gone")
 
     with checking(desk, check):
-        desk.project.write_task(uploads=True, closes="2031-04-01 12:00 UTC")
-        desk.tasks = load_tasks(desk.project.config)[0]
+        desk.load_tasks(closes="2031-04-01 12:00 UTC")
         assert desk.decided(desk.ask())["code"] == "E210" and calls == []
-        desk.project.write_task(uploads=True)
-        desk.tasks = load_tasks(desk.project.config)[0]
+        desk.load_tasks()
         request = desk.ask()
-        last = time.monotonic() + 60
-        while not desk.said:
-            assert time.monotonic() < last
-            desk.requests.round(desk.tasks)
-            time.sleep(0.01)
-        assert "waits" in desk.said[0] and desk.answer(request) is None and len(desk.inbox.waiting()) == 1
+        until(lambda: (desk.requests.round(desk.tasks), desk.said)[1], every=0.01)
+        assert request.id in desk.said[0] and desk.answer(request) is None
+        assert len(desk.inbox.waiting()) == 1
 
 
 def test_a_decision_is_signed_whatever_it_is(desk: Desk) -> None:
@@ -296,35 +300,30 @@ def test_a_decision_is_signed_whatever_it_is(desk: Desk) -> None:
 @pytest.mark.parametrize("grace", ["", "10min"])
 def test_a_deadline_counts_the_last_byte_with_the_grace_that_the_task_gives(desk: Desk, grace: str) -> None:
     """What begins before the deadline and ends after it is late, unless a dataset has a grace: to the second."""
-    dataset = {
-        **TASK["datasets"][0],
-        "closes": "2031-05-01 11:30:00 UTC",
-        **({"grace": grace} if grace else {}),
-    }
-    desk.project.write_task(uploads=True, datasets=[dataset, TASK["datasets"][1]])
-    desk.tasks = load_tasks(desk.project.config)[0]
+    dataset = {**TASK["datasets"][0], "closes": "2031-05-01 11:30:00 UTC"}
+    if grace:
+        dataset["grace"] = grace
+    desk.load_tasks(datasets=[dataset, TASK["datasets"][1]])
     end = datetime(2031, 5, 1, 11, 40 if grace else 30, tzinfo=UTC)
     asked = {
         seconds: desk.ask(data={"software": f"s{at}"}, arrival=stamp(end + timedelta(seconds=seconds)))
         for at, seconds in enumerate((-600, -1, 1, 600))
     }
-    while desk.inbox.waiting():  # a round ends after seconds, however busy the machine is
-        desk.requests.round(desk.tasks)
+    desk.drain()
     found = {seconds: desk.answer(request) for seconds, request in asked.items()}
     assert [one and one["accepted"] for one in found.values()] == [True, True, False, False]
     assert {one["code"] for one in found.values() if one and not one["accepted"]} == {"E210"}
 
 
 def test_a_front_that_lies_about_the_time_gains_minutes_while_work_looks(desk: Desk) -> None:
-    desk.project.write_task(uploads=True, closes="2031-05-01 11:30 UTC")
-    desk.tasks = load_tasks(desk.project.config)[0]
+    desk.load_tasks(closes="2031-05-01 11:30 UTC")
     desk.requests.round(desk.tasks)
     late = desk.ask(arrival=stamp(NOW - timedelta(hours=1)))
     found = desk.decided(late)
     assert (found["accepted"], found["code"]) == (False, "E210")
     assert (found["arrival"], found["said"]) == ("2031-05-01T11:55:00Z", "2031-05-01T11:00:00Z")
     assert found["receipt"]["statement"]["said"] == found["said"]
-    assert any("3300 s earlier" in one for one in desk.said), "the organiser is told"
+    assert any("3300 s" in one for one in desk.said), "the organiser is told"
 
 
 def test_what_fails_on_our_side_waits(desk: Desk) -> None:
@@ -350,8 +349,7 @@ def test_strangers_fill_neither_disk_nor_log(desk: Desk) -> None:
     for number in range(1 + UNKNOWN_ANSWERS + 2):
         strange("register", task="mini", team=f"t{number}")
     signs_in, mine = strange("identity", statement="none"), desk.ask()
-    while desk.inbox.waiting():
-        desk.requests.round(desk.tasks)
+    desk.drain()
     kept = list(desk.project.config.published.glob("answers/*"))
     assert len(kept) == 1 + UNKNOWN_ANSWERS + 2, "those who are told to come again, and no more"
     heard = desk.answer(signs_in)
@@ -375,9 +373,6 @@ def test_what_nobody_expected_in_one_request_stops_no_other(project: Project) ->
         requests.checks = checks
         desk = Desk(project, requests, accounts, *accounts.add("team", "alpha"))
         bad, good = desk.ask("bad"), desk.ask(data={"software": "two"})
-        last = time.monotonic() + 100
-        while desk.answer(good) is None and time.monotonic() < last:
-            requests.round(desk.tasks)
-            time.sleep(0.05)
+        desk.settle(good)
         assert desk.answer(bad) is None and [id for _, id in desk.inbox.waiting()] == [bad.id]
         assert any("ZeroDivisionError" in line and bad.id in line for line in said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -13,22 +12,18 @@ from typing import Any
 
 import pytest
 
-from runner.exchange.access import Token
 from runner.exchange.inbox import Request
 from runner.execution.trials.handed_in import Form
-from runner.model.clock import stamp
 from runner.model.errors import RunnerError
 from runner.work.checks import Checks, Later, Slot, Upload
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.software import hand_in_software
 from runner.work.handlers.wish import Wish
-from runner.work.members.tokens import Account
 from runner.work.requests import Requests
-from tests.runner.work.test_requests import NOW, Desk, desk
+from tests.e2e.test_server import until
+from tests.runner.work.test_requests import Desk, Member, desk
 
 __all__ = ["desk"]
-
-Member = tuple[Account, Token]
 
 
 @pytest.fixture
@@ -42,19 +37,8 @@ def members(desk: Desk) -> Iterator[dict[str, Member]]:
 
 
 def submit(desk: Desk, member: Member, software: str) -> Request:
-    account, token = member
     data = {"task": "mini", "software": software}
-    request = Request.new("software", account.id, token.id, account.team, stamp(NOW), data)
-    return desk.inbox.put(request, token.key, io.BytesIO(b"not a parcel"))
-
-
-def decide_all(desk: Desk, requests: list[Request], seconds: float = 60) -> list[dict[str, Any]]:
-    last = time.monotonic() + seconds
-    while any(desk.answer(request) is None for request in requests):
-        assert time.monotonic() < last, sum(desk.answer(request) is not None for request in requests)
-        desk.requests.round(desk.tasks)
-        time.sleep(0.01)
-    return [answer for request in requests if (answer := desk.answer(request)) is not None]
+    return desk.send("software", data, member, io.BytesIO(b"not a parcel"))
 
 
 def test_80_bad_and_80_good_systems_of_five_teams_are_all_decided(
@@ -73,7 +57,7 @@ def test_80_bad_and_80_good_systems_of_five_teams_are_all_decided(
     bad = [submit(desk, members["alpha"], f"bad{number}") for number in range(80)]
     others = [name for name in members if name != "alpha"]
     good = [submit(desk, members[others[n % 4]], f"good{n}") for n in range(80)]
-    answers = decide_all(desk, [*bad, *good])
+    answers = desk.settle(*bad, *good)
     assert [answer["accepted"] for answer in answers] == [False] * 80 + [True] * 80
     assert {answer["code"] for answer in answers[:80]} == {"E205"}
     assert len(order) == 160, "each job is done once"
@@ -84,12 +68,12 @@ def test_80_bad_and_80_good_systems_of_five_teams_are_all_decided(
 
 def test_a_restart_loses_no_system(desk: Desk, members: dict[str, Member]) -> None:
     requests = [submit(desk, members["alpha"], f"bad{number}") for number in range(10)]
-    decide_all(desk, requests[:2])
+    desk.settle(*requests[:2])
     config, store, accounts = desk.project.config, desk.requests.store, desk.accounts
     with closing(Slot()) as slot:
         desk.requests = Requests(config, store, accounts, clock=desk.requests.clock, slot=slot)
         desk.requests.engine = lambda: None  # type: ignore[assignment, return-value]
-        assert {answer["code"] for answer in decide_all(desk, requests)} == {"E205"}
+        assert {answer["code"] for answer in desk.settle(*requests)} == {"E205"}
 
 
 def test_a_removed_request_blocks_no_other(desk: Desk, members: dict[str, Member]) -> None:
@@ -108,7 +92,7 @@ def test_a_removed_request_blocks_no_other(desk: Desk, members: dict[str, Member
         slot.result("next", "beta", 0, prepare)
     go_on.set()
     request = submit(desk, members["gamma"], "bad")
-    assert [answer["code"] for answer in decide_all(desk, [request])] == ["E205"]
+    assert [answer["code"] for answer in desk.settle(request)] == ["E205"]
     assert slot.ready() == []
 
 
@@ -116,13 +100,14 @@ def test_a_result_counts_for_its_input_alone(desk: Desk) -> None:
     """A front replaces the input of a request after its check."""
     with closing(Slot()) as slot:
         for about in ("first", "second"):
-            found = None
-            while found is None:
+
+            def result(about: str = about) -> str | None:
                 try:
-                    found = slot.result("id", "alpha", about, lambda about=about: lambda: about)  # type: ignore[misc]
+                    return str(slot.result("id", "alpha", about, lambda: lambda: about))
                 except Later:
-                    time.sleep(0.001)
-            assert found == about
+                    return None
+
+            assert until(result, every=0.001) == about
 
 
 def test_a_replaced_system_is_registered_anew(
@@ -148,7 +133,7 @@ def test_a_replaced_system_is_registered_anew(
     other = replace(request, account=account.id, token=token.id, team="beta")
     desk.inbox.put(other, token.key, io.BytesIO(b"x"))
     go_on.set()
-    [answer] = decide_all(desk, [other])
+    [answer] = desk.settle(other)
     assert answer["team"] == "beta" and answer["what"].endswith("beta") and done == ["alpha", "beta"]
 
 
@@ -167,7 +152,7 @@ def test_many_invalid_run_files_are_all_checked_once(desk: Desk, members: dict[s
             requests.append(desk.ask(f"{account.team} {number}", **changes))
     with closing(Checks(check)) as checks:
         desk.requests.checks = checks
-        answers = decide_all(desk, requests, 120)
+        answers = desk.settle(*requests, seconds=120)
         desk.requests.checks = None
     assert {answer["code"] for answer in answers} == {"E219"} and len(order) == 40
     assert all(len(set(order[start : start + 5])) == 5 for start in range(0, 40, 5))
@@ -187,16 +172,10 @@ def test_a_file_is_removed_after_its_check_and_checked_once(tmp_path: Path, desk
     with closing(Checks(check)) as checks:
         with pytest.raises(Later):
             checks.form(first)
-        while checks.slot.is_busy:
-            time.sleep(0.001)
+        until(lambda: not checks.slot.is_busy, every=0.001)
         for upload in (first, replace(first, request="2", team="beta")):
             assert checks.form(upload) == Form("form")
         with pytest.raises(Later):
-            checks.form(replace(first, file=write_other(tmp_path), sha256="1" * 64))
+            file.with_name("other.txt").write_text("y")
+            checks.form(replace(first, file=file.with_name("other.txt"), sha256="1" * 64))
     assert len(checked) == 2 and not any(path.parent.exists() for path in checked)
-
-
-def write_other(folder: Path) -> Path:
-    file = folder / "other.txt"
-    file.write_text("y")
-    return file

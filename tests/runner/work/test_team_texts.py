@@ -16,9 +16,12 @@ from runner.exchange.inbox import answer, answered
 from runner.records.store.connect import open_store
 from runner.work.members.accounts import open_accounts
 from tests.runner.execution.test_pool import World, good
-from tests.worlds.mini import Project, call, call_here
+from tests.worlds.command_line import Cli, cli
+from tests.worlds.mini import Project, call_here
 from tests.worlds.records import TASK
 from tests.worlds.records import World as Records
+
+__all__ = ["cli"]
 
 PERSON = "Anna Beispiel"
 MAIL = "anna@example.org"
@@ -27,11 +30,11 @@ ADDRESS = "https://anna.example.org/paper"
 
 
 @pytest.fixture
-def world(project: Project) -> Iterator[World]:
+def world(project: Project, cli: Cli) -> Iterator[World]:
     """A scored submission of a team whose texts name a person, on open scores."""
     project.write_task(uploads=True, asks={"paper": "optional", "affiliation": "optional"})
     new_world = World(project)
-    call(project, "team", "add", "beta", "--member", PERSON, "--contact", MAIL)
+    cli("team", "add", "beta", "--member", PERSON, "--contact", MAIL)
     new_world.hand_in(
         "beta",
         "dense",
@@ -60,49 +63,49 @@ def shown(project: Project, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_erasing_lists_what_is_shown_and_clearing_removes_it(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, capsys: pytest.CaptureFixture[str], cli: Cli
 ) -> None:
     project = world.project
     before = shown(project, capsys)
     assert all(word in before for word in (*WORDS, ADDRESS, "annas"))
-    result = call(project, "account", "erase", "beta")
-    fields = {entry["field"] for entry in call(project, "team", "texts", "beta", "--json").json}
+    result = cli("account", "erase", "beta")
+    fields = {entry["field"] for entry in cli("team", "texts", "beta", "--json").json}
     assert fields == {"description", "tag", "display_name", "team_display_name", "paper", "affiliation"}
     assert all(
         name in result.all for name in (*fields, *WORDS, "--clear-texts", "events.jsonl", "submissions/")
     )
     assert PERSON in shown(project, capsys), "nothing is cleared without a word"
     log = project.config.events.read_bytes()
-    call(project, "account", "erase", "beta", "--clear-texts")
+    cli("account", "erase", "beta", "--clear-texts")
     assert project.config.events.read_bytes().startswith(log)
     after = shown(project, capsys)
     assert not [word for word in (*WORDS, ADDRESS, "annas") if word in after]
-    call(project, "site", "build", str(project.root / "site"))
+    cli("site", "build", str(project.root / "site"))
     pages = [path.read_bytes() for path in (project.root / "site").rglob("*") if path.is_file()]
     assert pages and not [word for word in (*WORDS, ADDRESS) if any(word.encode() in page for page in pages)]
-    assert call(project, "team", "texts", "beta", "--json").json == []
-    assert "texts of beta were cleared" in call(project, "events").out
-    call(project, "store", "verify")
-    call(project, "store", "rebuild")
+    assert cli("team", "texts", "beta", "--json").json == []
+    assert "texts-cleared" in {event.type for event in world.store.log}
+    cli("store", "verify")
+    cli("store", "rebuild")
     assert not [word for word in WORDS if word in shown(project, capsys)]
 
 
-def test_erasing_a_member_clears_no_text_of_the_team(world: World) -> None:
+def test_erasing_a_member_clears_no_text_of_the_team(world: World, cli: Cli) -> None:
     project = world.project
-    call(project, "team", "people", "beta", "--member", PERSON, "--member", "Ada", "--contact", MAIL)
+    cli("team", "people", "beta", "--member", PERSON, "--member", "Ada", "--contact", MAIL)
     with open_accounts(project.config) as accounts:
         account = accounts.named("beta")
         members = [member.id for member in accounts.people.of(account.id).members]
     log = project.config.events.read_bytes()
     command = ("account", "erase", "beta", "--member", members[0])
-    assert "E101" in call(project, *command, "--clear-texts", expect=2).err
+    assert "E101" in cli(*command, "--clear-texts", expect=2).err
     assert project.config.events.read_bytes() == log, "nobody was erased"
-    result = call(project, *command)
+    result = cli(*command)
     assert PERSON in result.all and "description" in result.all
-    assert call(project, "team", "texts", "beta", "--json").json
+    assert cli("team", "texts", "beta", "--json").json
 
 
-def test_a_team_without_an_account_can_be_cleared_too(project: Project, tmp_path: Path) -> None:
+def test_a_team_without_an_account_can_be_cleared_too(project: Project, tmp_path: Path, cli: Cli) -> None:
     """The table of the organiser names people; the teams have no accounts."""
     project.write_task(uploads=True)
     (tmp_path / "b.txt").write_text("".join(f"dev-{n} Q0 d1 1 2.0 second\n" for n in (1, 2, 3)))
@@ -111,15 +114,15 @@ def test_a_team_without_an_account_can_be_cleared_too(project: Project, tmp_path
         f'beta,dense,b.txt,dev,"{PERSON}","written by {PERSON}, {MAIL}",dense\n'
     )
     (project.root / "submissions").mkdir(exist_ok=True)
-    call(project, "register", "--table", str(tmp_path / "runs.csv"), "--task", "mini")
-    texts = call(project, "team", "texts", "beta", "--json").json
+    cli("register", "--table", str(tmp_path / "runs.csv"), "--task", "mini")
+    texts = cli("team", "texts", "beta", "--json").json
     assert {entry["field"] for entry in texts} == {"description", "display_name", "team_display_name"}
-    assert call(project, "team", "texts", "beta", "--clear-texts", "--json").json == []
-    assert call(project, "team", "texts", "nobody", "--json").json == []
+    assert cli("team", "texts", "beta", "--clear-texts", "--json").json == []
+    assert cli("team", "texts", "nobody", "--json").json == []
 
 
 @pytest.mark.parametrize(("typed", "left"), [(b"y\n", False), (b"n\n", True), (b"\n", True)])
-def test_at_a_terminal_clearing_is_asked_for(world: World, typed: bytes, left: bool) -> None:
+def test_at_a_terminal_clearing_is_asked_for(world: World, typed: bytes, left: bool, cli: Cli) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "runner", "account", "erase", "beta"],
@@ -133,7 +136,7 @@ def test_at_a_terminal_clearing_is_asked_for(world: World, typed: bytes, left: b
     os.close(master)
     os.close(slave)
     assert process.returncode == 0 and b"Clear them?" in result, result
-    assert bool(call(world.project, "team", "texts", "beta", "--json").json) is left
+    assert bool(cli("team", "texts", "beta", "--json").json) is left
 
 
 def test_a_frozen_round_shows_cleared_texts_no_more(tmp_path: Path) -> None:
@@ -182,9 +185,9 @@ def test_a_frozen_round_shows_cleared_texts_no_more(tmp_path: Path) -> None:
     world.store.close()
 
 
-def test_answers_to_an_erased_team_are_no_longer_published(project: Project) -> None:
-    call(project, "team", "add", "alpha")
-    call(project, "team", "add", "beta")
+def test_answers_to_an_erased_team_are_no_longer_published(project: Project, cli: Cli) -> None:
+    cli("team", "add", "alpha")
+    cli("team", "add", "beta")
     published = project.config.published
     with open_accounts(project.config) as accounts:
         ids = {entry.team: entry.id for entry in accounts.all()}
@@ -207,7 +210,7 @@ def test_answers_to_an_erased_team_are_no_longer_published(project: Project) -> 
             store.commit("request-decided", facts, actor=team)
             about = {key: facts[key] for key in ("team", "kind", "arrival", "sha256", "accepted")}
             answer(published, request, about)
-    result = call(project, "account", "erase", "alpha")
+    result = cli("account", "erase", "alpha")
     assert (
         answered(published, requests["alpha"]) is None and answered(published, requests["beta"]) is not None
     )

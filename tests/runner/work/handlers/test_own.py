@@ -7,20 +7,16 @@ from typing import Any
 
 import pytest
 
-from runner.exchange.access import Token
 from runner.exchange.inbox import Request
 from runner.model.clock import SystemClock, stamp
 from runner.records.store.queries import submission
-from runner.work.members.tokens import Account
-from tests.runner.work.test_requests import Desk, desk
+from tests.runner.work.test_requests import Desk, Member, desk
 
 __all__ = ["desk"]
 
 
-def ask(desk: Desk, kind: str, account: Account, token: Token, **data: Any) -> dict[str, Any]:
-    now = stamp(SystemClock().now())
-    request = Request.new(kind, account.id, token.id, account.team, now, data)
-    return desk.decided(desk.inbox.put(request, token.key))
+def ask(desk: Desk, kind: str, member: Member | None = None, **data: Any) -> dict[str, Any]:
+    return desk.decided(desk.send(kind, data, member))
 
 
 def types(desk: Desk, name: str) -> int:
@@ -30,9 +26,9 @@ def types(desk: Desk, name: str) -> int:
 @pytest.mark.parametrize("kind", ["withdraw", "choose"])
 def test_another_teams_submission_is_one_that_is_not_there(desk: Desk, kind: str) -> None:
     mine = desk.decided(desk.ask())["submission"]
-    other, theirs = desk.accounts.add("team", "beta")
-    found = ask(desk, kind, other, theirs, submission=mine)
-    none = ask(desk, kind, other, theirs, submission="alpha.none.00000000")
+    beta = desk.accounts.add("team", "beta")
+    found = ask(desk, kind, beta, submission=mine)
+    none = ask(desk, kind, beta, submission="alpha.none.00000000")
     assert (found["accepted"], found["code"]) == (False, "E102")
     assert found["what"].replace(mine, "X") == none["what"].replace("alpha.none.00000000", "X")
     assert (found["why"], found["fix"]) == (none["why"], none["fix"])
@@ -42,14 +38,14 @@ def test_another_teams_submission_is_one_that_is_not_there(desk: Desk, kind: str
 
 def test_a_team_withdraws_its_own_and_what_was_withdrawn_is_not_chosen(desk: Desk) -> None:
     mine = desk.decided(desk.ask())["submission"]
-    done = ask(desk, "withdraw", desk.account, desk.token, submission=mine, reason="wrong file")
+    done = ask(desk, "withdraw", submission=mine, reason="wrong file")
     assert done["accepted"] is True and done["submission"] == mine
     entry = submission(desk.requests.store, mine)
     assert entry.withdrawn is not None and entry.withdrawn_reason == "wrong file" and not entry.uncharged
     [event] = [e for e in desk.requests.store.log if e.type == "submission-withdrawn"]
     assert event.actor == "alpha" and event.person is None
-    refused = ask(desk, "choose", desk.account, desk.token, submission=mine)
-    assert refused["accepted"] is False and "withdrawn" in refused["what"]
+    refused = ask(desk, "choose", submission=mine)
+    assert (refused["accepted"], refused["code"]) == (False, "E102")
 
 
 def test_choosing_is_done_once_though_work_comes_to_it_again(desk: Desk) -> None:
@@ -70,9 +66,9 @@ def test_choosing_is_done_once_though_work_comes_to_it_again(desk: Desk) -> None
     [
         ("withdraw", {}),
         ("withdraw", {"submission": "x" * 200}),
-        ("choose", {"submission": "a", "uncharged": True}),
+        ("choose", {"submission": "a", "free": True}),
     ],
 )
 def test_what_is_no_such_request_is_refused(desk: Desk, kind: str, data: dict[str, Any]) -> None:
-    found = ask(desk, kind, desk.account, desk.token, **data)
+    found = ask(desk, kind, **data)
     assert found["accepted"] is False and found["problems"]

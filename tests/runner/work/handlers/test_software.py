@@ -9,7 +9,6 @@ from typing import Any
 
 from runner.exchange.inbox import Request
 from runner.exchange.published import Published, Publisher
-from runner.model.clock import SystemClock, stamp
 from runner.submissions.parcel import note_parts, parcel
 from runner.work.checks import Slot
 from runner.work.publishing import Desk as Publishing
@@ -21,10 +20,8 @@ __all__ = ["desk"]
 
 def hand_in(desk: Desk, folder: Path, there: list[str], software: str = "one", **more: Any) -> Request:
     sent = parcel(bundle(folder, LAYERS, software), there)
-    now = stamp(SystemClock().now())
     data = {"task": "mini", "software": software} | more
-    request = Request.new("software", desk.account.id, desk.token.id, "alpha", now, data)
-    return desk.inbox.put(request, desk.token.key, io.BytesIO(io.BufferedReader(sent).read()))
+    return desk.send("software", data, payload=io.BytesIO(io.BufferedReader(sent).read()))
 
 
 def no_engine() -> Any:
@@ -51,7 +48,7 @@ def test_a_part_that_only_another_team_handed_in_has_to_be_sent(desk: Desk, tmp_
 def test_what_the_request_says_is_what_the_parcel_holds(desk: Desk, tmp_path: Path) -> None:
     desk.requests.engine = no_engine
     found = desk.decided(hand_in(desk, tmp_path / "a", [], task="other"))
-    assert found["accepted"] is False and "something else" in found["what"]
+    assert (found["accepted"], found["code"]) == (False, "E205")
     desk.inbox.root.mkdir(exist_ok=True)
     found = desk.decided(hand_in(desk, tmp_path / "b", [], more="x"))
     assert found["accepted"] is False and desk.events().count("submission-registered") == 0

@@ -22,7 +22,10 @@ from runner.records.store.connect import open_store
 from runner.work.members.accounts import VERSION, copy_accounts, open_accounts, publish_access
 from runner.work.requests import Requests
 from tests.worlds import records
-from tests.worlds.mini import Project, call
+from tests.worlds.command_line import Cli, cli
+from tests.worlds.mini import Project
+
+__all__ = ["cli"]
 
 
 @pytest.fixture
@@ -76,9 +79,9 @@ def test_names_that_cannot_be_told_apart_are_refused(project: Project) -> None:
 
 
 def test_a_backup_brings_the_accounts_back_and_they_are_the_owners_alone(
-    project: Project, tmp_path: Path
+    project: Project, tmp_path: Path, cli: Cli
 ) -> None:
-    call(project, "team", "add", "alpha")
+    cli("team", "add", "alpha")
     (project.home / "events.jsonl").touch()
     key = Signer.load(project.home / KEY).public
     backup(project.config, tmp_path / "backup", partial(copy_accounts, project.config))

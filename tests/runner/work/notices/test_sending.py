@@ -6,9 +6,10 @@ import hashlib
 import hmac
 import http.server
 import json
+import re
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -76,50 +77,50 @@ def test_a_hook_gets_the_notice_signed(receiver: str, monkeypatch: pytest.Monkey
     said = json.loads(body)
     assert said["url"] == URL and said["text"] == NOTICE.text and said["id"] == headers["x-proctor-notice"]
     monkeypatch.delenv("HOOK_SECRET")
-    with pytest.raises(NotSent, match="not set"):
+    with pytest.raises(NotSent) as refused:
         call(hook, NOTICE, "i", URL)
+    assert "HOOK_SECRET" in str(refused.value) and len(Receiver.got) == 1
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "127.0.0.1",
-        "localhost",
-        "2130706433",
-        "0x7f000001",
-        "0.0.0.0",
-        "10.1.2.3",
-        "172.16.0.1",
-        "192.168.1.1",
-        "169.254.169.254",
-        "100.64.0.1",
-        "224.0.0.1",
-        "[::1]",
-        "[::]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:10.0.0.1]",
-        "[fe80::1]",
-        "[fd00::1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-    ],
-)
+INSIDE = [
+    "127.0.0.1",
+    "localhost",
+    "2130706433",
+    "0x7f000001",
+    "0.0.0.0",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "224.0.0.1",
+    "[::1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:10.0.0.1]",
+    "[fe80::1]",
+    "[fd00::1]",
+    "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]",
+]
+
+
+@pytest.mark.parametrize("host", INSIDE)
 def test_no_address_inside_is_called(receiver: str, host: str) -> None:
     port = receiver.split(":")[2].split("/")[0]
-    with pytest.raises(NotSent, match=r"no public address|not known"):
+    with pytest.raises(NotSent):
         call(Hook("a", f"http://{host}:{port}/"), NOTICE, "i", URL)
     assert Receiver.got == []
 
 
 def test_a_hook_that_redirects_refuses_or_breaks_off(receiver: str) -> None:
     hook = Hook("a", receiver, private=True)
-    Receiver.status, Receiver.location = 307, receiver
-    with pytest.raises(NotSent, match="307"):
-        call(hook, NOTICE, "i", URL)
-    assert len(Receiver.got) == 1, "not followed"
-    Receiver.status = 500
-    with pytest.raises(NotSent, match="500"):
-        call(hook, NOTICE, "i", URL)
+    Receiver.location = receiver
+    for times, status in enumerate((307, 500), 1):
+        Receiver.status = status
+        with pytest.raises(NotSent) as refused:
+            call(hook, NOTICE, "i", URL)
+        assert str(status) in str(refused.value) and len(Receiver.got) == times, "not followed"
     Receiver.status = 0
     with pytest.raises(Unknown):
         call(hook, NOTICE, "i", URL)
@@ -182,8 +183,14 @@ def own(tmp_path: Path) -> Path:
     return certificate(tmp_path)
 
 
+def has_reason(*words: str) -> pytest.RaisesExc[NotSent]:
+    return pytest.raises(NotSent, check=lambda error: all(word in str(error) for word in words))
+
+
 @pytest.mark.parametrize("tls", ["none", "starttls", "implicit"])
-def test_mail_comes_once_and_encrypted_as_it_is_asked(own: Path, tls: str) -> None:
+def test_mail_comes_once_and_encrypted_as_it_is_asked(
+    own: Path, tls: str, golden: Callable[[str, str], None]
+) -> None:
     box, context = Box(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(own)
     options: dict[str, Any] = {
@@ -197,14 +204,15 @@ def test_mail_comes_once_and_encrypted_as_it_is_asked(own: Path, tls: str) -> No
         mail(settings, "team@example.org", NOTICE, "i", URL)
         [(sender, to, text)] = box.got
         assert (sender, to) == ("task@example.org", ["team@example.org"])
-        assert f"Subject: {NOTICE.text}" in text and URL in text and "Message-ID: <i@example.org>" in text
+        text = re.sub("(?m)^(Date|X-Peer): .*", r"\1: -", text.replace("\r\n", "\n"))
+        golden("mail-notice.txt", text)
         if tls != "none":
-            with pytest.raises(NotSent, match=r"(?i)certificate"):
+            with has_reason("CERTIFICATE_VERIFY_FAILED"):
                 mail(replace(settings, ca=None), "team@example.org", NOTICE, "i", URL)
-        with pytest.raises(NotSent, match="addressed"):
+        with has_reason():
             mail(settings, "team@example.org\r\nBcc: x@example.org", NOTICE, "i", URL)
         box.says = "550 no"
-        with pytest.raises(NotSent, match="550"):
+        with has_reason("550"):
             mail(settings, "team@example.org", NOTICE, "i", URL)
         assert len(box.got) == 1
     finally:

@@ -44,7 +44,7 @@ def campaign(project: Project, hosts: ThreeHosts, runs: int, mean: float) -> flo
         project.software(f"waits-{number}", code, team=f"team-{number % 6}")
     call(project, "submit", "--all-teams", "--no-check", timeout=3000)
     started = time.monotonic()
-    with hosts.desk.inside():
+    with hosts.coordinator.inside():
         call(project, "evaluate", "--task", "mini", "--dataset", "test", env=_settings(hosts), timeout=3000)
     took = time.monotonic() - started
     records = [json.loads(path.read_text()) for path in project.home.rglob("run.json")]
@@ -77,7 +77,7 @@ def demo(project: Project, hosts: ThreeHosts) -> list[str]:
     took = []
     for home, settings in ((project.home, {}), (there, _settings(hosts))):
         started = time.monotonic()
-        with hosts.desk.inside():
+        with hosts.coordinator.inside():
             said = call(
                 project, *words, env={"RUNNER_HOME": str(home), **settings}, timeout=3000, expect=None
             )

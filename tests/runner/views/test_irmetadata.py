@@ -1,9 +1,10 @@
-"""What a team says of its experiment (ir_metadata) is kept, remarked on and shown; what was measured is written."""
+"""What a team says of its experiment (ir_metadata) is kept and shown; a run is exported with what was measured."""
 
 from __future__ import annotations
 
 import gzip
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from evaluator.formats.ranked import Rules
 from evaluator.formats.trec import scan
 from runner.engines.fake import FakeEngine
 from runner.execution.hardware import Energy, machine_of
+from runner.execution.job import Job
+from runner.execution.trials.software import command_line
+from runner.model.task import Model
 from runner.records.store.run_detail import RunDetail, detail
 from runner.views.audience import ORGANISER, Audience
 from runner.views.export import export_run
@@ -171,3 +175,40 @@ def test_energy_is_what_the_counters_moved_by_also_past_their_end(tmp_path: Path
     assert Energy.now(away, tmp_path).used() is None
     assert machine_of(away)["cpu"] is None and machine_of(here)["kernel"]
     engine.close()
+
+
+def test_prototext_has_the_measures_as_the_task_writes_them(world: World, tmp_path: Path) -> None:
+    submission = world.scored("a", "x", mean=0.5)
+    task = records.task()
+    scored = detail(world.store, f"{submission}.test", [task])
+    names = {name: measure.measure for name, measure in task.measures.items()}
+    written = export_run(scored, view(scored), tmp_path / "out", names)
+    assert written == sum(1 for path in (tmp_path / "out").rglob("*") if path.is_file())
+    text = (tmp_path / "out" / "evaluation.prototext").read_text()
+    assert 'key: "nDCG@10"' in text and 'key: "ndcg"' not in text
+
+
+def test_the_command_line_can_be_pasted() -> None:
+    task = records.task()
+    job = Job(
+        run_id="a.x.00000000.dev",
+        submission_id="a.x.00000000",
+        team="a",
+        software="x",
+        task=task,
+        dataset=task.datasets["dev"],
+        scenario="default",
+        workflow="batch",
+        image="sha256:1234",
+        command=("sh", "-c", "it's $HOME"),
+        env={"outputDir": "/tira-data/output"},
+        limits=task.limits,
+        models=(Model(Path("/models/m"), "/model", "sha256:0"),),
+    )
+    line = command_line(job)
+    words = shlex.split(line)
+    assert words[:6] == ["mkdir", "-p", "-m", "777", "output", "&&"]
+    assert "$PWD/output:/tira-data/output" in words
+    assert "type=bind,src=/models/m,dst=/model,readonly" in words
+    assert words[-4:] == ["--entrypoint=sh", "sha256:1234", "-c", "it's $HOME"]
+    assert command_line(replace(job, image=None)) == ""

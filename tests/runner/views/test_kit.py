@@ -215,7 +215,7 @@ def test_a_participant_checks_a_run_at_home(
     planted: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From an empty folder by the README alone, with nothing of ours but what is in the kit."""
-    kit, shell = at_home(made(planted, tmp_path / "out").archive, tmp_path / "home")
+    kit, shell = at_home(made(planted, tmp_path / "out").archive, tmp_path / "participant")
     sums, check, *_ = blocks((kit / "README.md").read_text())
     assert shell(sums).returncode == 0
     make, install, command = check.splitlines()

@@ -138,8 +138,16 @@ BOARD = "".join(
 )
 
 
-@pytest.mark.parametrize("form", ["ir_measures", "tot", "rag4reports", "ranking", "jsonl"])
-@pytest.mark.parametrize("missing", ["error", "warn", "skip", "default"])
+@pytest.mark.parametrize(
+    ("form", "missing"),
+    [
+        ("ir_measures", "error"),
+        ("tot", "warn"),
+        ("rag4reports", "skip"),
+        ("ranking", "default"),
+        ("jsonl", "error"),
+    ],
+)
 def test_leaderboards_are_made_from_the_truth(prove: Any, tmp_path: Path, form: str, missing: str) -> None:
     """The truth's own leaderboard, under the judge's name of the measure, is the best in every coefficient."""
     truths = tmp_path.with_name(f"{tmp_path.name}-truths")

@@ -248,7 +248,11 @@ def test_what_strict_reading_refuses(raw: bytes, kind: str) -> None:
     assert isinstance(found, Fault) and found.kind == kind
 
 
-@pytest.mark.parametrize("data", [b"PK\x03\x04", "{}\n".encode("utf-16"), gzip.compress(b"<!doctype html>")])
+@pytest.mark.parametrize(
+    "data",
+    [b"PK\x03\x04", "{}\n".encode("utf-16"), gzip.compress(b"<!doctype html>")],
+    ids=["zip", "utf-16", "gzip"],
+)
 def test_a_file_of_another_sort_is_one_fault(tmp_path: Path, data: bytes) -> None:
     (row,) = read(file_of(tmp_path, data), max_line=99)
     assert row.fault is not None and row.fault.kind == "unreadable"

@@ -166,11 +166,13 @@ def hostile(world: World, kind: Class, dice: random.Random) -> str:
     ended = (Detail("exit-code", code=dice.randrange(1, 256)), Detail("signal", signal=dice.randrange(1, 64)))
     timeouts = {"timeout": dice.randrange(99)}
     failed = Detail("answers-failed", failed=dice.randrange(99), turns=99, classes=timeouts)
+    server = Detail("server-ended", code=dice.randrange(255))
+    warnings: list[Detail | str] = [failed, server, Detail("log-cut"), word]
     attempt = world.attempt(
         submission,
         verdict=kind.verdict,
         detail=dice.choice((*ended, word)),
-        warnings=[failed, Detail("server-ended", code=dice.randrange(255)), Detail("log-cut"), word][:some],
+        warnings=warnings[:some],
         refused=[(word, "a link")] * dice.randrange(4),
         log=word.encode() * dice.randrange(1, 300),
         wall=dice.uniform(*TIMES[kind.time]),

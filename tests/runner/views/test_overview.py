@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,11 @@ from tests.worlds.records import World
 
 ROOT = Path(__file__).parents[3]
 AT = "2031-05-17 23:59 AoE"
-STATED = {"licence": "CC BY 4.0", "terms": "https://example.org/terms", "contact": "chair@example.org"}
+STATED: dict[str, Any] = {
+    "licence": "CC BY 4.0",
+    "terms": "https://example.org/terms",
+    "contact": "chair@example.org",
+}
 TABLE = TASK["tables"][0]
 DEV, TEST = {"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "blinded"}
 BUNDLED, _ = load_tasks(Config(root=ROOT, home=ROOT / ".runner", truths=None))

@@ -325,7 +325,8 @@ def page_of(world: World, attempt: Attempt, audience: Audience, of: Task) -> str
 def test_the_page_of_an_uploaded_run_file_checks_it_by_its_own_name(tmp_path: Path) -> None:
     world, of = World.make(tmp_path), replace(records.task(), output="reports.jsonl")
     pages = []
-    for name, more in (("filed", {"workflow": "upload"}), ("executed", {})):
+    uploaded: dict[str, Any] = {"workflow": "upload"}
+    for name, more in (("filed", uploaded), ("executed", {})):
         attempt = world.attempt(world.register("alpha", name, **more), dataset="dev")
         pages.append(Read(page_of(world, attempt, ALPHA, of)).text)
     assert ["runner check reports.jsonl" in text for text in pages] == [True, False]

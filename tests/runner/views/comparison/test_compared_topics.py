@@ -212,4 +212,4 @@ def test_runs_are_compared_however_large_their_values_are(world: World, cli: Run
         for team, one in zip(("alpha", "beta"), scores, strict=True)
     ]
     ended = cli(*runs)
-    assert ended.exit_code == 0, (ended.output, ended.exception)
+    assert ended.exit_code == 0, ended.text

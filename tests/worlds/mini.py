@@ -217,8 +217,17 @@ def call(
     return _checked(Said(done.returncode, done.stdout.decode(), done.stderr.decode()), expect)
 
 
-def cli(project: Project, *arguments: str, expect: int | None = 0, env: dict[str, str] | None = None) -> Said:
-    """Run ``runner`` in this process, without a second of start-up; like :func:`call` in all else."""
+def cli(
+    project: Project,
+    *arguments: str,
+    expect: int | None = 0,
+    env: dict[str, str] | None = None,
+    terminal: bool = False,
+) -> Said:
+    """Run ``runner`` in this process, without a second of start-up; like :func:`call` in all else.
+
+    With ``terminal``, the stream of errors claims to be a terminal, and may hold escape sequences.
+    """
     from runner.cli import output
     from runner.cli.main import main
 
@@ -226,6 +235,8 @@ def cli(project: Project, *arguments: str, expect: int | None = 0, env: dict[str
     flags = (output.options.debug, output.options.quiet, output.options.actor)
     handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    if terminal:
+        err.isatty = lambda: True  # type: ignore[method-assign]
     os.environ.update(project.environment(**(env or {})))
     sys.argv = ["runner", *arguments]
     try:
@@ -244,7 +255,8 @@ def cli(project: Project, *arguments: str, expect: int | None = 0, env: dict[str
     assert isinstance(code, int)
     for stream in (out, err):
         stream.flush()
-    return _checked(Said(code, *(stream.buffer.getvalue().decode() for stream in (out, err))), expect)  # type: ignore[attr-defined]
+    texts = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    return _checked(Said(code, *texts), expect, terminal)
 
 
 def call_here(
@@ -256,9 +268,9 @@ def call_here(
     return cli(project, *arguments, expect=None)
 
 
-def _checked(said: Said, expect: int | None) -> Said:
+def _checked(said: Said, expect: int | None, terminal: bool = False) -> Said:
     assert "Traceback" not in said.all, said.all
-    assert "\x1b" not in said.all, said.all
+    assert terminal or "\x1b" not in said.all, said.all
     if expect is not None:
         assert said.code == expect, f"exit code {said.code}, not {expect}:\n{said.all}"
     return said

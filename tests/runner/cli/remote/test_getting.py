@@ -14,7 +14,7 @@ from runner.exchange.access import Token
 from tests.runner.cli.remote.test_hostile_answers import known
 from tests.runner.web.test_downloads import CORPUS, TERMS, Site, site
 from tests.worlds.hostile_server import DATA, FILE, Answer, hostile
-from tests.worlds.mini import Project, Said, call_here
+from tests.worlds.mini import Project, Said, call_here, cli
 
 __all__ = ["site"]
 
@@ -100,7 +100,6 @@ def test_whoever_names_a_version_is_shown_the_text_and_asked(
     site: Site,
     tmp_path: Path,
     out: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     answer: str,
     accepted: bool,
@@ -112,9 +111,9 @@ def test_whoever_names_a_version_is_shown_the_text_and_asked(
     logged_in(site, tmp_path)
     monkeypatch.setattr("time.sleep", lambda seconds: site.decide())
     monkeypatch.setattr("sys.stdin", Terminal(answer))
-    monkeypatch.setattr("sys.stderr", told := Terminal())
-    get(site.project, out, capsys, "--accept-terms", "1")
-    assert told.getvalue().index("Be fair.") < told.getvalue().rindex("version 1")
+    words = ("data", "get", "mini", "dev", "--to", "local", "--out", str(out), "--accept-terms", "1")
+    told = cli(site.project, *words, expect=None, terminal=True).err
+    assert told.index("Be fair.") < told.rindex("version 1")
     assert site.listed("alpha")["accepted"] == accepted == (out / "truths/qrels.txt").exists()
 
 

@@ -26,8 +26,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Return a function that asserts that a text equals the golden file of this name."""
+def golden(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Return a function that asserts that a text equals the golden file of this name. Terminals have 100 columns."""
+    monkeypatch.setenv("COLUMNS", "100")
 
     def check(name: str, text: str) -> None:
         path = FOLDER / name

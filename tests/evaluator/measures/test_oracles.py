@@ -170,8 +170,8 @@ def test_values_are_bit_equal_to_pytrec_eval(case: tuple[str, str]) -> None:
         topic, _, doc, grade = line.split()
         qrels.setdefault(topic, {})[doc] = int(grade)
     for line in case[1].splitlines():
-        topic, _, doc, _, score, _ = line.split()
-        run.setdefault(topic, {})[doc] = float(score)
+        topic, _, doc, _, value, _ = line.split()
+        run.setdefault(topic, {})[doc] = float(value)
     theirs = pytrec_eval.RelevanceEvaluator(qrels, set(names)).evaluate(run)
     with tempfile.TemporaryDirectory() as folder:
         ours = score(Path(folder), names.values(), *case)

@@ -68,7 +68,7 @@ def test_an_executed_run_cannot_be_cancelled(
         assert world.outcome(run).name == "scored"
     finally:
         world.close()
-    assert said[steps].code == 2
+    assert said[steps].code == 2 and "E102" in said[steps].err
 
 
 def test_plans_and_progress_are_short(many: Plan, golden: Callable[[str, str], None]) -> None:

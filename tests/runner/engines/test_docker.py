@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -125,6 +126,19 @@ def test_a_volume_that_vanished_is_our_failure(
         session.start(spec)
     assert caught.value.code == "E303" and name in f"{caught.value.what} {caught.value.why}"
     engine.clients.remove_volume(name)
+
+
+@pytest.mark.engine
+def test_a_build_that_takes_too_long_is_stopped(
+    engine: DockerEngine, base_image: ImageRef, tmp_path: Path
+) -> None:
+    """The build of a trusted image; those of teams are tested with isolated builds."""
+    lines = f"FROM {base_image.id}\nRUN echo {secrets.token_hex(4)}; sleep 60\n"
+    tmp_path.joinpath("Dockerfile").write_text(lines)
+    start = time.monotonic()
+    with pytest.raises(RunnerError) as caught:
+        engine.build(BuildSpec(tmp_path, timeout=2))
+    assert caught.value.code == "E203" and "2 s" in caught.value.why and time.monotonic() - start < 15
 
 
 @pytest.mark.engine

@@ -555,8 +555,10 @@ def test_bombs_and_links_are_refused(config: Config, tmp_path: Path) -> None:
     (place / "train-truth.jsonl").symlink_to(tmp_path / "secret.jsonl")
     assert "train-truth.jsonl" in refused(config, f"tira:{place}")
     place = folder(tmp_path / "bundle", second())
-    (place / "dev/reference_data/truth.csv").unlink()
-    (place / "dev/reference_data/truth.csv").symlink_to("/etc/hostname")
+    (place / "dev/reference_data/truth.csv").rename(
+        tmp_path / "outside.csv"
+    )  # a task, if the link is followed
+    (place / "dev/reference_data/truth.csv").symlink_to(tmp_path / "outside.csv")
     assert "truth.csv" in refused(config, f"codabench:{place}")
 
 

@@ -181,6 +181,17 @@ def test_no_more_is_unpacked_than_was_recorded(tmp_path: Path) -> None:
     assert (tmp_path / "out").stat().st_size <= content.size
 
 
+def test_large_files_are_not_read_into_memory(tmp_path: Path) -> None:
+    store, large = ContentStore(tmp_path / "archive"), tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(64 << 20)
+    tracemalloc.start()
+    store.copy(store.put(large), tmp_path / "out")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20 and (tmp_path / "out").stat().st_size == 64 << 20
+
+
 HALF = """
 import os, signal, sys
 from pathlib import Path

@@ -247,6 +247,8 @@ def test_submissions_of_one_upload_at_the_same_time_are_one_request(served: Fron
             assert len({json.dumps(one.json(), sort_keys=True) for one in said}) == 1
             assert requests(team) == [said[0].json()["request"], *before]
             assert software(team, id, "other").status_code == 400, "an upload is submitted once"
+        with served.client("other") as other:
+            assert software(other, id).status_code == 400 and requests(other) == []
     assert payloads(served) == [CONTENT, CONTENT]
 
 

@@ -48,10 +48,12 @@ def test_organisers_and_assistants_sign_in_like_teams(project: Project, cli: Cli
     assert again != token and len(Access.read(project.config.published).grants) == 1
     cli("account", "close", listed["id"])
     assert Access.read(project.config.published).grants == {}
+    before = cli("account", "list", "--json").json
+    refused = cli("account", "add", "assessor", expect=2)
+    assert "E101" in refused.err and refused.out == "" and cli("account", "list", "--json").json == before
     for bad in (
         ("add", "team"),
         ("add", "king"),
-        ("add", "assessor"),
         ("close", "a-0000000000000000"),
         ("rotate", listed["id"]),
     ):

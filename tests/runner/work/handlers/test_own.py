@@ -66,7 +66,8 @@ def test_choosing_is_done_once_though_work_comes_to_it_again(desk: Desk) -> None
     [
         ("withdraw", {}),
         ("withdraw", {"submission": "x" * 200}),
-        ("choose", {"submission": "a", "free": True}),
+        ("choose", {"submission": "a", "uncharged": True}),
+        ("withdraw", {"submission": "a", "uncharged": True}),
     ],
 )
 def test_what_is_no_such_request_is_refused(desk: Desk, kind: str, data: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import urllib3
 from aiosmtpd.controller import Controller
 
 from runner.work.notices.due import Notice
@@ -106,7 +107,8 @@ INSIDE = [
 
 
 @pytest.mark.parametrize("host", INSIDE)
-def test_no_address_inside_is_called(receiver: str, host: str) -> None:
+def test_no_address_inside_is_called(receiver: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(urllib3.HTTPConnectionPool, "urlopen", lambda *_, **__: pytest.fail("called"))
     port = receiver.split(":")[2].split("/")[0]
     with pytest.raises(NotSent):
         call(Hook("a", f"http://{host}:{port}/"), NOTICE, "i", URL)
@@ -209,8 +211,9 @@ def test_mail_comes_once_and_encrypted_as_it_is_asked(
         if tls != "none":
             with has_reason("CERTIFICATE_VERIFY_FAILED"):
                 mail(replace(settings, ca=None), "team@example.org", NOTICE, "i", URL)
-        with has_reason():
+        with has_reason("addressed"):
             mail(settings, "team@example.org\r\nBcc: x@example.org", NOTICE, "i", URL)
+        assert len(box.got) == 1
         box.says = "550 no"
         with has_reason("550"):
             mail(settings, "team@example.org", NOTICE, "i", URL)

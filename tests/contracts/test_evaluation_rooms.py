@@ -149,7 +149,7 @@ class Hostile(NamedTuple):
 
     program: str
     status: str
-    named: str  # in the reason of an error
+    kind: str  # of the detail of an error
     again: bool
 
 
@@ -159,15 +159,15 @@ HOSTILE = {
     "leaves one that keeps its streams": Hostile(HOLDS, "valid", "", False),
     "fills its folders": Hostile(FILLS, "valid", "", True),
     "forks": Hostile(FORKS, "", "", False),
-    "eats memory": Hostile(EATS, "error", "memory", False),
-    "has a child eat memory": Hostile(CHILD_EATS, "error", "memory", False),
-    "hangs": Hostile(HANGS, "error", "4 s", False),
+    "eats memory": Hostile(EATS, "error", "evaluator-memory", False),
+    "has a child eat memory": Hostile(CHILD_EATS, "error", "evaluator-memory", False),
+    "hangs": Hostile(HANGS, "error", "evaluator-time", False),
     "closes its streams": Hostile(SILENT, "valid", "", True),
     "floods its log": Hostile(LOUD, "valid", "", True),
-    "kills the first process": Hostile(KILLS, "error", "137", False),
-    "crashes": Hostile(CRASHES, "error", "134", False),
-    "breaks the contract": Hostile(LIES, "error", "result.json", False),
-    "leaves links": Hostile(LINKS, "error", "result.json", False),
+    "kills the first process": Hostile(KILLS, "error", "evaluator-exit", False),
+    "crashes": Hostile(CRASHES, "error", "evaluator-exit", False),
+    "breaks the contract": Hostile(LIES, "error", "contract-broken", False),
+    "leaves links": Hostile(LINKS, "error", "results-missing", False),
 }
 HONEST = ("dev-1 Q0 d1 1 1.0 first\n", "dev-1 Q0 d1 1 1.0 the second\n")
 
@@ -277,7 +277,8 @@ def test_a_taken_over_evaluator_costs_its_own_run_only(place: Place, attack: str
     assert [first.files, second.files, third.files] == [alone[0], alone[1], alone[0]]
     assert json.loads(first.files["result.json"])["message"] == "[]"
     assert taken.evaluated.status == hostile.status or not hostile.status, taken.evaluated.detail
-    assert hostile.named in str(taken.evaluated.detail)
+    detail = taken.evaluated.detail
+    assert not hostile.kind or (detail is not None and detail.kind == hostile.kind), detail
     assert len(place.engine.sessions) == (1 if hostile.again else 2)
     left = [labels.get("proctor.attempt", "") for labels in place.engine.clients.labelled(owner=None)]
     assert not [attempt for attempt in left if attempt.startswith(place.name)]

@@ -48,35 +48,35 @@ def _score(**changes: Any) -> str:
 # name -> (program, how often it is tried before the run is held, a value in the reason). What is wrong
 # inside the three files is tried without containers in tests/runner/execution/test_evaluation.py.
 MISBEHAVING: dict[str, tuple[str, int, str]] = {
-    "exit-1": ("import sys; print('cannot'); sys.exit(1)", 3, "code 1"),
-    "nothing": ("", 1, "result.json"),
-    "not-json": (_write("{"), 1, "JSON"),
-    "nan-score": (_write(scores=_score(value=float("nan"))), 1, "scores.jsonl:1"),
-    "terminal": (_write(_result(status="error", message="\x1b[2J\x07 \u202e evil")), 1, "evil"),
+    "exit-1": ("import sys; print('cannot'); sys.exit(1)", 3, "evaluator-exit"),
+    "nothing": ("", 1, "results-missing"),
+    "not-json": (_write("{"), 1, "contract-broken"),
+    "nan-score": (_write(scores=_score(value=float("nan"))), 1, "contract-broken"),
+    "terminal": (_write(_result(status="error", message="\x1b[2J\x07 \u202e evil")), 1, "evaluator-said"),
     "link": (
         _write() + "os.unlink('/out/result.json'); os.symlink('/truths/qrels.txt', '/out/result.json')",
         1,
-        "result.json",
+        "results-missing",
     ),
     "folder": (
         _write() + "os.unlink('/out/scores.jsonl'); os.mkdir('/out/scores.jsonl')",
         1,
-        "scores.jsonl",
+        "results-missing",
     ),
     "too-much": (
         "f = open('/out/scores.jsonl', 'wb')\nwhile True: f.write(bytes(1 << 20))",
         3,
-        "code 1",
+        "evaluator-exit",
     ),
-    "time": ("import time; time.sleep(60)", 1, "3 s"),
-    "processor": ("while True: pass", 1, "1 s"),
+    "time": ("import time; time.sleep(60)", 1, "evaluator-time"),
+    "processor": ("while True: pass", 1, "evaluator-processor"),
     "processor-at-the-end": (
         "import time\nwhile time.process_time() < 1.1: pass",
         1,
-        "1 s",
+        "evaluator-processor",
     ),
-    "memory": ("x = bytearray(1 << 30); print(len(x))", 1, "memory"),
-    "network": ("import socket; socket.create_connection(('1.1.1.1', 80), 2)", 3, "code 1"),
+    "memory": ("x = bytearray(1 << 30); print(len(x))", 1, "evaluator-memory"),
+    "network": ("import socket; socket.create_connection(('1.1.1.1', 80), 2)", 3, "evaluator-exit"),
 }
 
 
@@ -172,13 +172,15 @@ def test_misbehaving_evaluators_cost_nobody_anything(
     rows = cli("runs", "--json").json
     assert len(rows) == len(MISBEHAVING)
     for row in rows:
-        _, tries, reason = MISBEHAVING[row["software"]]
+        _, tries, kind = MISBEHAVING[row["software"]]
         shown = cli("show", row["run"], "--json").json
         outcome = shown["outcome"]
         assert (outcome["name"], outcome["blame"]) == ("held", "platform"), row["run"]
         assert not outcome["costs_quota"] and not outcome["ranked"]
         assert outcome["verdict"] == "ok"
-        assert reason in outcome["reason"]
+        records = live.home.glob(f"archive/*/{row['run']}/attempts/1/evaluations/*/evaluation.json")
+        kinds = [json.loads(path.read_text())["detail"]["kind"] for path in records]
+        assert kinds == [kind] * tries, row["run"]
         assert len(shown["inside"]["evaluations"]) == tries
         assert shown["scores"] == {} and shown["findings"]["lines"] == []
     for receipt in cli("submit", "-t", "alpha", "--no-check", "--json").json:

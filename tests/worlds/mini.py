@@ -237,7 +237,7 @@ def cli(
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
     if terminal:
         err.isatty = lambda: True  # type: ignore[method-assign]
-    os.environ.update(project.environment(**(env or {})))
+    os.environ.update({"COLUMNS": "100", **project.environment(**(env or {}))})  # as without a terminal
     sys.argv = ["runner", *arguments]
     try:
         with redirect_stdout(out), redirect_stderr(err):

@@ -440,12 +440,13 @@ LISTS: dict[str, Any] = {
 
 
 def inbox_with(waiting: Any, others: Any) -> Making:
-    """Answer what waits in the inbox, "evil" for its files, and the rest for everything else."""
+    """Answer what waits in the inbox, "evil" for its files, and ``others`` for everything else."""
 
     def answer(_: str, path: str) -> Answer:
         if path == "/exchange/inbox":
             return Answer(json.dumps(waiting).encode())
-        return Answer(b"evil" if "/inbox/" in path else json.dumps(others).encode())
+        is_file = "/inbox/" in path and not path.endswith("/done")
+        return Answer(b"evil" if is_file else json.dumps(others).encode())
 
     return answer
 

@@ -59,7 +59,7 @@ demo: $(PYTHON3)  ## Run baselines and some broken softwares on the hidden split
 	@$(SETUP) base >/dev/null
 	@$(RUNNER) demo
 
-test: $(TOOLS)  ## Run the tests of a change, with real containers, in 15 minutes (PYTEST_ARGS="-k name")
+test: $(TOOLS)  ## Run the tests of a change, with real containers (PYTEST_ARGS="-k name")
 	@$(PYTEST) -m 'smoke or not (slow or soak or model)'
 
 test-all: $(TOOLS)  ## Run the slow tests that test leaves out
@@ -68,8 +68,8 @@ test-all: $(TOOLS)  ## Run the slow tests that test leaves out
 soak: $(TOOLS)  ## Run crash loops, load and several hosts for hours, and tests with random input at length
 	@$(PYTEST) -m '(soak or hypothesis) and not model' --hypothesis-profile=soak
 
-durations: $(TOOLS)  ## Report the tests over five seconds that lack the marker slow
-	@$(PYTEST) -m 'not (slow or soak or model)' --durations=0 --durations-min=5
+durations: $(TOOLS)  ## Report the tests over two seconds that lack the marker slow
+	@$(PYTEST) -m 'not (slow or soak or model)' --durations=0 --durations-min=2
 
 golden: $(TOOLS)  ## Write the golden files, which pin the wording of rendered texts
 	@$(PYTEST) --write-golden

@@ -66,6 +66,7 @@ def machine(engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path) -> It
             assert guarded.clients.remove_volume(name)
 
 
+@pytest.mark.slow
 def test_source_ports_carry_hidden_bits_only_without_the_wait(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ def test_source_ports_carry_hidden_bits_only_without_the_wait(
     assert time.monotonic() - ended >= 12.0
 
 
+@pytest.mark.slow
 def test_source_ports_carry_nothing_without_a_loopback(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

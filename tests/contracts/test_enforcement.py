@@ -307,6 +307,8 @@ for _ in range(400):
 }
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", HOLD)
 def test_buffers_of_the_kernel_stay_within_the_memory_limit(run: Callable[..., Ran], kind: str) -> None:
     """300 MiB and more in buffers, at a limit of 64 MiB."""
@@ -352,6 +354,8 @@ a, b = socket.socketpair(); a.send(b'unix'); print(b.recv(9).decode())
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 def test_the_wall_clock_ends_everything(run: Callable[..., Ran]) -> None:
     """SIGTERM ignored, children in sessions of their own, a storm of forks."""
     code = """
@@ -440,6 +444,8 @@ def test_nothing_is_left_behind(
     assert leftovers(engine, attempt) == []
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 def test_usage_is_sampled_without_control_groups(
     far_engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path
 ) -> None:

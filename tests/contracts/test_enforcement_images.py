@@ -59,6 +59,8 @@ def test_no_image_chooses_the_groups_of_its_software(run: Run, line: str) -> Non
     assert result.stdout == b""
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "line",
     [
@@ -83,6 +85,8 @@ def test_labels_of_an_image_do_not_replace_ours(run: Run) -> None:
     assert labels["proctor.data"] == labels["proctor.more"] == labels["other"] == ""
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 def test_directives_of_an_image_are_bounded(
     engine: DockerEngine, run: Run, build_image: Callable[..., ImageRef]
 ) -> None:
@@ -133,6 +137,8 @@ MOUNTED = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("line", "named"),
     [
@@ -149,6 +155,8 @@ def test_an_image_that_cannot_be_started_is_blamed(run: Run, line: str, named: s
     assert "/overlay2/" not in error and "/volumes/" not in error, "the folders of the host are not shown"
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "line",
     [
@@ -202,6 +210,8 @@ def test_commands_that_the_engine_refuses(
     assert ended.code is None and named in str(ended.start_error)
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("command", "lines", "code"),
     [
@@ -223,6 +233,8 @@ def test_a_command_that_does_not_start_is_in_the_log(
     assert result.exit.resources.wall_seconds < 40
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 def test_an_output_that_is_mounted_over_everything_is_the_fault_of_the_software(run: Run) -> None:
     """The engine chooses which of two mounts is the first: the second fails, or the command has disappeared."""
     result = run(("true",), "RUN ln -s / /out")

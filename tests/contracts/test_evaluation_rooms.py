@@ -263,6 +263,7 @@ def seen_by(done: Done) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", HOSTILE)
 def test_a_taken_over_evaluator_costs_its_own_run_only(place: Place, attack: str) -> None:
     """Runs before and after it have the very files that they have alone."""
@@ -361,6 +362,7 @@ def test_what_it_sees_and_may_do(place: Place) -> None:
         assert set(found["env"]) >= {"HOME", "TMPDIR", "EVALUATOR_REQUEST"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ours", "runs", "containers"), [(True, 12, 1), (False, 3, 3)])
 def test_only_runs_of_our_evaluator_share_a_container(
     place: Place, ours: bool, runs: int, containers: int

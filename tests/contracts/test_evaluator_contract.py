@@ -92,6 +92,7 @@ def cli(live: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said
     return run
 
 
+@pytest.mark.slow
 def test_an_image_written_from_the_documented_contract(
     live: Project, cli: Callable[..., Said], engine: Any, base_image: ImageRef, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_an_image_written_from_the_documented_contract(
     assert "good" in cli("leaderboard", "foreign").out
 
 
+@pytest.mark.slow
 def test_task_check_asks_the_image_for_every_measure(
     live: Project, cli: Callable[..., Said], bad_image: ImageRef
 ) -> None:
@@ -158,6 +160,7 @@ def bad_image(build_image: Callable[..., ImageRef]) -> ImageRef:
     )
 
 
+@pytest.mark.slow
 def test_misbehaving_evaluators_cost_nobody_anything(
     live: Project, cli: Callable[..., Said], bad_image: ImageRef
 ) -> None:
@@ -195,6 +198,7 @@ def test_misbehaving_evaluators_cost_nobody_anything(
     cli("store", "verify")
 
 
+@pytest.mark.slow
 def test_a_corrected_evaluator_settles_what_was_held(
     live: Project, cli: Callable[..., Said], bad_image: ImageRef
 ) -> None:

@@ -74,6 +74,7 @@ def run(start: Callable[..., Ran]) -> Run:
     return go
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loopback", [True, False])
 def test_the_user_of_a_run_has_a_name_and_a_host_name(run: Run, loopback: bool) -> None:
     text = "socket.create_server((socket.gethostname(), 0))" if loopback else ""
@@ -85,6 +86,7 @@ def test_the_user_of_a_run_has_a_name_and_a_host_name(run: Run, loopback: bool) 
     assert report["host"] == "127.0.0.1"
 
 
+@pytest.mark.slow
 def test_the_home_of_an_image_stays_and_can_be_read(run: Run) -> None:
     report = run(
         "home:open",
@@ -97,6 +99,7 @@ def test_the_home_of_an_image_stays_and_can_be_read(run: Run) -> None:
     assert (report["user"] == "sandbox" and report["entry"][0] == "sandbox") or report["user"] == "someone"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["", "ENV HOME=/root"])
 def test_the_home_of_root_can_be_read_and_not_written(run: Run, home: str) -> None:
     text = """
@@ -119,6 +122,7 @@ found["mode"] = oct(os.stat("/root/prog").st_mode & 0o7777)
     assert (report["write home"] == 0) is not bool(home)
 
 
+@pytest.mark.slow
 def test_files_below_a_volume_are_visible_and_read_only(run: Run, engine: DockerEngine) -> None:
     lines = (
         "RUN mkdir -p /models/m/inner /empty && echo 1 > /models/m/w.bin && ln /models/m/w.bin /models/hard && chmod 700 /models/m",
@@ -138,6 +142,7 @@ found["written"] = {{path: write(path + "/x") for path in {list(written)!r}}}
     assert set(engine.clients.volumes(data=None)) == before  # copied once
 
 
+@pytest.mark.slow
 def test_a_volume_that_is_too_large_or_taken(
     run: Run, start: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +159,7 @@ def test_a_volume_that_is_too_large_or_taken(
     assert run("volumes:large", *lines, text=text, exceptions=granted)["write"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paths", ['"/models", "/models/a"', '"/models/", "/models", "//models/a"'])
 def test_a_volume_in_a_volume_keeps_its_files_and_links(run: Run, paths: str) -> None:
     report = run(
@@ -165,6 +171,7 @@ def test_a_volume_in_a_volume_keeps_its_files_and_links(run: Run, paths: str) ->
     assert report["read"] == ["1\n", "1\n", 2]
 
 
+@pytest.mark.slow
 def test_what_no_run_needs_any_more_is_removed(
     engine: DockerEngine, build_image: Callable[..., ImageRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +196,7 @@ def test_what_no_run_needs_any_more_is_removed(
     assert copy not in engine.markers()
 
 
+@pytest.mark.slow
 def test_a_copy_is_kept_for_a_container_that_is_made_while_it_is_removed(
     engine: DockerEngine,
     build_image: Callable[..., ImageRef],
@@ -242,6 +250,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_odd_account_files_give_nobody_a_right(run: Run, kind: str) -> None:
     report = run(f"passwd:{kind}", HOSTILE[kind], text="found['out'] = os.listdir('/out')")

@@ -108,6 +108,7 @@ def test_a_step_has_little_memory(build: Build, monkeypatch: pytest.MonkeyPatch)
     build(line, memory=64 * MIB)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [
     "RUN dd if=/dev/zero of=/fill bs=1M count=300",
     "RUN for n in 1 2 3 4 5 6 7 8 9; do dd if=/dev/zero of=/fill$n bs=1M count=30; done; sleep 60",
@@ -142,6 +143,7 @@ TREES: dict[str, tuple[str, int, dict[str, int]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tree", TREES)
 def test_deep_folders_evade_no_limit(
     build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tree: str
@@ -185,6 +187,7 @@ def test_folders_that_are_replaced_are_counted(tmp_path: Path, monkeypatch: pyte
     assert build_step.has_more_files(tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_files_without_a_name_do_not_fill_the_disk(
     engine: DockerEngine, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +201,7 @@ def test_files_without_a_name_do_not_fill_the_disk(
     build(f"RUN {write}", disk=GIB)
 
 
+@pytest.mark.slow
 def test_an_engine_elsewhere_counts_files(
     far_engine: DockerEngine, base_image: ImageRef, tmp_path: Path
 ) -> None:
@@ -236,6 +240,7 @@ def marked(engine: DockerEngine, build: Build) -> Marked:
     return Marked(engine, build(f"LABEL {label}"), label)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lines",
     [
@@ -265,6 +270,7 @@ def test_removing_the_images_of_a_build_keeps_its_result(build: Build, marked: M
     assert not marked.rest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignored", [None, "ignored\n"])
 def test_files_of_the_build_itself_are_not_copied(build: Build, tmp_path: Path, ignored: str | None) -> None:
     """Each COPY between two RUN steps sends the context with another Dockerfile."""
@@ -280,6 +286,7 @@ def test_files_of_the_build_itself_are_not_copied(build: Build, tmp_path: Path, 
     assert copied == [f"/copies/{n}/{name}" for n in range(3) for name in names]
 
 
+@pytest.mark.slow
 def test_volumes_have_little_room(build: Build) -> None:
     """A volume of a base image is not a part of the container's layer; one of the Dockerfile is none until the end."""
     fill = "dd if=/dev/zero of=/data/fill bs=1M count=300"
@@ -290,6 +297,7 @@ def test_volumes_have_little_room(build: Build) -> None:
     assert "non-zero code" in refusal(build, f"FROM {base.id}", f"RUN {fill}", disk=400 * MIB).why
 
 
+@pytest.mark.slow
 def test_files_of_the_kernel_are_masked(
     build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,6 +328,7 @@ def _readable(printed: str) -> list[str]:
     return line.split()[1:]
 
 
+@pytest.mark.slow
 def test_a_step_of_another_build_is_not_used(build: Build, engine: DockerEngine, tmp_path: Path) -> None:
     """The classic builder takes the same step of another team from its cache, where its time can be read."""
     mark = secrets.token_hex(8)
@@ -365,6 +374,7 @@ CMD ["cat", "second"]
 """
 
 
+@pytest.mark.slow
 def test_the_image_is_that_of_the_classic_builder(build: Build, engine: DockerEngine, tmp_path: Path) -> None:
     """Configuration and files are equal, with both ways to build."""
     (tmp_path / "file").write_text("content")
@@ -404,6 +414,7 @@ def _files(engine: DockerEngine, image: ImageRef) -> dict[str, tuple[Any, ...]]:
     return files
 
 
+@pytest.mark.slow
 def test_triggers_of_a_base_image_are_isolated_too(
     build: Build, engine: DockerEngine, tmp_path: Path
 ) -> None:
@@ -440,6 +451,7 @@ def test_instructions_that_are_refused(build: Build, tmp_path: Path, line: str) 
     refusal(build, line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("separator", ["\r", "\v", "\f", "\x1c", "\x85", "\u2028"])
 def test_no_instruction_is_hidden_from_the_check(build: Build, tmp_path: Path, separator: str) -> None:
     """The check of a team's Dockerfile and the build read the same instructions."""
@@ -462,5 +474,6 @@ def test_lines_may_end_with_crlf(build: Build) -> None:
     assert "begin-x-end" in lines
 
 
+@pytest.mark.slow
 def test_a_build_that_takes_too_long(build: Build) -> None:
     assert "2 s" in refusal(build, "RUN sleep 60", timeout=2).why

@@ -93,6 +93,7 @@ def kept(engine: DockerEngine, base_image: Any, tmp_path: Path) -> Iterator[Kept
         assert found.left() == []
 
 
+@pytest.mark.slow
 def test_nobody_finds_what_another_run_left(kept: Kept) -> None:
     """And one keeper serves more and more of them, as long as its volumes are wanted."""
     runs = 1 + 4 + 2
@@ -105,6 +106,7 @@ def test_nobody_finds_what_another_run_left(kept: Kept) -> None:
     assert [kept.keepers.count(keeper) for keeper in dict.fromkeys(kept.keepers)] == [1, 4, 2]
 
 
+@pytest.mark.slow
 def test_who_leaves_much_ends_the_keeper(kept: Kept) -> None:
     """What nobody fetches lies in memory until then."""
     space = Space(4 * LITTLE, 64)
@@ -182,6 +184,7 @@ def waiting(
                 process.wait()
 
 
+@pytest.mark.slow
 def test_a_keeper_that_waited_for_its_run_keeps_nobody_from_the_engine(
     waiting: tuple[Any, Other], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +204,7 @@ def test_a_keeper_that_waited_for_its_run_keeps_nobody_from_the_engine(
             pass
 
 
+@pytest.mark.slow
 def test_a_keeper_serves_no_further_run_while_another_kind_waits(waiting: tuple[Any, Other]) -> None:
     session, other = waiting
     with session():

@@ -86,6 +86,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_who_calls_the_engine_is_outside(engine: DockerEngine, ended: Callable[..., Exit], name: str) -> None:
     program, call, deadline, codes, killed = CALLS[name]
@@ -123,12 +124,14 @@ def _kernel_tells() -> bool:
         watch.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [KILLS_ITSELF, KILLS_INIT, LIMITS_INIT], ids=["itself", "init", "limit"])
 def test_what_a_software_does_to_itself_stays_its_own(ended: Callable[..., Exit], program: str) -> None:
     end = ended(program)
     assert (end.code, end.killed, end.outside, verdict(end)) == (137, None, None, "signal")
 
 
+@pytest.mark.slow
 def test_its_own_limits_stay_its_own(ended: Callable[..., Exit]) -> None:
     assert verdict(ended(EATS)) == "memory-limit"
     late = ended(WAITS, deadline=2.0)
@@ -187,6 +190,7 @@ def test_how_much_of_the_processors_was_free(tmp_path: Path) -> None:
         watch.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "found"), [("while True: pass", "platform-error"), ("import time; time.sleep(60)", "time-limit")]
 )

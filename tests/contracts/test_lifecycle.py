@@ -97,6 +97,7 @@ def test_a_working_program_ends_at_its_processor_time(world: Any, attempt: str) 
     assert ended.resources.cpu_seconds is not None and ended.resources.cpu_seconds >= 0.7
 
 
+@pytest.mark.slow
 def test_a_waiting_program_ends_at_the_wall_clock(world: Any, attempt: str) -> None:
     limits = replace(world.spec("sleep").limits, cpu_time=0.7)
     with started(world, attempt, "sleep", limits=limits) as (_, handle, _):
@@ -223,6 +224,7 @@ def test_a_broken_fill_leaves_nothing(world: Any, inputs: Inputs, tmp_path: Path
     drop(world, [digest])
 
 
+@pytest.mark.slow
 def test_an_image_travels(world: Any, tmp_path: Path) -> None:
     image = world.image("copy")
     archive = tmp_path / "image.tar"

@@ -62,6 +62,7 @@ class Watch:
         self.thread.join()
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_of_log_in_a_second(
     engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path, attempt: str
 ) -> None:

@@ -69,6 +69,7 @@ def ours() -> list[Path]:
     return list(own_mounts.folder().glob(f"{os.getpid()}x*/*"))
 
 
+@pytest.mark.slow
 def test_a_software_finds_the_same_by_both_ways(
     engine: DockerEngine, keeper_engine: DockerEngine, scratch_image: ImageRef
 ) -> None:

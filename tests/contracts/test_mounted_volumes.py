@@ -67,6 +67,7 @@ def left(
     return found, {p.name: p.read_bytes() for p in dest.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("leaves", "files", "refused", "here_alone"),
     [

@@ -227,6 +227,7 @@ def test_the_software_finds_no_socket_and_no_process_of_others(seen: dict[str, A
     assert len(seen["processes"]) == 2
 
 
+@pytest.mark.slow
 def test_the_driver_reaches_the_software_and_the_user_also_with_long_and_late_answers(
     room: Room, seen: dict[str, Any]
 ) -> None:
@@ -288,6 +289,7 @@ def test_every_wall_is_on_every_container(room: Room, gateway_network: tuple[str
     assert facts["Config"]["Labels"]["proctor.role"] == spec.role
 
 
+@pytest.mark.slow
 def test_a_flood_of_connections_blocks_only_its_sender(room: Room, seen: dict[str, Any]) -> None:
     held, _ = json.loads(room.ask("get('/sock/software.sock', '/flood')"))
     assert held > CHILDREN
@@ -409,6 +411,7 @@ def test_following_a_silent_container_can_be_ended_by_another_thread(
         assert not following.is_alive()
 
 
+@pytest.mark.slow
 def test_following_is_about_the_software(engine: DockerEngine, scratch_image: ImageRef, attempt: str) -> None:
     with engine.session(attempt) as session:
         say = "print({!r}, flush=True); import time; time.sleep(2)"

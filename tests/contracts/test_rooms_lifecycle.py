@@ -61,6 +61,7 @@ def test_a_program_that_ignores_the_signal_is_killed_after_the_grace(world: Any,
     assert (ended.killed, ended.code) == ("stop", 137)
 
 
+@pytest.mark.slow
 def test_a_deadline_counts_from_the_containers_own_start(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         session.start(world.spec("polite", role="sidecar"))

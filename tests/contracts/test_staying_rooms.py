@@ -110,6 +110,7 @@ def test_after_a_failure_nothing_more_runs_in_it(place: World, attempt: str, tmp
             run(room, "one", tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_processor_time_is_limited_for_each_program_and_not_for_the_room(
     place: World, attempt: str, tmp_path: Path
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_long_log_keeps_its_end_and_a_retired_room_is_not_usable(
         assert not room.usable
 
 
+@pytest.mark.slow
 def test_rooms_are_kept_for_the_next_with_the_same_key(place: World, attempt: str, tmp_path: Path) -> None:
     """One container serves all that want the same, one at a time; a failure costs a new one; nothing stays in the end."""
     made: list[Room] = []
@@ -184,6 +186,7 @@ def test_rooms_are_kept_for_the_next_with_the_same_key(place: World, attempt: st
         assert not [labels for labels in left if labels.get("proctor.attempt", "").startswith(attempt)]
 
 
+@pytest.mark.slow
 def test_a_room_that_nobody_wants_is_closed_and_its_turn_ends(place: World, attempt: str) -> None:
     """Whoever waits for the other turn on the engine does not wait until all work of this process is done."""
     opened: list[str] = []

@@ -191,6 +191,7 @@ def run(engine: DockerEngine, image: ImageRef, attempt: str, limits: Limits, vis
         session.start(ContainerSpec("software", image, ("true",), limits)).wait(30)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize(
     ("visibility", "loopback", "recorded"),
@@ -211,6 +212,7 @@ def test_only_a_blinded_container_with_a_loopback_is_recorded(
     assert since is None or since < 30
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_without_our_seccomp_profile_every_blinded_container_counts(
     guarded: DockerEngine, scratch_image: ImageRef, attempt: str, monkeypatch: pytest.MonkeyPatch
@@ -244,6 +246,7 @@ def _reap(engine: DockerEngine, _: str) -> None:
     engine.reap()
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("remove", [_start_public, _reap])
 @pytest.mark.parametrize("loopback", [True, False])

@@ -40,6 +40,7 @@ def board(engine: Any) -> Any:
     return engine.turns.board
 
 
+@pytest.mark.slow
 def test_a_blinded_session_marks_the_engine_and_a_public_one_wipes_it(
     world: World, guarded: Any, attempt: str
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_blinded_session_marks_the_engine_and_a_public_one_wipes_it(
         assert not board(guarded).marked()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("visibility", ["public", "blinded"])
 def test_sessions_of_one_visibility_share_the_engine(guarded: Any, attempt: str, visibility: Any) -> None:
     inside = threading.Barrier(3, timeout=60)
@@ -67,6 +69,7 @@ def test_sessions_of_one_visibility_share_the_engine(guarded: Any, attempt: str,
     assert run_at_once(run) == [0, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), [("public", "blinded"), ("blinded", "public")])
 def test_the_other_kind_waits(guarded: Any, attempt: str, first: Any, second: Any) -> None:
     order: list[str] = []
@@ -90,6 +93,7 @@ def test_the_other_kind_waits(guarded: Any, attempt: str, first: Any, second: An
     assert order == ["first ends", "second begins"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("visibility", ["public", "blinded"])
 def test_a_program_of_ours_without_hidden_data_waits_for_nobody(
     guarded: Any, attempt: str, visibility: Any
@@ -102,6 +106,7 @@ def test_a_program_of_ours_without_hidden_data_waits_for_nobody(
         assert f"{attempt}a" in present and f"{attempt}b" not in present
 
 
+@pytest.mark.slow
 def test_a_waiting_session_can_be_cancelled(guarded: Any, attempt: str) -> None:
     stop = threading.Event()
 
@@ -229,6 +234,7 @@ def test_every_session_of_ours_says_on_data_of_which_visibility_it_runs() -> Non
     assert [name for name, keywords in found if "visibility" not in keywords] == []
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_blinded_run_whose_process_was_killed_is_removed_before_a_public_one(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str
@@ -242,6 +248,7 @@ def test_a_blinded_run_whose_process_was_killed_is_removed_before_a_public_one(
             assert any("emptying" in words for words in told)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_the_mark_outlives_a_clean_up_of_unused_volumes(engine: DockerEngine) -> None:
     with caches_lock():

@@ -73,6 +73,7 @@ def site(live: Project, front_image: ImageRef, tmp_path: Path) -> Iterator[Site]
         subprocess.run([*COMPOSE, "down", "--timeout", "5"], env=environment, check=True, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_front_in_a_container_has_its_folders_and_nothing_else(site: Site, live: Project) -> None:
     with httpx2.Client(base_url=site.url, trust_env=False, timeout=30) as client:

@@ -77,6 +77,7 @@ def test_people_and_work_come_to_the_front_through_nginx(site: Site, http: int) 
     assert "/sign-in" in log and "secret-of-somebody" not in log
 
 
+@pytest.mark.slow
 def test_a_large_file_goes_through_and_a_larger_one_is_refused(site: Site) -> None:
     submit_large_file(site, LARGE)
     assert [path for path in site.folder.rglob("*") if path.is_file() and path.stat().st_size > 10**6] == []

@@ -160,6 +160,7 @@ def started(machine: Machine, port: int, env: dict[str, str]) -> Iterator[list[s
         yield found
 
 
+@pytest.mark.slow
 def test_the_page_leads_to_a_server_whose_front_can_read_nothing_of_works(
     machine: Machine, live: Project
 ) -> None:

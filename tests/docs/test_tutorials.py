@@ -39,6 +39,7 @@ def walked(live: Project, tmp_path: Path) -> tuple[Path, dict[str, str]]:
     return root, environment
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(900)
 def test_a_task_from_a_trec_collection(walked: tuple[Path, dict[str, str]]) -> None:
@@ -49,6 +50,7 @@ def test_a_task_from_a_trec_collection(walked: tuple[Path, dict[str, str]]) -> N
     assert re.search(r"^ *1 +baselines/news +dirichlet +baseline +\S*1\.0000", printed, re.M), printed
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(900)
 def test_a_task_without_an_evaluator(walked: tuple[Path, dict[str, str]]) -> None:
@@ -91,6 +93,7 @@ def checkout(walked: tuple[Path, dict[str, str]], live: Project) -> Iterator[tup
     client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", ["participant.md", "organiser.md", "host-your-own-task.md"])
@@ -98,6 +101,7 @@ def test_from_a_checkout(page: str, checkout: tuple[Path, dict[str, str]]) -> No
     walk(page, *checkout)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(1500)
 def test_a_task_on_the_web_and_a_team_at_home(walked: tuple[Path, dict[str, str]], tmp_path: Path) -> None:

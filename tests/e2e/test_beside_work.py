@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import typer
 
 from runner.cli.app import app
@@ -135,6 +136,7 @@ def _submissions(said: Said) -> dict[str, str]:
     return {row["software"]: row["submission"] for row in said.json}
 
 
+@pytest.mark.slow
 def test_commands_beside_work_are_done_or_refused(live: Project, tmp_path: Path) -> None:
     live.write_task(uploads=True, rounds=[{"id": "first", "at": "2020-01-01 00:00 UTC"}])
     live.software("sleeps", "import time; time.sleep(300)", team="beta")

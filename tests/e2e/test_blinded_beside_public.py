@@ -22,6 +22,7 @@ def alone(live: Project) -> Iterator[Project]:
         yield live
 
 
+@pytest.mark.slow
 def test_from_blinded_runs_to_a_public_one_and_to_two_engines(alone: Project, engine: DockerEngine) -> None:
     cells = [{"dataset": "dev"}, {"dataset": "test"}]
     alone.write_task(tables=[{"id": "main", "cells": cells, "rank_by": "ndcg_10"}])
@@ -44,6 +45,7 @@ def test_from_blinded_runs_to_a_public_one_and_to_two_engines(alone: Project, en
     assert "RUNNER_ENGINE_FOR" in wrong.err and "both-without-eviction" in wrong.err
 
 
+@pytest.mark.slow
 def test_doctor_warns_if_caches_are_not_emptied_between_blinded_and_public_runs(alone: Project) -> None:
     details = set()
     for setting, status in (("both", "PASS"), ("blinded", "PASS"), ("both-without-eviction", "CAUTION")):

@@ -184,6 +184,7 @@ def test_a_row_leads_to_its_software_and_from_there_to_the_runs_that_are_ones_ow
         assert at.said == [one for one in at.said if "404" in one] and at.elsewhere == []
 
 
+@pytest.mark.slow
 def test_a_row_leads_to_tests_against_it_without_a_script_and_with_one(browser: Browser, site: Pages) -> None:
     with watched(browser, site.url, java_script_enabled=False, viewport={"width": 360, "height": 780}) as at:
         at.go(BOARD)

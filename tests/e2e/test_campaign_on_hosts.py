@@ -31,6 +31,7 @@ def clusters(live: Project, evaluator_image: ImageRef, tmp_path: Path) -> Iterat
             world.close()
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_truths_reach_only_the_hosts_that_evaluate(live: Project, clusters: tuple[Cluster, Cluster]) -> None:
     hosts, judges = clusters

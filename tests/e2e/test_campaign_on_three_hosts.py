@@ -87,6 +87,7 @@ def placed(home: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_campaign_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHosts, tmp_path: Path) -> None:
     use_engine_of(live, hosts)
@@ -112,6 +113,7 @@ def test_a_campaign_on_three_hosts_is_that_on_one(live: Project, hosts: ThreeHos
     assert (verified["same"], verified["identical"], verified["host"]) == (True, True, other)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600)
 def test_a_host_that_is_killed_one_that_is_cut_off_and_one_that_is_full_change_nothing(

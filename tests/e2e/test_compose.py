@@ -65,6 +65,7 @@ def of_evaluator(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith("evaluator-1"))
 
 
+@pytest.mark.slow
 def test_a_good_software_is_scored_and_runs_under_the_tasks_limits(here: Project, host: str) -> None:
     here.add("good")
     ended = here.up("good")
@@ -94,6 +95,7 @@ def test_a_good_software_is_scored_and_runs_under_the_tasks_limits(here: Project
     client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "code", "exits", "shown"),
     [
@@ -117,6 +119,7 @@ def test_the_exit_code_and_the_evaluator_say_how_it_ended(
     assert ("nDCG@10" in ended.text) == (code == 0)
 
 
+@pytest.mark.slow
 def test_a_software_that_hangs_is_stopped_at_its_time_limit_with_exit_code_from(here: Project) -> None:
     here.add("run-then-hangs")
     limit = load_task(config.load({"RUNNER_ROOT": str(here.folder)}), cases.TASK).limits.wall_clock
@@ -126,6 +129,7 @@ def test_a_software_that_hangs_is_stopped_at_its_time_limit_with_exit_code_from(
     assert exit_code(here) == 137 and "137: " in of_evaluator(ended.text), ended.text
 
 
+@pytest.mark.slow
 def test_compose_kill_stops_a_software_that_hangs_and_its_run_is_evaluated(here: Project) -> None:
     """Ctrl-C waits as long as the time limit of the software: Compose's own stop is harmless with --exit-code-from."""
     here.add("run-then-hangs")
@@ -148,6 +152,7 @@ def test_compose_kill_stops_a_software_that_hangs_and_its_run_is_evaluated(here:
         here.compose("kill", TASK=cases.TASK)
 
 
+@pytest.mark.slow
 def test_the_output_of_an_earlier_run_is_not_scored(here: Project) -> None:
     here.add("good")
     here.add("writes-nothing")
@@ -156,6 +161,7 @@ def test_the_output_of_an_earlier_run_is_not_scored(here: Project) -> None:
     assert ended.code == 1 and " FAILED: " in of_evaluator(ended.text), ended.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "shown"),
     [("tries-network", "Network is unreachable"), ("writes-to-input", "Read-only file system")],
@@ -165,6 +171,7 @@ def test_a_software_has_no_network_and_cannot_change_its_input(here: Project, ca
     assert shown in here.up(case).text  # the error texts of Linux
 
 
+@pytest.mark.slow
 def test_a_baseline_runs_from_this_repository(here: Project) -> None:
     """The committed tasks/vaswani/compose.yaml and a baseline's own Dockerfile, together."""
     (here.folder / "tasks" / "vaswani").symlink_to(ROOT / "tasks" / "vaswani")
@@ -183,6 +190,7 @@ def test_without_variables_it_is_a_baseline(here: Project) -> None:
     assert software["environment"]["TIRA_DATASET_ID"] == "dev"
 
 
+@pytest.mark.slow
 def test_after_a_set_up_it_needs_no_variables_and_no_network(here: Project) -> None:
     """Our images and the base image are those of this machine; a build of copies alone fetches nothing."""
     (here.folder / "tasks" / "vaswani").symlink_to(ROOT / "tasks" / "vaswani")

@@ -62,6 +62,7 @@ def debate(here: Project, images: dict[str, str], team: str, software: str, *wor
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_debate_is_held_in_a_closed_room_and_printed(
     here: Project, images: dict[str, str], host: str
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_debate_is_held_in_a_closed_room_and_printed(
     assert not any("DRIVER" in name for name in environment)
 
 
+@pytest.mark.slow
 def test_a_server_that_answers_pages_is_told_so(here: Project, images: dict[str, str]) -> None:
     ended = debate(here, images, "broken", "rad-html", "up", "--exit-code-from", "transcript")
     assert ended.code == 0, ended.text

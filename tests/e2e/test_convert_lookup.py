@@ -69,6 +69,7 @@ def test_a_hostile_pickle_is_refused_and_nothing_is_run(live: Project, tmp_path:
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".convert-")) == []
 
 
+@pytest.mark.slow
 def test_a_pickle_that_unpacks_without_an_end_meets_its_limit(live: Project, tmp_path: Path) -> None:
     source = tmp_path / "bomb.pkl"
     text = "x" * 500_000

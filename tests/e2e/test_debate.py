@@ -90,6 +90,7 @@ def lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600)
 def test_debates_in_the_room(held: Project) -> None:

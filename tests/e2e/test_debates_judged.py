@@ -82,6 +82,7 @@ def judged(
     return live
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoint: OpenAIServer) -> None:
     said = [cli(judged, "submit", "--team", "alpha", "--no-check")]
@@ -111,6 +112,7 @@ def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoi
     assert_no_key(judged, *said)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_no_board_ranks_by_a_judge_that_an_echo_wins(judged: Project, endpoint: OpenAIServer) -> None:
     """The judge says yes to all that its filter takes. Judged again it is the same, for nothing."""

@@ -15,6 +15,7 @@ def test_pieces_become_lines() -> None:
     assert [len(line) for line in lines([b"x" * 200_000])] == [65536, 65536, 65536, 3392]
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_logs_are_followed_from_before_the_run_begins(live: Project) -> None:
     table = {**TASK["tables"][0], "cells": [{"dataset": "dev"}, {"dataset": "test"}]}

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runner.model.container import ImageRef
 from runner.submissions.parcel import BASES, PARTS
 from tests.e2e.test_server import serving, until
@@ -24,6 +26,7 @@ def away(live: Project, tmp_path: Path) -> Project:
     return home
 
 
+@pytest.mark.slow
 def test_a_software_is_sent_without_what_the_team_sent_before(
     live: Project, tmp_path: Path, build_image: Callable[..., ImageRef]
 ) -> None:

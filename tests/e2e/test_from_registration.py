@@ -31,6 +31,8 @@ def sign_in(at: Watched, token: str) -> None:
     at.follow("main button")
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 def test_from_registration_to_a_row_that_everybody_sees(
     browser: Browser, live: Project, tmp_path: Path
 ) -> None:
@@ -72,6 +74,7 @@ def test_from_registration_to_a_row_that_everybody_sees(
         assert at.said == failed == [] and at.elsewhere == other.elsewhere == []
 
 
+@pytest.mark.slow
 def test_a_debate_is_held_and_its_team_reads_it(
     browser: Browser, live: Project, sidecars_image: ImageRef
 ) -> None:

@@ -45,6 +45,7 @@ def own_image(engine: DockerEngine, base: str, folder: Path) -> str:
     return engine.build(BuildSpec(folder, tag=name, timeout=300, labels={**KEPT, "registry-test": mark})).id
 
 
+@pytest.mark.slow
 def test_an_image_of_a_registry_goes_from_a_team_to_the_board(
     live: Project, team: Project, registry: Registry, engine: DockerEngine
 ) -> None:

@@ -21,6 +21,7 @@ def hinted(text: str) -> bool:
     return last.startswith("hint: ") and all(name in last for name in INPUTS)
 
 
+@pytest.mark.slow
 def test_try_submit_and_show(live: Project) -> None:
     live.software("broken", BROKEN)
     tried = cli(live, "try", "-t", "alpha", expect=1)

@@ -98,6 +98,7 @@ def site(project: Project) -> Iterator[Site]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["public", "alpha", "organiser"])
 def test_no_field_of_a_stranger_runs_anything(browser: Browser, site: Site, who: str) -> None:
     shown = fill(site)

@@ -104,6 +104,7 @@ def _no_stagings(live: Project) -> None:
 NAPS = "import time; print('asleep', flush=True); time.sleep(6)\n" + GOOD
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_started_again(
     live: Project, began: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -125,6 +126,7 @@ def test_killed_in_the_middle_and_started_again(
     assert types.count("attempt-committed") == types.count("evaluation-committed") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_in_order(
     number: int, live: Project, began: Callable[..., subprocess.Popen[str]]
@@ -143,6 +145,7 @@ def test_interrupted_in_order(
     assert _attempts(live) == {"naps": [1]}
 
 
+@pytest.mark.slow
 def test_a_local_check_that_is_terminated(live: Project, began: Callable[..., subprocess.Popen[str]]) -> None:
     live.write_task(limits={**TASK["limits"], "wall_clock": "300s"})
     live.software("naps", SLEEPER, team=_team(live))
@@ -154,6 +157,7 @@ def test_a_local_check_that_is_terminated(live: Project, began: Callable[..., su
     assert not list(live.home.glob("check-*"))
 
 
+@pytest.mark.slow
 def test_cancelled_from_another_process(live: Project, began: Callable[..., subprocess.Popen[str]]) -> None:
     live.write_task(limits={**TASK["limits"], "wall_clock": "300s"})
     runs = [_submit(live, name, SLEEPER) for name in ("first", "second")]
@@ -176,6 +180,7 @@ def test_cancelled_from_another_process(live: Project, began: Callable[..., subp
     cli(live, "cancel", runs[0], expect=2)
 
 
+@pytest.mark.slow
 def test_done_work_is_never_done_twice(live: Project) -> None:
     run = _submit(live, "good")
     planned = cli(live, "evaluate", "--all", "--dry-run", "--json").json
@@ -202,6 +207,7 @@ def test_done_work_is_never_done_twice(live: Project) -> None:
     cli(live, "evaluate", "--all", "--dry-run")
 
 
+@pytest.mark.slow
 def test_what_is_broken_never_stops_the_others(live: Project) -> None:
     good, damaged, gone = (_submit(live, name) for name in ("good", "damaged", "gone"))
     live.write_task("badtask")

@@ -79,6 +79,7 @@ def judged(
     return live
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_judged_run_is_paid_for_once(judged: Project, endpoint: OpenAIServer) -> None:
     packed = cli(judged, "submit", "--team", "alpha", "--no-check")
@@ -99,6 +100,7 @@ def test_a_judged_run_is_paid_for_once(judged: Project, endpoint: OpenAIServer) 
     assert_no_key(judged, packed, ran, board, again)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_without_key_and_replies_it_is_held_for_the_organiser(
     judged: Project, endpoint: OpenAIServer
@@ -116,6 +118,7 @@ def test_without_key_and_replies_it_is_held_for_the_organiser(
     assert_no_key(judged, checked, ran, mended)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_network_that_the_engine_has_not_is_said_and_nothing_recorded(
     judged: Project, endpoint: OpenAIServer

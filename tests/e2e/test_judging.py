@@ -42,6 +42,7 @@ def baseline(project: Project, name: str, **keys: Any) -> None:
     project.of_the_tree(folder, "judging", "judge", team="baselines", task=TASK, tag=name, **keys)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600)
 def test_judges_in_the_room(live: Project, sidecars_image: ImageRef) -> None:

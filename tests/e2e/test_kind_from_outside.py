@@ -74,6 +74,7 @@ def colours(live: Project, engine: DockerEngine, site: Path) -> Iterator[tuple[P
     engine.clients.get().remove_image(tag, force=True)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_kind_from_a_package_goes_the_whole_way(colours: tuple[Project, str]) -> None:
     project, evaluator = colours

@@ -22,6 +22,7 @@ MORE = "<img src=x onerror=alert(1)>\U0001f642 more\n"
 _AT_END = "one => one.scrollHeight - one.scrollTop - one.clientHeight < 8"
 
 
+@pytest.mark.slow
 def test_its_end_is_followed_and_the_sealed_log_takes_its_place(front: Front, browser: Browser) -> None:
     to, name = Publisher(front.exchange / "published"), tails.new_name()
     goes_on = to.object("runs/r", "run", "r", {}, '<main id="main"><h1>r</h1><div id="log-now"></div></main>')

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project, cli
 
 
+@pytest.mark.slow
 def test_all_teams_are_checked_before_any_is_taken(live: Project) -> None:
     live.write_task(uploads=True, quota={"submissions": 5, "teams": {"none": 0}})
     live.software("good")
@@ -34,6 +37,7 @@ def test_all_teams_are_checked_before_any_is_taken(live: Project) -> None:
     assert {r["software"] for r in cli(live, "runs", "--json").json} == {"good", "fine"}
 
 
+@pytest.mark.slow
 def test_a_table_of_runs_is_scored_as_any_run(live: Project) -> None:
     live.write_task(uploads=True)
     folder = live.home.parent / "handed-in"

@@ -269,6 +269,7 @@ def test_long_names_of_many_measures_wrap(browser: Browser, tmp_path: Path) -> N
         assert at.evaluate(BOARD)["whole"]
 
 
+@pytest.mark.slow
 def test_the_policy_allows_this_style_sheet_and_no_other(browser: Browser, tmp_path: Path) -> None:
     text = hostile_page(tmp_path, "debate")
     other = text.replace("--ground: #fcfbf9", "--ground: #ffffee")

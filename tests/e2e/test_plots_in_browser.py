@@ -56,6 +56,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
         yield Front(url, exchange / "published")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scripted", [True, False])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_plot_stands_there_and_answers(front: Front, scripted: bool, scheme: Any, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tests.worlds.mini import GOOD, TASK, Project, cli
 pytestmark = pytest.mark.engine
 
 
+@pytest.mark.slow
 def test_work_is_bounded_and_waiting_is_not(live: Project) -> None:
     limits = TASK["limits"] | {"cpu_time": "3s", "wall_clock": "4min"}
     live.write_task(limits=limits)

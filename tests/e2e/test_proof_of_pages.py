@@ -163,6 +163,7 @@ def _as_sent(one: Watched, said: int) -> Iterator[str]:
         yield f"without scripts it has {rows} headings and rows, with them {said}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_every_page_is_for_everybody_and_ours_alone(
     site: Pages, browser: Browser, axe: str, role: str
@@ -224,6 +225,7 @@ def test_plots_fit_a_phone_as_a_whole(site: Pages, browser: Browser) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_large_board_is_painted_in_a_second(site: Pages, browser: Browser) -> None:
     times = []
     for _ in range(3):  # the machine may be busy

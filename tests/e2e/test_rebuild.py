@@ -44,6 +44,7 @@ def _everything(project: Project, run: str) -> dict[str, str]:
     return said | {form: cli(project, "leaderboard", "mini", "--format", form).out for form in FORMATS}
 
 
+@pytest.mark.slow
 def test_a_store_is_the_same_when_it_is_rebuilt(settled: tuple[Project, str], postgres: Server) -> None:
     project, run = settled
     before = _everything(project, run)

@@ -121,6 +121,7 @@ def test_another_measure_under_the_same_id(scored: tuple[Project, Path]) -> None
     assert len(json.loads(board(project))["rows"]) == 2
 
 
+@pytest.mark.slow
 def test_settled_runs_are_executed_again_only_when_that_was_said(scored: tuple[Project, Path]) -> None:
     project, _ = scored
     project.write_task_only(limits={**TASK["limits"], "memory": "65MiB"})

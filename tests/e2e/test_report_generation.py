@@ -90,6 +90,7 @@ def forms() -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(400)
 def test_every_form_may_be_handed_in_and_scores_the_same(live: Project) -> None:
@@ -145,6 +146,7 @@ def asking(endpoint: OpenAIServer, network: str, **more: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(400)
 def test_a_model_judges_and_reports_cannot_talk_to_anybody(
@@ -182,6 +184,7 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     assert_no_key(live, packed, ran, board, shown, judge_again(live, TASK, endpoint))
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(900)
 def test_a_spent_budget_is_held_for_the_organiser_and_scores_nobody(

@@ -15,6 +15,7 @@ LARGE = "block = bytearray(80 * 2**20)\n"
 LONG = "import time; time.sleep(4)\n"
 
 
+@pytest.mark.slow
 def test_one_team_has_limits_of_its_own_and_one_software_those_it_asked_for(live: Project) -> None:
     frame = {"default": "64MiB", "max": "128MiB"}
     live.write_task(limits=TASK["limits"] | {"wall_clock": "3s", "memory": frame})
@@ -41,6 +42,7 @@ def test_one_team_has_limits_of_its_own_and_one_software_those_it_asked_for(live
     cli(live, "store", "verify")
 
 
+@pytest.mark.slow
 def test_a_pause_stops_a_plan_that_is_worked_on(live: Project) -> None:
     for name in ("one", "two"):
         live.software(name, "import time; print('begun', flush=True); time.sleep(12)\n" + GOOD)
@@ -61,6 +63,7 @@ def test_a_pause_stops_a_plan_that_is_worked_on(live: Project) -> None:
     assert ended == {first: "scored", second: "scored"}
 
 
+@pytest.mark.slow
 def test_first_cases_end_a_run_early(live: Project) -> None:
     datasets = [one | {"smoke": 2} for one in TASK["datasets"]]
     live.write_task(datasets=datasets)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
@@ -148,6 +149,7 @@ def serving(project: Project) -> Iterator[Server]:
     assert codes == [0, 0] and "Traceback" not in said, said
 
 
+@pytest.mark.slow
 def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> None:
     live.write_task(uploads=True)
     with serving(live) as server:
@@ -178,6 +180,7 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         assert "sign-in" in str(team.get("/team").url), "a replaced token is invalid at once"
 
 
+@pytest.mark.slow
 def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -> None:
     """A review, a team closed and opened again, a submission withdrawn: by forms, done by work; no other message of hidden data."""
     live.write_task(uploads=True, review="required")
@@ -229,6 +232,7 @@ def test_an_organiser_decides_on_the_web_what_needs_no_terminal(live: Project) -
     assert [one["type"] for one in done] == kinds and len({one["person"]["name"] for one in done}) == 1
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -> None:
     """By curl alone: a broken file is refused with every line within ten seconds, and costs nothing; a good one is taken."""
     live.write_task(uploads=True, limits={**TASK["limits"], "wall_clock": "200s"})
@@ -277,6 +281,7 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
         assert took < SOON and [r["outcome"]["name"] for r in rows if r["team"] == "beta"] == ["running"]
 
 
+@pytest.mark.slow
 def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) -> None:
     """Killed right behind each thing that it writes down: every hand-in is registered and answered once, and costs once."""
     project.write_task(uploads=True)

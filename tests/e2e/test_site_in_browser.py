@@ -46,6 +46,7 @@ def test_dates_do_not_scroll_sideways_on_a_phone(browser: Browser, site: Site, s
         assert at.page.is_visible("td.here") == script
 
 
+@pytest.mark.slow
 def test_a_team_gets_everywhere_by_links(browser: Browser, site: Site) -> None:
     with watched(browser, site.url, java_script_enabled=False) as at:
         site.sign_in(at, "alpha")
@@ -111,6 +112,7 @@ def test_a_run_file_is_dropped_on_the_page(browser: Browser, site: Site, width: 
     assert taken.payload is not None and taken.payload.read_bytes() == b"dev-1 Q0 doc-01 1 9 x\n"
 
 
+@pytest.mark.slow
 def test_an_open_page_shows_a_new_row_by_itself(browser: Browser, site: Site) -> None:
     with watched(browser, site.url) as at:
         site.sign_in(at, "alpha")
@@ -131,6 +133,7 @@ def test_an_open_page_shows_a_new_row_by_itself(browser: Browser, site: Site) ->
         assert at.said == [] and at.elsewhere == []
 
 
+@pytest.mark.slow
 def test_an_open_leaderboard_follows_and_keeps_what_was_opened(browser: Browser, site: Site) -> None:
     with watched(browser, site.url) as at:
         page = at.page
@@ -163,6 +166,7 @@ def test_without_scripts_the_page_says_how_to_see_what_is_new(browser: Browser, 
         assert "alpha.newest" in at.page.inner_text("main table")
 
 
+@pytest.mark.slow
 def test_an_open_console_shows_what_comes_in(browser: Browser, site: Site) -> None:
     with watched(browser, site.url) as at:
         site.sign_in(at, "organiser")
@@ -174,6 +178,7 @@ def test_an_open_console_shows_what_comes_in(browser: Browser, site: Site) -> No
         assert "2 wait" in at.page.inner_text("main") and at.said == []
 
 
+@pytest.mark.slow
 def test_an_organiser_proposes_and_the_page_says_what_to_do_at_the_terminal(
     browser: Browser, site: Site
 ) -> None:

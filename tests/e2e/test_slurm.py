@@ -75,6 +75,7 @@ def records(live: Project) -> list[Any]:
     return [json.loads(path.read_text()) for path in found]
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_what_scancel_leaves_is_removed_by_the_epilogue(
     live: Project,

@@ -173,6 +173,7 @@ def test_an_image_is_not_named_that_is_somebody_elses(machine: World) -> None:
         api.remove_image(alias, noprune=True)
 
 
+@pytest.mark.slow
 def test_a_bundle_brings_its_image_along(machine: World, tmp_path: Path) -> None:
     """A bundle that only names what the engine holds is refused; so is an archive that only claims to be it."""
     machine.folder(

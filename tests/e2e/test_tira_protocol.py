@@ -72,6 +72,7 @@ def _good(view: RunView) -> None:
     assert view["outcome"]["name"] == "scored", dict(view)
 
 
+@pytest.mark.slow
 def test_a_command_string_with_a_pipe_and_a_glob(
     ran: Callable[..., RunView], image: Callable[..., str]
 ) -> None:
@@ -110,12 +111,14 @@ def test_the_images_own_entrypoint_and_folder(ran: Callable[..., RunView], image
     assert "/app ['reversed']" in view["log"]["stdout"]
 
 
+@pytest.mark.slow
 def test_the_run_of_another_software_as_input(ran: Callable[..., RunView], live: Project) -> None:
     live.software("first")
     view = ran("second", inputs={"ranking": "first"}, command="cp $inputRun/run.txt $outputDir/ && test ! -w $inputRun/run.txt")  # fmt: skip
     _good(view)
 
 
+@pytest.mark.slow
 def test_an_image_that_insists_on_root_and_on_its_own_folder(
     ran: Callable[..., RunView], image: Callable[..., str], live: Project
 ) -> None:

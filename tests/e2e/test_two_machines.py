@@ -90,6 +90,7 @@ def _claim_names(archive: Path, names: list[str]) -> None:
     archive.with_suffix(".new").replace(archive)
 
 
+@pytest.mark.slow
 def test_a_submission_travels(
     live: Project, organiser: Project, traveller: ImageRef, engine: DockerEngine, tmp_path: Path
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_submission_travels(
     assert len(cli(organiser, "runs", "--json").json) == 2
 
 
+@pytest.mark.slow
 def test_a_bundle_that_was_tampered_with(live: Project, tmp_path: Path) -> None:
     """Every problem is named at once, the exit code is the caller's, and nothing is taken in."""
     live.software("good")

@@ -9,6 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from tests.worlds.mini import DOCUMENTS, Project, call, cli
 
 
@@ -21,6 +23,8 @@ def run_text(dataset: str, tag: str, best: int = 0) -> str:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None:
     """One software and its own output, handed in as a file: the same score, in the cells that were handed in."""
     live.write_task(uploads=True, tables=[
@@ -118,6 +122,7 @@ def test_a_software_may_keep_to_some_datasets(live: Project) -> None:
     assert "E207" in refused.err
 
 
+@pytest.mark.slow
 def test_nothing_runs_on_a_dataset_that_was_not_fetched(live: Project) -> None:
     """The rest of the task goes on; the runs wait, and the command that helps is said."""
     files = {"topics": "queries.jsonl", "corpus": "documents.jsonl.gz"}
@@ -141,6 +146,7 @@ def test_nothing_runs_on_a_dataset_that_was_not_fetched(live: Project) -> None:
     assert {r["outcome"]["name"] for r in cli(live, "runs", "--json").json} == {"scored"}
 
 
+@pytest.mark.slow
 def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Project) -> None:
     """Without the corpus ids are not checked, without truths a measure waits; software waits for all of it."""
     names = ("inputs/ids.txt", "inputs/big.json", "truths/quality.txt")

@@ -40,6 +40,7 @@ def _outcome(project: Project) -> str:
     return str(run["outcome"]["name"])
 
 
+@pytest.mark.slow
 def test_it_is_put_back_for_nothing(
     live: Project, engine: DockerEngine, image: tuple[ImageRef, str], tmp_path: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_it_is_put_back_for_nothing(
     assert engine.resolve(kept_as("mini", "alpha", first["submission"])).id == made.id
 
 
+@pytest.mark.slow
 def test_an_archive_that_was_registered_puts_it_back_by_itself(
     live: Project, engine: DockerEngine, image: tuple[ImageRef, str], tmp_path: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_an_archive_that_was_registered_puts_it_back_by_itself(
     assert engine.resolve(kept_as("mini", "alpha", first["submission"])).id == made.id
 
 
+@pytest.mark.slow
 def test_what_nobody_has_any_more_is_given_back(
     live: Project, engine: DockerEngine, build_image: Callable[..., ImageRef]
 ) -> None:

@@ -67,6 +67,8 @@ def ran(
     assert not list((folder / "home").glob("check-*"))
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 @pytest.mark.parametrize("case", cases.load_cases(), ids=lambda case: case.name)
 def test_what_becomes_of_it(
     case: cases.Case,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from runner.exchange.inbox import Inbox
 from tests.e2e.test_server import until
@@ -40,6 +41,7 @@ def front(folder: Path, key: str, line: Proxy) -> Iterator[subprocess.Popen[str]
         process.wait()
 
 
+@pytest.mark.slow
 def test_work_calls_a_front_that_it_shares_nothing_with(live: Project, tmp_path: Path) -> None:
     """A hand-in arrives while work is away; work is killed, the front is killed, the line breaks: it is decided once."""
     live.write_task(uploads=True)

@@ -48,6 +48,7 @@ def touch(project: Project, canary: str, path: str) -> None:
     subprocess.run([*docker, "exec", found, "touch", path], check=True, timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_the_page_of_a_run_on_a_host_shows_its_log_and_then_its_verdict(live: Project, host: Cluster) -> None:
     """By the settings of the cluster alone; what is on the page is there until the attempt's own log is."""

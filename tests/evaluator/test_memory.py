@@ -66,6 +66,7 @@ def write(path: Path, lines: Iterator[bytes], *, packed: bool = False) -> None:
             size += file.write(b"".join(islice(lines, 20)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_large_topic_takes_bounded_memory(tmp_path: Path, shape: str) -> None:
     lines, bound = SHAPES[shape]
@@ -73,6 +74,7 @@ def test_a_large_topic_takes_bounded_memory(tmp_path: Path, shape: str) -> None:
     assert peak_of(tmp_path, "check", "run.txt") < bound
 
 
+@pytest.mark.slow
 def test_a_packed_line_takes_bounded_memory(tmp_path: Path) -> None:
     write(tmp_path / "run.txt.gz", repeat(b"1 Q0 d1 1 1.0 tag\n"), packed=True)
     assert peak_of(tmp_path, "check", "run.txt.gz") < 200  # 326

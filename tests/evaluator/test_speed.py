@@ -18,6 +18,7 @@ def ratio(run: Path, qrels: Path) -> float:
     return ours / theirs
 
 
+@pytest.mark.slow
 def test_a_run_is_checked_and_scored_in_a_part_of_the_time_of_ir_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

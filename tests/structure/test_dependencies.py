@@ -61,6 +61,7 @@ def test_what_is_imported_is_declared(package: str) -> None:
     assert missing == {}
 
 
+@pytest.mark.slow
 def test_what_is_not_imported_is_no_runtime_dependency() -> None:
     everywhere = {name for package in PACKAGES for name in _imported(package)}
     assert set(_declared()) - everywhere == set()

@@ -56,6 +56,7 @@ def test_what_is_private_is_noticed(source: str) -> None:
     assert [*private(source)]
 
 
+@pytest.mark.slow
 def test_no_test_uses_a_private_name_of_ours() -> None:
     used = {
         path.relative_to(ROOT).as_posix(): names

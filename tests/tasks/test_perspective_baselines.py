@@ -253,6 +253,7 @@ def test_a_text_that_occurs_twice_is_embedded_once(programs: Callable[[str], Mod
     assert list(score([], ["a"])) == [[]]
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("software", ["perspective-bm25", "perspective-sbert"])
 def test_in_the_sandbox(software: str, engine: DockerEngine, evaluator_image: ImageRef) -> None:

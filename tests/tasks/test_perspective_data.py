@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from evaluator.commands.runs import run_request
 from evaluator.formats.perspective import read_corpus, read_queries
 from runner.model import config
@@ -57,6 +59,7 @@ def test_releases_have_the_official_proportions(tmp_path: Path) -> None:
     assert sizes[0] >= 1 and sizes[len(sizes) // 2] < sum(sizes) / len(sizes)
 
 
+@pytest.mark.slow
 def test_every_dataset_can_be_evaluated_in_every_scenario(tmp_path: Path) -> None:
     task = load_task(config.load(cwd=TASK), "perspective-2024")
     for dataset in task.datasets.values():

@@ -54,6 +54,8 @@ def test_what_is_expected_can_be(case: cases.Case) -> None:
     assert len(programs) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 @pytest.mark.parametrize("case", [case for case in ALL if case.codes], ids=lambda case: case.name)
 def test_what_it_writes_is_wrong_in_the_way_it_says(
     case: cases.Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]

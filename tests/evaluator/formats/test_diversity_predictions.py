@@ -164,6 +164,7 @@ def test_a_line_that_never_ends_and_a_file_that_is_too_large(
     assert "F003" in log.counts
 
 
+@pytest.mark.slow
 def test_many_small_values_in_an_array_take_no_time(tmp_path: Path) -> None:
     _, log = read(tmp_path, "[" + ",".join(["1"] * 300_000) + "]")
     assert log.counts["F102"] == 300_000
@@ -221,6 +222,7 @@ def written(draw: st.DrawFn) -> str:
     return line
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(lines=st.lists(written(), min_size=1, max_size=4), repeats=st.booleans(), least=st.integers(1, 2))
 def test_both_ways_of_reading_agree(

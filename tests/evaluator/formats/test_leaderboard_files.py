@@ -134,6 +134,7 @@ names = st.text(
 values = st.floats(-1e9, 1e9, allow_nan=False)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     rows=st.dictionaries(st.tuples(names, names, names), values, min_size=1, max_size=12),

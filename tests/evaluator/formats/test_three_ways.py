@@ -113,6 +113,7 @@ def files(draw: st.DrawFn) -> bytes:
     return data[:-1] if draw(st.integers(0, 5)) == 0 else data
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(files(), st.booleans(), st.booleans(), st.sampled_from([1, 30, 200]), st.sampled_from([0, 3]))
 def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, first: int) -> None:

@@ -138,6 +138,7 @@ BOARD = "".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "missing"),
     [

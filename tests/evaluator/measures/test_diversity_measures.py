@@ -70,6 +70,7 @@ def releases(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[int], list[int
     return corpus, relevant, found, draw(st.booleans())
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(releases())
 def test_both_implementations_agree(release: tuple[list[dict[str, Any]], list[int], list[int], bool]) -> None:
@@ -98,6 +99,7 @@ def batches(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[tuple[list[int]
     return corpus, [(relevant, found), *others], twins, draw(st.integers(1, 7))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(batches(), st.sampled_from([(4, 8, 16, 20), (1, 2, 5, 25), (3,)]))
 def test_many_lists_at_once_have_the_same_bits_as_each_by_itself(

@@ -77,6 +77,7 @@ def theirs(function: Any, texts: Sequence[str], qrels: str, run: str) -> Any:
     return function([parsed(text) for text in texts], *files)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases(), st.booleans())
 def test_same_values_as_ir_measures(case: tuple[str, str], fast: bool) -> None:
@@ -117,6 +118,7 @@ NUMBERED = cases().filter(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(NUMBERED, st.booleans())
 def test_exponential_gains_are_ordered_in_double_precision_as_by_gdeval(
@@ -157,6 +159,7 @@ def test_a_list_that_is_cut_has_the_documents_of_each_precision(tmp_path: Path) 
     assert (topic.retrieved, topic.ranks, topic.double) == (1, {b"d2": 1}, {b"d1": 1})
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(cases())
 def test_values_are_bit_equal_to_pytrec_eval(case: tuple[str, str]) -> None:

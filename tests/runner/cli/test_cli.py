@@ -198,6 +198,7 @@ def test_any_submission_yaml(data: bytes, project: Project, capsys: pytest.Captu
     assert not left
 
 
+@pytest.mark.slow
 @_FUZZ
 @given(
     key=st.sampled_from(["id", "kind", "datasets", "measures", "tables", "limits", "quota", "exceptions", "evaluator", "options", "severities", "models", "scenarios", "output", "workflow"]),
@@ -287,6 +288,7 @@ def hidden(live: Project) -> tuple[Project, list[str]]:
     return live, [row["submission"] + ".test" for row in said.json]
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_no_hidden_word_comes_out(
     hidden: tuple[Project, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -328,6 +330,7 @@ def test_no_hidden_word_comes_out(
     assert "E103" in said.err or "E102" in said.err
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_json_of_every_listing_after_a_real_run(live: Project, runner_cli: Callable[..., Said]) -> None:
     live.software("good")

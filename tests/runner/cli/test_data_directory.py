@@ -95,6 +95,7 @@ def serve(project: Project) -> str:
     return "".join(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("umasked", [0, 0o22, 0o77])
 def test_work_front_and_serve_make_it_for_its_owner_alone(fresh: Project, umasked: int) -> None:
     with umask(umasked):
@@ -115,6 +116,7 @@ def test_a_wider_one_is_reported_once_and_left_as_it_is(
     assert FIX not in result.out and mode_of(fresh.home) == mode
 
 
+@pytest.mark.slow
 def test_serve_reports_a_wider_one_once(fresh: Project) -> None:
     fresh.home.mkdir(parents=True)
     fresh.home.chmod(0o755)

@@ -174,6 +174,7 @@ with Terminal().progress(20) as take:
 """
 
 
+@pytest.mark.slow
 def test_on_a_terminal_one_line_of_eighty_columns_moves() -> None:
     ours, theirs = pty.openpty()
     env = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"}

@@ -61,6 +61,7 @@ def test_the_page_that_serve_names_is_there() -> None:
     assert f"## {TWO_USERS}\n" in (Path(__file__).parents[3] / PAGE).read_text()
 
 
+@pytest.mark.slow
 def test_the_front_is_given_no_secret_of_the_environment(project: Project) -> None:
     """Model keys, the address of the engine and the folders of hidden data stay out."""
     names = ("OPENAI_API_KEY", "RUNNER_MAIL_PASSWORD", "AWS_SECRET_ACCESS_KEY")

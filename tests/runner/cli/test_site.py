@@ -183,6 +183,7 @@ def test_check_of_broken_links(project: Project, tmp_path: Path, capsys: pytest.
     assert missing.code == 2 and "E102" in missing.err
 
 
+@pytest.mark.slow
 def test_a_folder_in_a_browser_shows_every_page_without_an_error(site: Path) -> None:
     at = site / "tasks" / records.TASK
     wrong: list[str] = []
@@ -218,6 +219,7 @@ def told(said: Any) -> bool:
     return said.type == "error" and not said.location["url"].endswith("/favicon.ico")
 
 
+@pytest.mark.slow
 def test_below_a_path_plots_answer(site: Path) -> None:
     wrong: list[str] = []
     handler = partial(Quiet, directory=str(site.parent))

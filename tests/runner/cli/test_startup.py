@@ -40,6 +40,7 @@ def test_a_command_imports_what_it_needs(command: str, needed: set[str], project
     assert HEAVY & imported(project, command.split()) <= needed
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_local_evaluation_imports_no_host_code(live: Project, runner_cli: Callable[..., Said]) -> None:
     live.software("good")

@@ -170,6 +170,7 @@ def test_a_build_has_no_network_and_little_memory(
     assert caught.value.code == "E203" and "137" in caught.value.why
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_tag_in_an_archive_changes_nothing(
     engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path

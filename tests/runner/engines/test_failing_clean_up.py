@@ -216,6 +216,7 @@ def test_reaping_goes_on_after_a_failed_sweep(engine: DockerEngine, monkeypatch:
     assert names(engine, f"proctor.data={digest}") == set()
 
 
+@pytest.mark.slow
 def test_a_build_step_is_ended_though_its_disk_cannot_be_measured(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_errors_of_the_source_are_raised_where_it_is_used() -> None:
     assert caught.value.what == "run.txt"
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_stalled_filler_leaves_the_engine_to_others(
     engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path

@@ -61,6 +61,7 @@ def run(
     return done, room, handle
 
 
+@pytest.mark.slow
 def test_all_that_a_program_left_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that is cut between two files reads as one that has ended."""
     done, room, handle = run(tmp_path / "out", monkeypatch, {WAITING})
@@ -68,6 +69,7 @@ def test_all_that_a_program_left_is_waited_for(tmp_path: Path, monkeypatch: pyte
     assert room.usable and not handle.stop.called
 
 
+@pytest.mark.slow
 def test_whoever_holds_its_streams_ends_with_the_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -253,6 +253,7 @@ for runs in (20, 40, 80):
 """
 
 
+@pytest.mark.slow
 def test_what_looking_costs_grows_with_the_runs_and_not_faster(tmp_path: Path) -> None:
     """Opening, planning and printing when nothing is to do: twice the runs are twice the work, and no more."""
     root = Path(__file__).parents[3]

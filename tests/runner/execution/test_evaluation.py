@@ -165,6 +165,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     part=st.sampled_from(["result", "scores", "findings"]),

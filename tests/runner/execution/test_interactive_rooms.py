@@ -73,6 +73,7 @@ def our_failure(done: Executed, title: str, message: str = "") -> None:
     assert title in str(done.verdict.detail), message
 
 
+@pytest.mark.slow
 def test_a_good_software_debates_and_does_so_again(held: Execute, tmp_path: Path) -> None:
     digests = []
     for _ in range(2):
@@ -110,6 +111,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 def test_every_bad_answer_is_a_defect_of_its_turn(held: Execute, tmp_path: Path) -> None:
     """One debate a fault, beside a good one, all at once."""
     claims = [{"id": name, "claim": f"fault:{name} is what happens"} for name in (*FAULTS, "good")]
@@ -138,6 +140,7 @@ def _with_claims(held: Execute, text: str, **changes: Any) -> Executed:
         return held("good", turns=2, answer_time=6.0, concurrency=12, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "name", "detail"),
     [
@@ -153,6 +156,7 @@ def test_servers_that_never_become_ready(
     assert done.run_file is None
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_at_turn_three(held: Execute, tmp_path: Path) -> None:
     done = held("dies", claims=2, turns=5, concurrency=1)
     assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "dies"))
@@ -161,6 +165,7 @@ def test_a_server_that_dies_at_turn_three(held: Execute, tmp_path: Path) -> None
     assert {str(Detail("server-ended", code=7)), str(failed)} <= set(map(str, done.verdict.warnings))
 
 
+@pytest.mark.slow
 def test_a_server_that_runs_out_of_memory(held: Execute, tmp_path: Path) -> None:
     limits = Limits(loopback=True, memory=128 * MIB, wall_clock=60, output=8 * MIB)
     done = held("eats-memory", claims=1, limits=limits)
@@ -173,6 +178,7 @@ FLOODS = {"claims": 1, "turns": 2, "answer_time": 2.0, "ready": 20.0}
 THINKS = {"claims": 2, "turns": 1, "concurrency": 2, "answer_time": 30.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "options", "turns", "good"),
     [
@@ -190,6 +196,7 @@ def test_the_debate_goes_on_with_software_that_takes_much(
     assert len(found) == turns and found[:good] == [None] * good, logs(tmp_path, how)
 
 
+@pytest.mark.slow
 def test_the_end_of_the_runs_time(held: Execute, tmp_path: Path) -> None:
     limits = Limits(loopback=True, memory=256 * MIB, wall_clock=3, output=8 * MIB)
     done = held("hangs", claims=2, limits=limits, answer_time=30.0)
@@ -213,6 +220,7 @@ STARVING = FOREIGN.replace('print("boom", flush=True); os._exit(9)', "__import__
 STARVING = STARVING.replace("ThreadingHTTPServer", "HTTPServer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "kind", "ends"),
     [(FOREIGN, "reachable-ended", 9), (STARVING, "reachable-silent", 3)],
@@ -239,6 +247,7 @@ def test_an_index_that_the_software_breaks_or_starves_is_disputed(
     assert (detail.fields["how"]["code"], done.verdict.blame) == (ends, "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "title"),
     [("search", "argument index"), ("relay", "relay"), ("user", "simulated user"), ("driver", "driver")],
@@ -276,6 +285,7 @@ def kill_part(engine: DockerEngine, attempt: str, part: str, killed: threading.E
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 def test_two_debates_on_one_claim_at_once(held: Execute, tmp_path: Path) -> None:
     """The same claim under two ids and under one: debates that a stateless server cannot mix up."""
     names = ("a", "b", "b")
@@ -310,6 +320,7 @@ def test_an_index_that_refuses_its_vectors_is_held_at_once(held: Execute, tmp_pa
     assert derive([AttemptFacts(1, "platform-error", done.verdict.detail)]).name == "held"
 
 
+@pytest.mark.slow
 def test_cancelling_in_the_middle(held: Execute, tmp_path: Path) -> None:
     asked = threading.Event()
     threading.Timer(6.0, asked.set).start()
@@ -355,6 +366,7 @@ def asks_a_model(server: OpenAIServer, network: str, data: Path) -> dict[str, Se
     return {"search": jobs.search(data), "user": user, "gateway": gateway}
 
 
+@pytest.mark.slow
 def test_a_user_that_is_a_language_model(
     held: Execute, tmp_path: Path, model: Callable[..., OpenAIServer], gateway_network: tuple[str, str]
 ) -> None:
@@ -370,6 +382,7 @@ def test_a_user_that_is_a_language_model(
     assert (staging / "logs" / "gateway.log").is_file()
 
 
+@pytest.mark.slow
 def test_a_language_model_that_fails_is_our_failure(
     held: Execute, tmp_path: Path, model: Callable[..., OpenAIServer], gateway_network: tuple[str, str]
 ) -> None:
@@ -379,6 +392,7 @@ def test_a_language_model_that_fails_is_our_failure(
     our_failure(done, "simulated user", logs(tmp_path, "good"))
 
 
+@pytest.mark.slow
 def test_a_gateway_that_ends_in_the_middle_is_our_failure(
     held: Execute,
     engine: DockerEngine,

@@ -138,6 +138,7 @@ def clients(folder: Path) -> Model:
     return replace(made, digest=model_digest(made))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_official_clients_and_plain_requests_in_the_room(
     engine: DockerEngine, scratch_image: ImageRef, sidecars_image: ImageRef, tmp_path: Path, attempt: str

@@ -135,6 +135,7 @@ def test_without_a_dataset_that_is_complete_nobody_is_asked(load: Callable[..., 
     assert {one.computed for one in answers} == {None} and answers[0].why
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_the_order_of_outputs_is_proven_and_nothing_is_recorded(
     tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef
@@ -152,6 +153,7 @@ def test_the_order_of_outputs_is_proven_and_nothing_is_recorded(
     assert not config.home.exists() or not list(config.home.rglob("archive/*"))
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_a_table_that_ranks_upside_down_is_found(
     tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef
@@ -195,6 +197,7 @@ def test_what_cannot_be_made_is_said_without_an_engine(tmp_path: Path) -> None:
     assert found and all(one.why and not one.values for one in found)
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_reports_are_proven_by_fixtures_though_a_model_judges_them(
     tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef

@@ -762,6 +762,7 @@ class Crowd:
         (evaluator if mounts.spec.role == "evaluator" else good)(mounts, out)
 
 
+@pytest.mark.slow
 def test_public_runs_first_and_never_beside_blinded_ones(project: Project) -> None:
     project.write_task(tables=BOTH)
     world, crowd = World(project), Crowd()

@@ -654,6 +654,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("platform", ["tira", "codabench"])
 def test_what_was_taken_over_is_proven_with_a_software(

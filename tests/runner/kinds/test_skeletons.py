@@ -61,6 +61,7 @@ def with_baseline(config: Config) -> None:
     definition.write_text(yaml.safe_dump(data))
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize(("kind", "like"), PROVEN)
 def test_its_baseline_and_its_order_are_proven(

@@ -75,6 +75,7 @@ def registered_ids(world: World) -> set[str]:
         return {entry.id for entry in submissions(store)}
 
 
+@pytest.mark.slow
 def test_a_submission_refused_for_a_full_disk_is_not_registered(full: tuple[World, SmallDisk]) -> None:
     world, disk = full
     world.hand_in("alpha", "first")
@@ -234,6 +235,7 @@ def test_refused_events_go_before_other_writes(world: World, monkeypatch: pytest
 INTERRUPTED = ("commit_all", "added")  # the functions that write an event
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_step_loses_no_committed_event(world: World) -> None:
     """Events of the database stay in the log, and events of the log can be applied."""
     world.store.commit("quota-extended", QUOTA, actor="organiser")

@@ -12,6 +12,7 @@ from runner.model.errors import CODES
 from tests.worlds.mini import Project
 
 
+@pytest.mark.slow
 def test_committed_pages_are_generated() -> None:
     assert reference.main(["--check"]) == 0, "run: python -m runner.reference"
 

@@ -35,6 +35,7 @@ def test_an_honest_one_is_fine() -> None:
     assert not schemas.validate(HONEST, "bundle")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

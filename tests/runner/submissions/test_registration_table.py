@@ -192,6 +192,7 @@ def test_a_dry_run_takes_nothing(cli: Call, take: Call) -> None:
     assert len(said.json) == 1 and said.json[0]["state"] != "registered" and _registered(cli) == []
 
 
+@pytest.mark.slow
 def test_a_check_takes_nothing(live: Project, folder: Path, take: Call) -> None:
     (folder / "b.txt").write_text("dev-1 Q0 doc-01\n")
     said = take("alpha,x,a.txt,test,,", "alpha,y,b.txt,dev,,", expect=2, options=("--check",))

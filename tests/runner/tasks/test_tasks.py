@@ -210,6 +210,7 @@ ODD = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_odd_values_are_refused(tmp_path_factory: pytest.TempPathFactory, draw: st.DataObject) -> None:

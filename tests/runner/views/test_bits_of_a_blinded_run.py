@@ -276,6 +276,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[RunView], str]:
     return shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", ["organiser", "public"])
 def test_all_runs_of_a_class_look_the_same_at_every_door(
     tmp_path: Path, printed: Callable[[RunView], str], scores: str
@@ -355,6 +356,7 @@ def at_the_command_line(folder: Path, kind: Class, dice: random.Random, team: st
     return found + [("api", n, frame.to_csv(), json.dumps(frame.attrs)) for n, frame in enumerate(frames)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("team", ["team:alpha", "public"])
 @pytest.mark.parametrize("kind", [CLASSES[10], CLASSES[-3]], ids=["invalid", "run-error"])
 def test_commands_print_the_same_for_all_runs_of_a_class(tmp_path: Path, kind: Class, team: str) -> None:

@@ -86,6 +86,7 @@ def test_notes_of_kinds_are_templates_with_names_of_their_own() -> None:
     assert {type_ for name in of_kinds for type_ in fields_of(name).values()} <= {*TYPES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", ["organiser", "public"])
 def test_every_audience_at_every_kind(world: World, scores: str) -> None:
     """Every kind as reason, warning and note of runs on open and on hidden data, as views and as boards."""

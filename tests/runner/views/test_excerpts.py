@@ -73,6 +73,7 @@ def seen(at: At, audience: str) -> str:
     return "\n".join(texts + ([page.read_text()] if page.exists() else []))
 
 
+@pytest.mark.slow
 def test_the_team_sees_exactly_what_it_was_given_and_nobody_else_anything(at: At) -> None:
     before = {audience: seen(at, audience) for audience in OTHERS}
     assert at.run("logs", at.run_of("alpha"), "--as", "team:alpha").error.code == "E103"
@@ -168,6 +169,7 @@ def test_of_a_task_that_is_gone_nothing_is_given(at: At) -> None:
     assert error.code == "E102" and run in error.what and "tasks/toy" in error.fix
 
 
+@pytest.mark.slow
 def test_a_rebuilt_store_gives_the_same_and_a_forged_text_is_noticed(at: At) -> None:
     give(at, "3-5")
     before = seen(at, "team:alpha")

@@ -48,6 +48,7 @@ def numbers(value: Any) -> Iterator[float]:
         yield value
 
 
+@pytest.mark.slow
 def test_nobody_but_the_organiser_sees_more_decimals(tmp_path: Path) -> None:
     views = views_of(tmp_path)
     # What has three or more decimals and begins like a mean, a bound, a value by topic or a difference of these.
@@ -155,6 +156,7 @@ def test_a_rounded_value_has_no_more_decimals(value: float, decimals: int) -> No
     assert rounded(value, None) == value and rounded(None, decimals) is None
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=4), st.integers(0, 4))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_boards_of_any_values_rank_by_what_they_show(

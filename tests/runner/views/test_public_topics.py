@@ -69,6 +69,7 @@ def ranks(views: Views, audience: str, *more: str) -> list[str]:
     return [row["team"] for row in board["rows"]]
 
 
+@pytest.mark.slow
 def test_before_they_are_published_scores_are_over_the_public_topics(tmp_path: Path) -> None:
     views = views_of(tmp_path)
     hidden = [text for team in MEANS for text in (FIGURES[team]["private"], whole(team))] + [KEY]

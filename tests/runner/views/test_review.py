@@ -63,6 +63,7 @@ def of_a_run(at: At, run: str, audience: str) -> str:
     return "\n".join(texts + ([page.read_text()] if page.exists() else []))
 
 
+@pytest.mark.slow
 def test_nobody_else_sees_a_row_before_it_is_approved(at: At) -> None:
     for audience in OTHERS:
         said = boards(at, audience)
@@ -80,6 +81,7 @@ def test_nobody_else_sees_a_row_before_it_is_approved(at: At) -> None:
     assert ["beta/x"] in [re.findall("[a-z]+/x", note) for note in notes(at, "organiser")]
 
 
+@pytest.mark.slow
 def test_an_approval_is_of_an_attempt_and_can_be_taken_back(at: At) -> None:
     run = at.run_of("alpha")
     at.run("review", run, "--approve")
@@ -96,6 +98,7 @@ def test_an_approval_is_of_an_attempt_and_can_be_taken_back(at: At) -> None:
     assert [one["data"]["state"] for one in kinds[0]] == ["approved", "open", "approved"]
 
 
+@pytest.mark.slow
 def test_an_older_approved_submission_stands_until_the_newer_one_is_approved(at: At) -> None:
     at.run("review", at.run_of("alpha"), "--approve")
     at.world.store.catch_up()
@@ -106,6 +109,7 @@ def test_an_older_approved_submission_stands_until_the_newer_one_is_approved(at:
     assert OF_ALPHA not in boards(at, "public") and "0.92" in boards(at, "public")
 
 
+@pytest.mark.slow
 def test_without_the_rule_rows_need_no_approval_and_a_flag_is_a_mark_for_the_organiser(
     tmp_path: Path,
 ) -> None:
@@ -120,6 +124,7 @@ def test_without_the_rule_rows_need_no_approval_and_a_flag_is_a_mark_for_the_org
     assert (row["team"], row["flagged"]) == ("alpha", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["organiser", "team"])
 def test_flags_and_comments_are_read_by_whom_they_are_for(at: At, to: str) -> None:
     run = at.run_of("alpha")
@@ -164,6 +169,7 @@ def test_what_is_not_clear_or_not_there_is_refused_and_no_event(at: At) -> None:
     assert at.world.config.events.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_rebuilt_store_has_the_same_reviews_and_comments(at: At) -> None:
     run = at.run_of("alpha")
     at.run("review", run, "--approve", "--comment", HELLO, "--to", "team")

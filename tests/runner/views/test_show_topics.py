@@ -127,6 +127,7 @@ def test_who_sees_them(world: World, show: Show) -> None:
         assert (data["topic_medians"] is not None) is (audience == "organiser")
 
 
+@pytest.mark.slow
 def test_the_median_is_of_other_teams_and_only_of_many(world: World, show: Show) -> None:
     def medians(audience: str) -> Any:
         return json.loads(show(f"{own}.dev", "--as", audience, "--json").out)["topic_medians"]

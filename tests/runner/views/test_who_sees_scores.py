@@ -20,6 +20,7 @@ from tests.worlds.looking import ALPHA, BETA, DUE, EVERYBODY, OF_ALPHA, OF_BETA,
 BOUNDS = ("0.3242", "0.5242", "0.6373", "0.8373")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores", ["organiser", "team"])
 def test_closed_scores_are_in_no_view(tmp_path: Path, scores: str) -> None:
     views = Views(tmp_path, scores)
@@ -33,6 +34,7 @@ def test_closed_scores_are_in_no_view(tmp_path: Path, scores: str) -> None:
         assert "E103" in text
 
 
+@pytest.mark.slow
 def test_values_in_resamples_are_seen_like_values_by_topic(tmp_path: Path) -> None:
     """Of a blinded dataset by the organiser alone, also once the scores are published."""
     views = Views(tmp_path, "team")
@@ -56,6 +58,7 @@ def test_a_team_whose_own_scores_are_open_is_told_where_they_are(tmp_path: Path)
     assert "scores" not in json.loads(views.command("show", views.runs[0], "--as", ALPHA, "--json"))["hidden"]
 
 
+@pytest.mark.slow
 def test_published_scores_are_everybodys(tmp_path: Path) -> None:
     views = Views(tmp_path, "team")
     views.command("publish", "toy", "test")
@@ -85,6 +88,7 @@ UNPUBLISHED = {"task": "toy", "dataset": "test", "reason": ""}
 BEFORE, AT, AFTER = "2026-02-01T11:59:59+00:00", "2026-02-01T12:00:00+00:00", "2026-03-01T00:00:00+00:00"
 
 
+@pytest.mark.slow
 def test_what_is_due_is_closed_until_the_coordinator_has_written_it(tmp_path: Path) -> None:
     views = Views(tmp_path, "organiser", publish_at=DUE)
     # This machine's clock is beyond the date.

@@ -207,6 +207,7 @@ def test_canaries_are_found_in_whatever_form() -> None:
     assert had(b"nothing of them") == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_no_answer_has_what_its_reader_may_not_see(site: Site, role: str) -> None:
     seen: set[str] = set()

@@ -103,6 +103,7 @@ def bearer(front: Front, name: str = "team") -> str:
     return f"Authorization: Bearer {front.tokens[name]}"
 
 
+@pytest.mark.slow
 def test_who_sends_nothing_or_slowly_does_not_keep_a_connection(hasty: Front) -> None:
     host = f"Host: {urlsplit(hasty.url).netloc}\r\n".encode()
     with closing(connected(hasty)) as silent:

@@ -82,6 +82,7 @@ def publish(front: Front, text: str, of: str = "team:alpha") -> None:
     to.publish(found | {of: [*everybody, runs, board]})
 
 
+@pytest.mark.slow
 def test_a_stream_says_that_its_page_changed_and_nothing_when_it_did_not(front: Front) -> None:
     publish(front, "one")
     with following(front, "/tasks/mini/main", "team") as stream:
@@ -141,6 +142,7 @@ def test_a_stream_ends_with_the_token_that_opened_it(front: Front) -> None:
         assert stream.next() is None and stream.text.endswith("data: gone\n\n")
 
 
+@pytest.mark.slow
 def test_streams_of_one_account_are_bounded_and_come_free_again(front: Front) -> None:
     with ExitStack() as opened:
         for _ in range(Bounds().each):

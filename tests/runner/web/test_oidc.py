@@ -233,6 +233,7 @@ def test_a_provider_that_sends_a_byte_now_and_then_holds_nobody_up(
     assert path in site.provider.asked
 
 
+@pytest.mark.slow
 def test_only_the_newest_sign_ins_are_kept_and_a_statement_is_good_once(site: Site, cli: Cli) -> None:
     for _ in range(7):
         with site.client() as client:
@@ -248,6 +249,7 @@ def test_a_file_that_names_no_provider_is_told(project: Project, text: str, cli:
     assert "E101" in cli("account", "tie", "alpha", "--subject", "x", expect=2).err
 
 
+@pytest.mark.slow
 def test_a_provider_that_does_not_answer_is_not_waited_for_again_at_once() -> None:
     """Strangers begin sign-ins: each that waited would hold a thread, and hand-ins behind it."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -32,6 +32,7 @@ def test_every_template_is_there_before_the_first_request() -> None:
     assert {"layout.html", "console.html"} <= set(load())
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_serve_starts_both_anew_when_it_is_told_to(project: Project) -> None:
     command = [

@@ -288,6 +288,7 @@ def test_registering_has_its_dates_and_a_task_without_it_has_no_page(site: Site)
         assert REGISTER not in client.get("/tasks/mini").text
 
 
+@pytest.mark.slow
 def test_registrations_are_counted_by_address(site: Site, cli: Cli) -> None:
     codes = [site.register(team=f"team-{n}").status_code for n in range(int(REGISTERING.burst) + 2)]
     assert codes[-1] == 429 and codes[0] == 200

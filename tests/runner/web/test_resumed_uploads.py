@@ -214,6 +214,7 @@ def test_bounds_are_told_with_numbers_and_time_ends_uploads(tmp_path: Path) -> N
     assert error.value.status == 507
 
 
+@pytest.mark.slow
 def test_who_sends_faster_than_the_server_takes_waits_as_it_says(client: Client) -> None:
     """A large image on a fast line is more requests than a token may send at once: that ends no upload."""
     content = os.urandom(330)

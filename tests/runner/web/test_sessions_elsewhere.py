@@ -52,6 +52,7 @@ def running(front: Front, state: Path, address: str, log: Path) -> Iterator[Fron
             assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_who_signed_in_at_one_front_is_known_to_the_next(
     front: Front,  # noqa: F811
     address: str,

@@ -146,6 +146,7 @@ def test_a_page_does_not_wait_for_the_disk_of_an_upload(
         assert sent.result(60) < 300
 
 
+@pytest.mark.slow
 def test_uploads_take_few_of_the_threads(
     front: Front,
     disk: Disk,

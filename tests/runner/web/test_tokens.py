@@ -118,6 +118,7 @@ def test_a_form_that_is_sent_again_makes_no_other_token(site: Site) -> None:
     assert [len(tokens) for tokens in site.accounts()] == [3]
 
 
+@pytest.mark.slow
 def test_no_id_of_a_request_tells_of_the_seed_of_its_token(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def test_no_id_of_a_request_tells_of_the_seed_of_its_token(
     assert not [id for id in ids for seed in seeds for n in range(25) if id[n : n + 8] in seed.hex()]
 
 
+@pytest.mark.slow
 def test_a_link_is_used_up_once_also_when_the_front_has_forgotten_everything(site: Site) -> None:
     link = site.link()
     with site.client() as first:
@@ -173,6 +175,7 @@ def test_a_link_opens_nothing_but_its_page(site: Site) -> None:
             assert program.get(path).status_code == 303, path
 
 
+@pytest.mark.slow
 def test_a_team_replaces_its_token_at_once_while_work_is_down(site: Site) -> None:
     with site.signed_in(str(site.team)) as team, site.signed_in(str(site.team)) as elsewhere:
         form = form_of(team.get("/token").text)

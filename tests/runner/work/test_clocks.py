@@ -96,6 +96,7 @@ def server(project: Project) -> Iterator[Server]:
         assert notes.problems == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("front", "work"),
     [(-DAY, -DAY), (DAY, NONE), (NONE, -DAY), (NONE, DAY)],
@@ -133,6 +134,7 @@ def test_a_deadline_that_a_wrong_clock_sees_costs_nothing(server: Server) -> Non
     assert server.hand_in("early")["accepted"] and server.used() == 1
 
 
+@pytest.mark.slow
 def test_work_says_that_its_clock_was_set_back(server: Server, cli: Cli) -> None:
     server.hand_in("one")
     server.set(-DAY, -DAY)

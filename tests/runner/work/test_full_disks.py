@@ -66,6 +66,7 @@ def hand_in(client: httpx2.Client, token: Token) -> httpx2.Response:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["published", "home"])
 def test_work_waits_for_its_disk_and_does_everything_once(disks: Disks, which: str) -> None:
     config, token = disks.project.config, team(disks.world)

@@ -83,6 +83,7 @@ def emptied(inbox: Inbox, notes: Notes) -> None:
         raise AssertionError((inbox.waiting()[:5], notes.problems, notes.lines[-5:])) from None
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_a_front_that_does_its_worst_gets_nothing_and_stops_nobody(world: World) -> None:
     config, token = world.project.config, team(world)

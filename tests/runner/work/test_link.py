@@ -207,6 +207,7 @@ def test_what_is_published_goes_and_requests_come_and_are_forgotten_once_answere
         assert contact is not None and contact.front == away.url and contact.seconds < 60
 
 
+@pytest.mark.slow
 def test_cut_anywhere_nothing_is_lost_or_doubled(here: Here, tmp_path: Path) -> None:
     """The line breaks behind each of many bytes of a whole conversation; the link begins anew and ends at the same."""
     with front_of(here.key.public, tmp_path / "front") as away:
@@ -312,6 +313,7 @@ def test_work_whose_disk_is_near_full_fetches_nothing_more_says_so_and_goes_on(
         assert away.inbox.waiting() == [] and len(here.said) == messages
 
 
+@pytest.mark.slow
 def test_only_so_many_requests_are_begun_at_a_time(here: Here, tmp_path: Path) -> None:
     """Whatever a front has, what is here in part counts, too: it could fill the disk with beginnings."""
     with front_of(here.key.public, tmp_path / "front") as away:

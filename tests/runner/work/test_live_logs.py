@@ -145,6 +145,7 @@ def nothing(site: Site, who: str, run: str) -> None:
         assert [name for name, _ in one.headers.items()] == [name for name, _ in other.headers.items()]
 
 
+@pytest.mark.slow
 def test_a_log_that_grows_is_shown_to_its_readers_and_to_nobody_else(site: Site) -> None:
     talking = Talking()
     hidden = site.world.hand_in("alpha", "loud", talking)
@@ -215,6 +216,7 @@ class Engine:
         return self._pieces()
 
 
+@pytest.mark.slow
 def test_whatever_is_written_its_end_is_kept_and_is_text(tmp_path: Path) -> None:
     problems: list[Exception] = []
     said = [
@@ -252,6 +254,7 @@ def test_whatever_is_written_its_end_is_kept_and_is_text(tmp_path: Path) -> None
     assert not list((tmp_path / "published" / "tails").iterdir())
 
 
+@pytest.mark.slow
 def test_where_the_disk_refuses_it_is_said_once_and_left_at_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,6 +320,7 @@ def test_one_log_that_fails_is_told_once_and_the_others_go_on(
     assert [str(one) for one in problems] == ["read of closed file"]
 
 
+@pytest.mark.slow
 def test_runs_at_hosts_that_end_at_any_moment_end_no_log(
     silent: tuple[LiveLogs, Engine, list[Exception]], tmp_path: Path
 ) -> None:
@@ -376,6 +380,7 @@ def test_hosts_are_asked_only_while_somebody_reads(
     assert problems == []
 
 
+@pytest.mark.slow
 def test_what_it_wrote_stays_until_its_own_log_is_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attempt that is over and not recorded yet goes on for those who look at it."""
     talking, recorded, done = Talking(), threading.Event(), pool.commit

@@ -149,6 +149,7 @@ def _parts_of(config: Config, audience: str) -> set[str]:
     return set(view.data(found)["sha256"]) if found else set()
 
 
+@pytest.mark.slow
 def test_a_request_is_decided_in_the_middle_of_a_long_publishing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def test_a_request_is_decided_in_the_middle_of_a_long_publishing(
     assert notes.problems == []
 
 
+@pytest.mark.slow
 def test_work_ends_in_the_middle_of_a_long_publishing_and_goes_on_from_there(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +199,7 @@ def test_work_ends_in_the_middle_of_a_long_publishing_and_goes_on_from_there(
     assert [*Shelf(config.home / NAME).load()] == names
 
 
+@pytest.mark.slow
 def test_what_cannot_be_kept_over_a_restart_ends_no_clerk(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +214,7 @@ def test_what_cannot_be_kept_over_a_restart_ends_no_clerk(
     assert notes.problems == ["E306"], "once"
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_pages_may_be_read_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "REST", 0.0)
     token, place = scored(world, "one"), world.project.config.home / NAME
@@ -275,6 +279,7 @@ def test_a_request_that_fails_for_a_defect_of_ours_stops_no_other_and_is_tried_a
     assert any(f"request {bad.id} waits" in line and "ValueError" in line for line in notes.lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error", [OSError(28, "No space left on device"), PlatformError("the log is locked", code="E306")]
 )
@@ -314,6 +319,7 @@ def test_what_a_defect_may_come_from_is_forgotten(world: World, monkeypatch: pyt
     assert notes.problems == ["E308"]
 
 
+@pytest.mark.slow
 def test_what_is_withdrawn_while_it_is_published_does_not_appear_after_that(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +365,7 @@ def withdrawing(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return left
 
 
+@pytest.mark.slow
 def test_a_publication_restarts_three_times_and_the_pause_after_it_counts_all(
     world: World, withdrawing: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +401,7 @@ def test_a_publication_restarts_three_times_and_the_pause_after_it_counts_all(
     assert spans[ANEW + 1][0] - spans[ANEW][1] >= spent - 0.05
 
 
+@pytest.mark.slow
 def test_the_pause_holds_where_everything_is_looked_at_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -414,6 +422,7 @@ def test_the_pause_holds_where_everything_is_looked_at_again(
         assert next_began - ended >= 4 * (ended - began) - 0.2
 
 
+@pytest.mark.slow
 def test_plots_are_drawn_beside_work_and_published_after_that(world: World) -> None:
     on_dev = {"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "ndcg_10"}
     world.project.write_task(uploads=True, tables=[on_dev])
@@ -441,6 +450,7 @@ def test_what_came_while_nobody_worked_is_done_at_the_next_start(world: World) -
     ] == [1] * 3
 
 
+@pytest.mark.slow
 def test_a_clerk_whose_place_was_taken_decides_nothing_until_it_is_free_again(
     project: Project, postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,6 +518,7 @@ def until_free(config: Config, store: Store) -> Iterator[None]:
             time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_defect_in_publishing_is_told_and_deciding_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

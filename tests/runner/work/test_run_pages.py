@@ -122,6 +122,7 @@ STORY: dict[str, Step] = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_published_after_each_event_is_what_is_published_from_nothing(world: World) -> None:
     teams, kept = TEAMS, Kept()
     view = publish(world, "kept", kept, teams)[0].view("team:team-0")

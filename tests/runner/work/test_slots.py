@@ -41,6 +41,7 @@ def submit(desk: Desk, member: Member, software: str) -> Request:
     return desk.send("software", data, member, io.BytesIO(b"not a parcel"))
 
 
+@pytest.mark.slow
 def test_80_bad_and_80_good_systems_of_five_teams_are_all_decided(
     desk: Desk, members: dict[str, Member], monkeypatch: pytest.MonkeyPatch
 ) -> None:

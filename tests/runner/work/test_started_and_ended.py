@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.worlds.mini import Project
 
 # This process reads the program; each of its children starts work and gets SIGTERM, of every other one two, before the Nth line of what
@@ -70,6 +72,7 @@ print("all")
 """
 
 
+@pytest.mark.slow
 def test_work_ends_in_order_at_whatever_step_of_its_start_it_is_told_to(project: Project) -> None:
     project.write_task(uploads=True)
     environment = project.environment(PYTHONPATH=str(Path(__file__).parents[3]))

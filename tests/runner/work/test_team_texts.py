@@ -62,6 +62,7 @@ def shown(project: Project, capsys: pytest.CaptureFixture[str]) -> str:
     return "".join(call_here(project, command, capsys).out for command in commands)
 
 
+@pytest.mark.slow
 def test_erasing_lists_what_is_shown_and_clearing_removes_it(
     world: World, capsys: pytest.CaptureFixture[str], cli: Cli
 ) -> None:

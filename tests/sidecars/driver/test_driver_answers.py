@@ -30,6 +30,7 @@ def test_anything_is_an_answer_or_a_failure(body: bytes) -> None:
             assert failure.kind in ("empty", "not-json", "wrong-type", "no-content")
 
 
+@pytest.mark.slow
 @given(strategies.dictionaries(strategies.text(), values), strategies.text(min_size=1))
 def test_a_good_answer_is_kept_whole_and_can_be_read_again(extra: dict[str, Any], content: str) -> None:
     data = {

@@ -53,6 +53,7 @@ def test_only_what_was_checked_goes_up_with_our_headers_alone(place: Place) -> N
         assert request.json == {**question(), "stop": ["\n"], "seed": 7}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "status", "code", "asked"),
     [
@@ -110,6 +111,7 @@ def test_proxies_and_certificates_of_the_environment_are_not_used(place: Place, 
         assert "authorization" not in server.requests[0].headers, "there is no key"
 
 
+@pytest.mark.slow
 def test_retry_after_is_kept_to(place: Place, ask: Any) -> None:
     for seconds, status, asked in (("1.2", 200, 2), ("3600", 429, 1)):
         with OpenAIServer("429-then-good", retry_after=seconds) as server:
@@ -143,6 +145,7 @@ def test_a_budget_ends_before_it_is_exceeded(place: Place, ask: Any, limits: Any
     assert used["refused"] == len(refused)
 
 
+@pytest.mark.slow
 def test_calls_count_with_their_retries(place: Place, ask: Any) -> None:
     with OpenAIServer("always-500") as server, place.gateway(server.base_url, calls=3, retries=5) as gateway:
         assert ask(gateway).json()["error"]["code"] == "budget_exceeded"
@@ -270,6 +273,7 @@ def test_reply_texts_survive_whatever_they_hold(place: Place, ask: Any) -> None:
         assert len(server.chats) == 1
 
 
+@pytest.mark.slow
 def test_a_wrong_key_and_a_dead_address_are_not_asked_again(place: Place, ask: Any) -> None:
     """The next question is refused at once."""
     with OpenAIServer("401") as server, place.gateway(server.base_url) as gateway:

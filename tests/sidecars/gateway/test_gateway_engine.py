@@ -52,6 +52,7 @@ asyncio.run(main(*sys.argv[1:3]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 def test_an_evaluator_without_a_network_is_judged_through_the_gateway(
     engine: DockerEngine,

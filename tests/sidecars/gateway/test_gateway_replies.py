@@ -176,6 +176,7 @@ def filtered(request: Request) -> Answer | str:
     return failure(400, "", "No.") if "odd" in request.last else "YES"
 
 
+@pytest.mark.slow
 def test_a_refusal_is_kept_and_repeated_for_nothing(place: Place, ask: Any) -> None:
     """The same bytes without key and endpoint: of a filter also where somebody could be asked, of anything else only there."""
     asked = ("an odd one", "a bomb", "fine", "another odd one")

@@ -45,6 +45,7 @@ class Both(ExitStack):
         self.client = self.enter_context(self.enter_context(user).client())
 
 
+@pytest.mark.slow
 def test_a_debate_in_a_models_words_can_be_repeated_without_the_model(place: Place) -> None:
     def speak(request: Any) -> str:
         return f"My point, heard {len(request.prompt) % 97} ways, is this."
@@ -71,6 +72,7 @@ def test_a_debate_in_a_models_words_can_be_repeated_without_the_model(place: Pla
     assert asked == len(server.requests) == 2
 
 
+@pytest.mark.slow
 def test_too_many_words_are_asked_about_once_and_then_cut(place: Place) -> None:
     long = "I say this. " * 30
     with OpenAIServer(text=long) as server, Both(place, server.base_url) as both:

@@ -170,6 +170,7 @@ def test_it_does_not_depend_on_what_else_was_asked_or_where() -> None:
     assert judge.says(question) == LexicalJudge().says(question)
 
 
+@pytest.mark.slow
 def test_questions_that_are_open_at_a_time_are_answered_as_each_alone() -> None:
     asked = [pair.question for pair in tuning.read_pairs()[:30]]
     texts = [*dict.fromkeys(text for one in asked for text in embedded(one))]

@@ -60,6 +60,7 @@ def test_what_is_sent_and_what_is_written(serving: Serve, judge: Argue) -> None:
     assert "4711" not in said.all
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["exact", "wrong-case", "chatty", "429-then-good", "500-then-good", "cut-then-good", "no-usage"])  # fmt: skip
 def test_the_same_judgments_whatever_the_manners_of_the_endpoint(
     serving: Serve, argue: Argue, judge: Argue, mode: str
@@ -90,6 +91,7 @@ def test_an_unreadable_reply_counts_as_the_default(
     assert [v["requires_citation"] for v in values if "requires_citation" in v] == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode",
     ["always-429", "always-500", "401", "400", "truncated", "not-json", "wrong-json", "close", "redirect"],

@@ -124,6 +124,7 @@ def test_reports_of_ones_own_and_replies_that_are_kept(asked: Ask) -> None:
     assert again == first
 
 
+@pytest.mark.slow
 def test_the_offline_judge_reads_no_instructions(argue: Argue) -> None:
     said = argue("canaries", "-p", "lexical", "--sample", "8", "--json")
     assert said.code == 0 and said.json["types"]["all"]["against"] > 0

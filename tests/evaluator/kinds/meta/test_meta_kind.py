@@ -225,6 +225,7 @@ def test_the_best_measure_of_the_judge(room: Room) -> None:
     assert room.values(measures, BOARD) == dict(zip(measures, (1, -1), strict=True))
 
 
+@pytest.mark.slow
 def test_coefficients_have_intervals_from_resampling_runs(room: Room) -> None:
     draw = random.Random(7)
     truth = {f"run{n}": n / 10 for n in range(12)}

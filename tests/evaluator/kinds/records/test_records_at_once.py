@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ CHANGES = st.dictionaries(PLACES, OTHERS, max_size=3)
 TWICE_NEAR, TWICE_FAR, UNKNOWN = {5: {"id": "r1"}}, {139: {"id": "r1"}}, {5: {"id": "other"}}
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @example(TWICE_NEAR, TWICE_NEAR, 140, False, {}, True)
 @example(TWICE_FAR, TWICE_FAR, 140, False, {}, True)

@@ -114,6 +114,7 @@ def test_large_hostile_files_take_bounded_time(tmp_path: Path, name: str) -> Non
     assert sink.findings.invalid and time.process_time() - start < 40
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """Two hundred thousand records of which the dataset has two, with long ids that differ, need as much memory as a thousand."""
     (tmp_path / "s.json").write_text('{"type": "object"}')

@@ -117,6 +117,7 @@ SCHEMAS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(SCHEMAS.filter(lambda s: isinstance(s, dict)), st.lists(DATA, min_size=1, max_size=5))
 def test_generated_schemas_agree_with_jsonschema(schema: dict[str, Any], data: list[Any]) -> None:

@@ -8,6 +8,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from evaluator.kinds.records.options import Output, Wanted
 from evaluator.kinds.records.wrong import Wrong
 from evaluator.measures.records.base import MISSING, TEXT, Columns, PerRecord
@@ -86,6 +88,7 @@ def test_every_field_of_every_output_has_its_own_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_many_classes_and_long_words_are_bounded(tmp_path: Path) -> None:
     long = "\x1b[2J<b>" * 140
     truths = [{"id": f"{n}{long}", "label": f"{n % 500}{long}"} for n in range(5_000)]

@@ -45,6 +45,7 @@ def test_the_offline_judge_says_how_reliable_it_is(world: World) -> None:
     assert said.value("citation_support@macro") == 1.0 and said.by_topic("nugget_coverage@macro")["2"] == 1.0
 
 
+@pytest.mark.slow
 def test_an_entailment_model_in_the_truths_judges_and_its_figures_stand_beside_the_scores(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

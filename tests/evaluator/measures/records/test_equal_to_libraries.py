@@ -195,6 +195,7 @@ SPANS = st.lists(
 ).map(lambda found: [[a, a + n, label] for a, n, label in found])
 
 
+@pytest.mark.slow
 @some
 @given(pairs(SPANS, most=8))
 def test_spans(rows: Any) -> None:

@@ -100,6 +100,7 @@ def registered(project: Project) -> str:
     return str(said.json[0]["submission"])
 
 
+@pytest.mark.slow
 def test_a_team_manages_its_submissions(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     alpha, beta = served.home("alpha", capsys, log_in=False), served.home("beta", capsys)
     refused = alpha.run("login", served.url, token="proctor_000000000000_" + "x" * 43, expect=2)
@@ -181,6 +182,7 @@ def test_a_server_that_is_not_one_is_told_apart(served: Served, capsys: pytest.C
     assert "E105" in home.run("login", served.url, token=token, expect=2).err
 
 
+@pytest.mark.slow
 def test_teams_choose_among_allowed_notices(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     settings = {"url": served.url, "mail": {"host": "127.0.0.1", "from": "task@example.org", "teams": True}}
     settings["mail"]["about"] = ["done", "held"]  # type: ignore[index]

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.sending import main
 
 
+@pytest.mark.slow
 def test_an_image_is_sent_put_together_and_not_sent_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--mib", "64"]) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]

@@ -23,6 +23,7 @@ from tests.worlds.mini import Project, call_here
 from tests.worlds.site import serving
 
 
+@pytest.mark.slow
 def test_a_waiting_client_is_told_that_work_has_stopped_and_gets_the_later_answer(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,7 @@ def handed_in(world: World, capsys: pytest.CaptureFixture[str]) -> Iterator[Camp
     alone.close()
 
 
+@pytest.mark.slow
 def test_evaluations_that_went_down_with_a_host_are_made_again_elsewhere(
     world: World, judges: Cluster, handed_in: Campaign
 ) -> None:
@@ -76,6 +77,7 @@ def test_evaluations_that_went_down_with_a_host_are_made_again_elsewhere(
     assert not judges.left()
 
 
+@pytest.mark.slow
 def test_an_evaluating_host_that_was_cut_off_and_comes_back_delivers_into_nothing(
     world: World, judges: Cluster, handed_in: Campaign
 ) -> None:
@@ -98,6 +100,7 @@ def test_an_evaluating_host_that_was_cut_off_and_comes_back_delivers_into_nothin
     until(lambda: not judges.left())
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed_while_hosts_evaluate(
     world: World, judges: Cluster, handed_in: Campaign
 ) -> None:
@@ -117,6 +120,7 @@ def test_a_scheduler_that_is_killed_while_hosts_evaluate(
     until(lambda: not judges.left())
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_for_a_minute_has_nothing_evaluated_twice(
     world: World, judges: Cluster, handed_in: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +138,7 @@ def test_a_store_that_is_away_for_a_minute_has_nothing_evaluated_twice(
     assert (judges.folder / "store").resolve() == judges.folder / "away" and not judges.left()
 
 
+@pytest.mark.slow
 def test_what_was_damaged_in_the_cache_of_a_host_is_fetched_again(
     world: World, judges: Cluster, handed_in: Campaign
 ) -> None:
@@ -155,6 +160,7 @@ def test_what_was_damaged_in_the_cache_of_a_host_is_fetched_again(
     assert kept and all(file_sha256(path) == path.name for path in kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "under-way"])
 def test_a_coordinator_that_is_killed_while_hosts_evaluate(
     world: World, judges: Cluster, handed_in: Campaign, delivered: bool

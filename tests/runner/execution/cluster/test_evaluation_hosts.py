@@ -55,6 +55,7 @@ def contents(world: Cluster) -> list[bytes]:
     return [path.read_bytes() for path in (world.folder / "store").rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_software_and_evaluations_by_hosts_that_have_nothing_in_common(
     world: World, judges: Cluster, tmp_path: Path
 ) -> None:
@@ -74,6 +75,7 @@ def test_software_and_evaluations_by_hosts_that_have_nothing_in_common(
         assert not any(here in brought for brought in contents(judges)), "no order says where truths lie here"
 
 
+@pytest.mark.slow
 def test_no_room_is_made_ahead_where_hosts_evaluate(
     world: World, judges: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +100,7 @@ def test_no_room_is_made_ahead_where_hosts_evaluate(
     assert len(ahead()) == 1, "where it is evaluated here, one is"
 
 
+@pytest.mark.slow
 def test_a_host_is_brought_an_evaluator_as_often_as_it_lacks_it(world: World, tmp_path: Path) -> None:
     """It was ordered one with the image is no word that it has it: that may not have come, or have been removed since."""
     runs = [world.hand_in(f"team{n}") for n in range(5)]  # more than it takes at once
@@ -112,6 +115,7 @@ def test_an_image_that_a_host_said_it_has_is_not_brought() -> None:
     assert host.images == {"sha256:ours"} and not host.holds
 
 
+@pytest.mark.slow
 def test_evaluations_are_stopped_with_everything_and_made_at_the_next_start(
     world: World, judges: Cluster
 ) -> None:
@@ -179,6 +183,7 @@ class Delivered:
             raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truths", ["the same", "others"])
 def test_what_was_delivered_to_a_coordinator_that_was_killed_is_taken_in(
     world: World, judges: Cluster, tmp_path: Path, truths: str

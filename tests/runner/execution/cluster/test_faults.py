@@ -39,6 +39,7 @@ from tests.worlds.small_disk import small_disk
 LIMIT = 2.0  # seconds
 
 
+@pytest.mark.slow
 def test_a_host_that_is_slow_holds_up_its_own_runs_and_charges_nobody(
     project: Project, sound: Cluster
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_host_that_is_slow_holds_up_its_own_runs_and_charges_nobody(
     world.close()
 
 
+@pytest.mark.slow
 def test_a_host_without_room_is_given_no_more_that_does_not_fit_and_says_so(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +93,7 @@ def test_a_host_without_room_is_given_no_more_that_does_not_fit_and_says_so(
         hosts.close()  # before its disk goes
 
 
+@pytest.mark.slow
 def test_full_hosts_are_no_losses_however_many_there_are(project: Project, tmp_path: Path) -> None:
     """A run that found three of them is executed by the fourth; where there is no fourth, it is said of each, once."""
     project.write_task_only(limits={"memory": "12GiB"})  # two at once of a host
@@ -125,6 +128,7 @@ def test_full_hosts_are_no_losses_however_many_there_are(project: Project, tmp_p
     world.close()
 
 
+@pytest.mark.slow
 def test_clocks_of_hosts_that_are_off_date_nothing(world: World, tmp_path: Path) -> None:
     year = timedelta(days=400)
     with cluster(tmp_path / "cluster") as hosts:
@@ -157,6 +161,7 @@ def test_a_clock_that_is_set_while_software_runs_dates_nothing(monkeypatch: pyte
     assert CoordinatorsTime(now.timestamp()).dated(right) == right, "clocks that are right stay as they are"
 
 
+@pytest.mark.slow
 def test_who_is_told_to_end_twice_ends_at_once_and_its_runs_begin_anew_elsewhere(
     world: World, hosts: Cluster
 ) -> None:
@@ -176,6 +181,7 @@ def test_who_is_told_to_end_twice_ends_at_once_and_its_runs_begin_anew_elsewhere
     assert ended_once(world, runs) == {"h2"} and not hosts.left()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["software", "evaluations"])
 def test_what_hosts_deliver_and_nobody_can_take_is_ordered_three_times_and_then_held(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -205,6 +211,7 @@ def test_what_hosts_deliver_and_nobody_can_take_is_ordered_three_times_and_then_
     assert world.store.archive.live() == {} and not world.store.archive.sweep()
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_lost_again_and_again_is_no_hosts_fault(world: World, hosts: Cluster) -> None:
     """No run is given up for that, no host is blamed, and it is said once that it is away and once that it is back."""
     runs, notes = [world.hand_in(f"team{n}", "slow") for n in range(4)], Notes()
@@ -228,6 +235,7 @@ def test_a_scheduler_that_is_lost_again_and_again_is_no_hosts_fault(world: World
     assert "Traceback" not in (hosts.folder / "scheduler.log").read_text()
 
 
+@pytest.mark.slow
 def test_who_is_told_to_end_while_the_scheduler_is_away_does_first_what_runs(
     world: World, hosts: Cluster
 ) -> None:

@@ -103,6 +103,7 @@ def ended_once(world: World, runs: list[str]) -> set[str]:
     return {archive.attempt("mini", run, 1).record()["placed"]["host"] for run in runs}
 
 
+@pytest.mark.slow
 def test_softwares_are_executed_by_hosts_and_scored_here(world: World, sound: Cluster) -> None:
     runs = [world.hand_in(f"team{n}", "slow") for n in range(6)]
     result = carried_out(world, sound, lambda: at_both(sound))
@@ -117,6 +118,7 @@ def test_softwares_are_executed_by_hosts_and_scored_here(world: World, sound: Cl
     assert str(world.project.truths).encode() not in brought
 
 
+@pytest.mark.slow
 def test_hosts_may_be_larger_than_the_coordinators_machine(project: Project, sound: Cluster) -> None:
     project.write_task_only(limits={"memory": "2GiB"})
     world = World(project, info=replace(FAKE, memory=1 * GIB))
@@ -126,6 +128,7 @@ def test_hosts_may_be_larger_than_the_coordinators_machine(project: Project, sou
     world.close()
 
 
+@pytest.mark.slow
 def test_what_is_too_large_for_every_host_is_said_at_once(project: Project, sound: Cluster) -> None:
     project.write_task_only(limits={"memory": "48GiB"})
     world = World(project, info=replace(FAKE, memory=128 * GIB))
@@ -137,6 +140,7 @@ def test_what_is_too_large_for_every_host_is_said_at_once(project: Project, soun
     world.close()
 
 
+@pytest.mark.slow
 def test_software_is_executed_on_hosts_that_have_the_labels_which_its_task_asks_for(
     project: Project, sound: Cluster
 ) -> None:
@@ -155,6 +159,7 @@ def test_software_is_executed_on_hosts_that_have_the_labels_which_its_task_asks_
     world.close()
 
 
+@pytest.mark.slow
 def test_what_went_down_with_a_host_is_executed_again_elsewhere(world: World, hosts: Cluster) -> None:
     runs = [world.hand_in(f"team{n}", "slow") for n in range(4)]
 
@@ -169,6 +174,7 @@ def test_what_went_down_with_a_host_is_executed_again_elsewhere(world: World, ho
     assert not hosts.left()
 
 
+@pytest.mark.slow
 def test_a_run_whose_host_dies_twice_is_executed_at_the_third(world: World, hosts: Cluster) -> None:
     """Each death is one loss: a host that is no more is not ordered anything."""
     run = world.hand_in("team0", "slow")
@@ -189,6 +195,7 @@ def test_a_run_whose_host_dies_twice_is_executed_at_the_third(world: World, host
     assert ended_once(world, [run]) == {"h3"}
 
 
+@pytest.mark.slow
 def test_a_host_that_was_cut_off_and_comes_back_delivers_into_nothing(world: World, hosts: Cluster) -> None:
     runs = [world.hand_in(f"team{n}", "slow") for n in range(2)]
 
@@ -208,6 +215,7 @@ def test_a_host_that_was_cut_off_and_comes_back_delivers_into_nothing(world: Wor
     assert not hosts.left(), "nobody waits for what came late"
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed_and_started_again(world: World, hosts: Cluster) -> None:
     runs = [world.hand_in(f"team{n}", "slow") for n in range(3)]
 
@@ -222,6 +230,7 @@ def test_a_scheduler_that_is_killed_and_started_again(world: World, hosts: Clust
     assert ended_once(world, runs) <= {"h1", "h2"}
 
 
+@pytest.mark.slow
 def test_a_host_that_joins_late_and_one_that_is_drained(world: World, hosts: Cluster) -> None:
     runs = [world.hand_in(f"team{n}", "slow") for n in range(7)]
 
@@ -238,6 +247,7 @@ def test_a_host_that_joins_late_and_one_that_is_drained(world: World, hosts: Clu
     assert hosts.processes["h1"].wait(100) == 0
 
 
+@pytest.mark.slow
 def test_what_was_delivered_to_a_coordinator_that_was_killed_is_not_executed_again(
     world: World, sound: Cluster, tmp_path: Path
 ) -> None:
@@ -255,6 +265,7 @@ def test_what_was_delivered_to_a_coordinator_that_was_killed_is_not_executed_aga
     assert ended_once(world, [run]) == {"gone"} and sound.begun(0) == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cancelled_ends_at_its_host(world: World, sound: Cluster) -> None:
     run = world.hand_in("team0", "slow")
 
@@ -267,6 +278,7 @@ def test_a_run_that_is_cancelled_ends_at_its_host(world: World, sound: Cluster) 
     assert attempt.record()["verdict"]["name"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_everything_is_stopped_at_its_hosts_and_begins_anew_afterwards(world: World, sound: Cluster) -> None:
     runs = [world.hand_in(f"team{n}", "slow") for n in range(3)]
     control = Control.of(world.project.config)
@@ -322,6 +334,7 @@ with Client(sys.argv[1], security=security(sys.argv[2])) as stranger:
 """
 
 
+@pytest.mark.slow
 def test_whoever_has_the_scheduler_reads_nothing_of_the_coordinators(world: World, sound: Cluster) -> None:
     """A scheduler runs what it is told, and Dask's client unpickles what a scheduler says: both in processes to which all else is closed."""
     truths = next(path for path in world.project.truths.rglob("*") if path.is_file())
@@ -369,6 +382,7 @@ def test_addresses_that_would_not_be_encrypted_are_refused(address: str, sound: 
     assert error.value.code == "E101" and error.value.fix
 
 
+@pytest.mark.slow
 def test_a_host_whose_engine_fails_is_given_no_more_and_others_do_its_runs(
     world: World, sound: Cluster
 ) -> None:
@@ -377,6 +391,7 @@ def test_a_host_whose_engine_fails_is_given_no_more_and_others_do_its_runs(
     assert ended_once(world, runs) == {"h2"}
 
 
+@pytest.mark.slow
 def test_what_fails_at_one_host_is_done_by_others_and_that_host_does_not_empty_the_queue(
     world: World, sound: Cluster
 ) -> None:
@@ -388,6 +403,7 @@ def test_what_fails_at_one_host_is_done_by_others_and_that_host_does_not_empty_t
     assert len(failed) == len({*failed}), "none twice"
 
 
+@pytest.mark.slow
 def test_what_fails_at_every_host_says_why(world: World, hosts: Cluster) -> None:
     run = world.hand_in("team0", "unknown")
     hosts.kill("h2")
@@ -396,6 +412,7 @@ def test_what_fails_at_every_host_says_why(world: World, hosts: Cluster) -> None
     assert world.outcome(run).name == "pending"
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_for_a_while_costs_nobody_anything(world: World, sound: Cluster) -> None:
     run = world.hand_in("team0", "slow")
     store, away = sound.folder / "store", sound.folder / "away"

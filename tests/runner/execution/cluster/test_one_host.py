@@ -40,6 +40,7 @@ def run(world: World) -> str:
     return made
 
 
+@pytest.mark.slow
 def test_the_named_host_executes_it_again_and_nothing_else_does(
     world: World,
     sound: Cluster,
@@ -71,6 +72,7 @@ def test_the_named_host_executes_it_again_and_nothing_else_does(
     assert said.code == 2 and "h1, h2" in said.err, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "host", "code", "says"),
     [

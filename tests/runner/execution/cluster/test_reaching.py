@@ -31,6 +31,7 @@ def why(address: str, certificates: Path | None) -> str:
     return asyncio.run(unreachable(address, security(str(certificates) if certificates else None)))
 
 
+@pytest.mark.slow
 def test_what_keeps_from_a_scheduler_is_said(sound: Cluster, nobody: str, tmp_path: Path) -> None:
     assert why(sound.address, sound.certificates) == ""
     (other,) = make(tmp_path / "other", ["127.0.0.1"])
@@ -68,6 +69,7 @@ def test_a_host_of_a_name_that_is_there_is_told_so(hosts: Cluster) -> None:
     hosts.said("again", "another host has this name")
 
 
+@pytest.mark.slow
 def test_a_worker_that_waits_for_its_scheduler_says_why_once_and_ends_when_it_is_told_to(
     hosts: Cluster,
 ) -> None:

@@ -22,6 +22,7 @@ from tests.worlds.mini import Project
 GROSS = 150.0  # processor ms a run: thirty times the goal, since this machine may do anything else meanwhile
 
 
+@pytest.mark.slow
 def test_a_slice_of_the_benchmark_keeps_far_below_what_would_be_a_defect() -> None:
     """Every run is scored once, which :func:`benchmarks.scale.measure` checks; its memory and time are of the right size."""
     found = scale.measure(slots=24, runs=48, hosts=2, mean=0.5)
@@ -30,6 +31,7 @@ def test_a_slice_of_the_benchmark_keeps_far_below_what_would_be_a_defect() -> No
     assert found["makespan"] > 0.9 * found["bound"]
 
 
+@pytest.mark.slow
 def test_looking_a_run_up_costs_the_same_among_many(tmp_path: Path) -> None:
     """Also of one that was never begun."""
     counts = []

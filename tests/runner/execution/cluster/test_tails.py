@@ -39,6 +39,7 @@ from tests.worlds.cluster import Cluster
 from tests.worlds.mini import TASK, Project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("astray", [False, True], ids=["as it is", "a coordinator that asks for everything"])
 def test_a_run_at_a_host_is_followed_while_it_goes_on_and_a_blinded_one_never(
     project: Project,
@@ -170,6 +171,7 @@ def test_no_more_is_kept_of_an_attempt_than_has_its_place_and_who_follows_has_al
         assert not path.exists() and follower.read() == b""
 
 
+@pytest.mark.slow
 def test_of_a_flood_so_much_is_read_in_a_second_and_the_end_is_not_waited_for() -> None:
     read, more = [0], threading.Event()
 

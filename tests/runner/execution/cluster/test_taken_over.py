@@ -81,6 +81,7 @@ def asked(certificates: Path, addresses: Sequence[str]) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 def test_key_and_certificate_of_a_software_host_run_nothing_where_truths_are(
     sound: Cluster, judges: Cluster
 ) -> None:
@@ -91,6 +92,7 @@ def test_key_and_certificate_of_a_software_host_run_nothing_where_truths_are(
     assert taken.keys() == own.keys() and not any(isinstance(one, int) for one in taken.values()), taken
 
 
+@pytest.mark.slow
 def test_nothing_of_truths_is_where_software_is_executed(
     world: World, sound: Cluster, judges: Cluster
 ) -> None:
@@ -109,6 +111,7 @@ def test_nothing_of_truths_is_where_software_is_executed(
         assert not any(way in said for way in ways)
 
 
+@pytest.mark.slow
 def test_what_a_software_host_signs_is_no_evaluation(world: World, judges: Cluster) -> None:
     """Were it to reach the store of evaluations: its key is of its attempt alone."""
     (run,) = [world.hand_in("team0")]
@@ -122,6 +125,7 @@ def test_what_a_software_host_signs_is_no_evaluation(world: World, judges: Clust
     assert evaluation.record()["placed"] == {"host": "j1"} and world.outcome(run).name == "scored"
 
 
+@pytest.mark.slow
 def test_what_a_host_answers_runs_nowhere_but_in_a_process_that_has_nothing(
     world: World, hosts: Cluster
 ) -> None:
@@ -147,6 +151,7 @@ def test_what_a_host_answers_runs_nowhere_but_in_a_process_that_has_nothing(
     assert ended_once(world, [run]) <= {"h1", "h2"}
 
 
+@pytest.mark.slow
 def test_hidden_data_go_to_hosts_that_have_their_store_and_nowhere_else(
     project: Project, tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
 from runner.model.clock import FixedClock
 from runner.records.deadlines import open_names_due
@@ -63,6 +65,7 @@ def teams(views: Views, audience: str, *more: str) -> list[str]:
     return [row["team"] for row in board(views, audience, *more)["rows"]]
 
 
+@pytest.mark.slow
 def test_no_view_has_the_name_of_another_team(tmp_path: Path) -> None:
     views = views_of(tmp_path)
     organisers = views.all(str(ORGANISER))
@@ -141,6 +144,7 @@ def test_names_are_the_same_for_good_and_tell_nothing_on_another_task() -> None:
     assert not Names().hides("quagga", "x")
 
 
+@pytest.mark.slow
 def test_names_are_shown_by_an_event_that_the_coordinator_writes_when_it_is_due(tmp_path: Path) -> None:
     views = views_of(tmp_path)
     task = load_task(views.world.config, "toy")

@@ -36,6 +36,7 @@ def test_a_measure_called_as_a_column_is_gets_none_twice(world: World) -> None:
     assert heads.count("answered") == 1 and rows[0][heads.index("topics answered")] == "4/5"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vaswani", "touche-2021-task1", "perspective-2024"])
 def test_every_table_in_every_format(tmp_path: Path, name: str) -> None:
     assert set(EXPORTS) <= set(FORMATS)

@@ -80,6 +80,7 @@ def ranking(table: LeaderboardTable) -> list[tuple[int, str]]:
     return [(r.rank, r.team) for r in table.rows]
 
 
+@pytest.mark.slow
 def test_a_topic_of_several_scenarios_is_one_topic_in_the_test(world: World) -> None:
     hand_in(world, "base", "x", everywhere(0.5))
     hand_in(world, "low", "x", everywhere(0.25))
@@ -90,6 +91,7 @@ def test_a_topic_of_several_scenarios_is_one_topic_in_the_test(world: World) -> 
     assert found.p == pytest.approx(2 / 2**12)
 
 
+@pytest.mark.slow
 def test_a_missing_cell_is_listed_overall_and_ranked_in_the_others(world: World) -> None:
     hand_in(world, "all", "x", everywhere(0.5))
     hand_in(world, "tie", "x", everywhere(0.5))

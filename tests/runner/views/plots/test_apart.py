@@ -60,10 +60,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return made
 
 
+@pytest.mark.slow
 def test_it_draws_what_is_drawn_here(apart: Apart) -> None:
     assert apart.draw(OF_RUN) == for_page(OF_RUN) == apart.draw(OF_RUN)
 
 
+@pytest.mark.slow
 def test_a_plot_that_cannot_be_drawn_stops_no_other(apart: Apart) -> None:
     broken = Plot("run", "broken", "", run.COLUMNS, (), scores.chart, {})
     with pytest.raises(Undrawn):
@@ -76,6 +78,7 @@ def children() -> set[str]:
     return {pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BAD)
 def test_whatever_becomes_of_the_process_a_plot_is_not_drawn_and_nothing_else(case: str) -> None:
     plot = Plot("run", "x" * 1_000_000, "", (), (), run.chart, {})  # more than a pipe holds
@@ -101,6 +104,7 @@ def test_closed_it_draws_no_more() -> None:
     made.rest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "run"])
 def test_every_kind_of_plot_is_drawn_there_as_here(kind: str, apart: Apart, world: World) -> None:
     task = load_tasks(world.config)[0]["toy"]

@@ -87,6 +87,7 @@ def run_of(home: World, team: str, dataset: str) -> str:
     return next(f"{one.id}.{dataset}" for one in submissions(home.store) if one.team == team)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*OF_BOARD, "run"])
 def test_every_kind_in_every_format_twice_the_same(
     home: World, plot: Plot, tmp_path: Path, kind: str
@@ -167,6 +168,7 @@ def test_a_run_next_to_median_and_best(home: World, plot: Plot) -> None:
     assert {row["best"] for row in own} == {""}
 
 
+@pytest.mark.slow
 def test_nobody_plots_what_they_could_not_read(home: World, plot: Plot, refused: Refused) -> None:
     team, public, table = ("--as", "team:team-1"), ("--as", "public"), ("--table", "open")
     for audience in (public, team):

@@ -51,6 +51,7 @@ def page(seen: Published, path: str, audience: str = "team:alpha") -> str:
     return seen.view(audience).text(found)
 
 
+@pytest.mark.slow
 def test_pages_have_words_first_and_then_the_same_as_drawn_at_once(world: World) -> None:
     to, kept = Publisher(world.config.root / "published"), Kept()
     with closing(Drawings(to, Apart())) as drawings:

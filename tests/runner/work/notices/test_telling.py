@@ -236,6 +236,7 @@ def test_settings_are_read_by_schema_with_lines(project: Project) -> None:
         assert words in str(caught.value) + " ".join(str(one) for one in caught.value.problems)
 
 
+@pytest.mark.slow
 def test_work_tells_while_it_works(project: Project) -> None:
     """The loop itself: what is handed in is run and published, and the hook is called once, also after a restart."""
     project.write_task(uploads=True)

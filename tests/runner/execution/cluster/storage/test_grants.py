@@ -104,6 +104,7 @@ def test_grants_of_one_job_read_and_write_nothing_of_another(s3: ObjectStore) ->
     store.forget(OTHERS)
 
 
+@pytest.mark.slow
 def test_grants_end(s3: ObjectStore, tmp_path: Path) -> None:
     store = s3.store()
     content = store.put_bytes(b"short")
@@ -122,6 +123,7 @@ def test_grants_end(s3: ObjectStore, tmp_path: Path) -> None:
     assert store.attempts() == []
 
 
+@pytest.mark.slow
 def test_hosts_without_credentials_execute_and_evaluate_by_grants_of_three_stores(
     project: Project, s3: ObjectStore, tmp_path: Path
 ) -> None:
@@ -187,6 +189,7 @@ def files(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "why"), [(20_000, ""), (40_000, "temporary credentials")])
 def test_grants_of_temporary_credentials_are_long(
     project: Project, s3: ObjectStore, tmp_path: Path, length: int, why: str, monkeypatch: pytest.MonkeyPatch

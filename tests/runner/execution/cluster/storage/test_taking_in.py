@@ -350,6 +350,7 @@ def named(keys: int, value: Any) -> Change:
     return change
 
 
+@pytest.mark.slow
 def test_a_record_that_grows_beyond_what_the_archive_reads_is_not_taken(delivering: Delivering) -> None:
     """Its manifest is read: there, 1e15 has four characters, and eighteen where the archive writes it."""
     delivering.deliver(named(700_000, 0))

@@ -65,7 +65,7 @@ test: $(TOOLS)  ## Run the tests of a change, with real containers (PYTEST_ARGS=
 test-all: $(TOOLS)  ## Run the slow tests that test leaves out
 	@$(PYTEST) -m 'slow and not (smoke or soak or model)'
 
-soak: $(TOOLS)  ## Run crash loops, load and several hosts for hours, and tests with random input at length
+soak: $(TOOLS)  ## Run crash loops, load and several hosts at length, and tests with 500 random inputs each
 	@$(PYTEST) -m '(soak or hypothesis) and not model' --hypothesis-profile=soak
 
 durations: $(TOOLS)  ## Report the tests over two seconds that lack the marker slow

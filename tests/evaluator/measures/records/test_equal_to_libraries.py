@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,7 +20,6 @@ import sklearn.metrics as sk
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
-from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.significance import PairedTest
 
 from evaluator.measures.records.base import MISSING, Columns
@@ -26,6 +27,10 @@ from evaluator.measures.records.named import known, measure
 from evaluator.measures.records.resampling import spread
 from evaluator.measures.records.stemming import stem
 from runner.model.comparing.resampled import bootstrap
+
+# Its logging library keeps the stream of errors of this moment and closes it when a server configures logging: not pytest's.
+with contextlib.redirect_stderr(sys.__stderr__):
+    from rouge_score.rouge_scorer import RougeScorer
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 some = settings(max_examples=30, deadline=None)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from runner.model.task import Task
 
 WORK_LOCK = "work.lock"  # of the work process, in the folder of locks
+COORDINATOR_LOCK = "coordinator.lock"  # of the process that runs and evaluates
 REGISTERING = 600.0  # seconds: large images are taken in meanwhile
 IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
@@ -161,10 +162,12 @@ def registering(config: Config) -> Iterator[None]:
         lock.release()
 
 
-def _is_held(path: Path) -> bool:
-    """Whether a process has a lock now. Only for words: it may let go in the next moment."""
+def is_held(path: Path) -> bool:
+    """Return True if a process holds this lock now; it may release it in the next moment."""
     from filelock import FileLock, Timeout
 
+    if not path.exists():
+        return False
     try:
         with FileLock(path, timeout=0):
             return False
@@ -181,12 +184,12 @@ def coordinator(config: Config, store: Store, *, is_work: bool = False) -> Itera
     from filelock import FileLock, Timeout
 
     make_private(config.locks)
-    lock = FileLock(config.locks / "coordinator.lock", timeout=0)
+    lock = FileLock(config.locks / COORDINATOR_LOCK, timeout=0)
     try:
         lock.acquire()
     except Timeout as error:
         what, fix = "another runner evaluate", "wait for it to end, or stop it with Ctrl-C"
-        if not is_work and _is_held(config.locks / WORK_LOCK):
+        if not is_work and is_held(config.locks / WORK_LOCK):
             what = "runner work"
             fix = "leave it to it: it does what is missing by itself; to choose or force runs, end it first (--dry-run needs nobody's end)"
         raise PlatformError(

@@ -39,7 +39,6 @@ def verify(
     archive: RunArchive,
     events: Iterable[Event] = (),
     *,
-    complete: bool = False,
     registered: Path | None = None,
 ) -> list[Problem]:
     """Check every file against its manifest, and every manifest against the event log. Reads the whole archive.
@@ -49,18 +48,15 @@ def verify(
     Args:
         archive: What is checked.
         events: The events that name what it must hold.
-        complete: Whether these are all events there are: what none of them names is a problem, too.
         registered: The registered bundles, whose run files have to be in the content store, too.
 
     Returns:
         What is wrong, each with its place in the archive.
     """
     problems: list[Problem] = []
-    folders: dict[Key, Path] = {}
     contents: dict[Content, list[str]] = {}
     for sealed in archive.sealed():
         problems += _check_folder(archive.root, sealed)
-        folders[sealed.key] = sealed.path
         with suppress(PlatformError):  # said just now
             _add(contents, _stored(sealed))
     if registered is not None:
@@ -69,17 +65,8 @@ def verify(
         except PlatformError as error:
             problems.append(Problem("submissions", error.why, _BACKUP))
     problems += _check_contents(archive, contents)
-    named = set()
     for key, event in _committed(events):
-        named.add(key)
         problems += _check_event(archive, key, event)
-    if complete:
-        fix = "runner evaluate takes it over if a command was killed just before; else the log was cut: restore it"
-        problems += [
-            Problem(str(path.relative_to(archive.root)), "is in the archive, but no event names it.", fix)
-            for key, path in folders.items()
-            if key not in named
-        ]
     return problems
 
 

@@ -150,12 +150,15 @@ with engine.session(attempt, visibility="blinded") as session:
 """
 
 
-def kill_during_blinded_run(engine: DockerEngine, attempt: str, image: ImageRef, *, loopback: bool) -> None:
-    """Start a blinded run in a process of its own, and kill the process; the container stays."""
+def kill_during_blinded_run(
+    engine: DockerEngine, attempt: str, image: ImageRef, *, loopback: bool, after: float = 0
+) -> None:
+    """Start a blinded run in a process of its own, and kill the process ``after`` seconds; the container stays."""
     command = [sys.executable, "-c", BLINDED_RUN, str(engine.clients.host), attempt, image.id, str(loopback)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == b"running\n"
+            time.sleep(after)
         finally:
             process.kill()
 

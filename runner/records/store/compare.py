@@ -28,27 +28,31 @@ _Key = tuple[Any, ...]
 _Rows = dict[_Key, dict[str, Any]]
 
 
-def compare(
-    config: Config, folder: Path, events: Iterable[Event], archive: RunArchive, later: Iterable[Event] = ()
-) -> list[Problem]:
-    """How the database differs from what ``events`` and ``archive`` make. ``folder`` is an empty scratch folder.
+def compare(config: Config, folder: Path, events: Sequence[Event], archive: RunArchive) -> list[Problem]:
+    """Return the differences between the database and the rows that ``events`` and ``archive`` make.
 
-    An event that cannot be applied (its files are damaged, which is said elsewhere) is left out, and so is what hangs on it.
-    ``later`` are the events that the database has not taken yet: whether they can be applied is tried as well, since the
-    next command will have to.
+    Events that a running command has appended since ``events`` were read are read too. An event that cannot be applied (its
+    files are damaged, which is reported elsewhere) is left out, and so are the rows that depend on it. The events that the
+    database has not applied yet are applied too, since the next command has to.
+
+    Args:
+        folder: an empty folder for temporary files.
     """
-    from runner.records.store.database import database_url, make_engine, reading
+    from runner.records.store.database import database_url, make_engine, position_of, reading
     from runner.records.store.tables import metadata
 
     theirs = make_engine(database_url(config))
     try:
-        with _fresh(config, folder, archive) as fresh:
-            skipped, problems = _fill(fresh, events)
-            with fresh.read() as wanted, reading(theirs) as there:
+        with _fresh(config, folder, archive) as fresh, reading(theirs) as there:
+            applied = position_of(there).seq
+            if applied > max((event.seq for event in events), default=0):
+                events = EventLog(config.events).survey()[0]
+            skipped, problems = _fill(fresh, [e for e in events if e.seq <= applied])
+            with fresh.read() as wanted:
                 for table in metadata.sorted_tables:
                     if table.name != "meta":
                         problems += _differences(table, _rows(wanted, table), _rows(there, table), skipped)
-            return problems + _fill(fresh, later)[1]
+            return problems + _fill(fresh, [e for e in events if e.seq > applied])[1]
     finally:
         theirs.dispose()
 

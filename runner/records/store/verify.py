@@ -16,8 +16,10 @@ from typing import Any
 import schemas
 from runner.model.config import Config
 from runner.model.errors import PlatformError, Problem, RunnerError
-from runner.records.archive import RunArchive
+from runner.records.archive import Attempt, Evaluation, RunArchive
+from runner.records.commit import COORDINATOR_LOCK, is_held
 from runner.records.events import Event, EventLog, Position
+from runner.records.integrity import uncommitted
 from runner.records.integrity import verify as verify_archive
 from runner.records.registered_bundles import verify_bundles
 from runner.records.snapshot import verify as verify_rounds
@@ -57,23 +59,30 @@ def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
                 why="It is the hash of an event: 64 hexadecimal digits in lower case, or the first 12 or more of them.",
                 fix="copy it from a receipt or from runner round show",
             )
-    # In this order, so that what others record meanwhile is never taken for damage: an event is written before the
-    # store, and after the archive.
+    # In this order, so that records that a running command adds meanwhile are not reported as damage: a command seals an
+    # attempt in the archive, then appends its event to the log, then fills the database.
+    running = is_held(config.locks / COORDINATOR_LOCK)
     archive = RunArchive(config.archive)
     runs = archive.runs()
+    sealed = {attempt.key for attempt in archive.sealed()}
     recorded = read_recorded(config)
     log = EventLog(config.events)
     events, problems = log.survey()
     broken = bool(problems)
     problems += _heads(config, events, recorded.position, archive, runs, broken=broken)
     problems += [_unknown(head) for head in heads if not any(e.hash.startswith(head) for e in events)]
-    of_archive = verify_archive(archive, _usable(events), complete=True, registered=config.registered)
+    of_archive = verify_archive(archive, _usable(events), registered=config.registered)
+    unrecorded = [one for one in uncommitted(archive, _usable(events)) if one.key in sealed]
+    if not running:
+        of_archive += _unrecorded(archive, unrecorded)
     problems += of_archive + verify_rounds(config.home, _whole_rounds(events))
     problems += verify_bundles(config.registered, events)
     problems += _of_rounds(config, events)
     if recorded.state == "usable":
         problems += verify_schema(config)
     more, notes = _database(config, recorded, events, archive, broken or bool(of_archive))
+    if running and unrecorded:
+        notes.append(f"sealed by the command that is running, and not recorded yet: {len(unrecorded)}")
     return Verified(
         len(events), events[-1].hash if events else "", tuple(dict.fromkeys([*problems, *more])), tuple(notes)
     )
@@ -101,6 +110,15 @@ def _unknown(head: str) -> Problem:
         "is not on the chain: the event log was cut or exchanged after this head was given out",
         "restore events.jsonl from a backup",
     )
+
+
+def _unrecorded(archive: RunArchive, unrecorded: Sequence[Attempt | Evaluation]) -> list[Problem]:
+    """Return one problem for each attempt and evaluation that no event names."""
+    fix = "runner evaluate takes it over if a command was killed just before; else the log was cut: restore it"
+    return [
+        Problem(str(one.path.relative_to(archive.root)), "is in the archive, but no event names it.", fix)
+        for one in unrecorded
+    ]
 
 
 def _usable(events: list[Event]) -> list[Event]:
@@ -178,10 +196,8 @@ def _database(
                 )
             ], []
     with tempfile.TemporaryDirectory(prefix="verify-") as folder:
-        known = [e for e in events if e.seq <= last.seq]
-        later = [e for e in events if e.seq > last.seq]
         try:
-            return compare(config, Path(folder), known, archive, later), []
+            return compare(config, Path(folder), events, archive), []
         except PlatformError as error:  # such as a missing table
             return [Problem("the database", error.why or error.what, error.fix)], []
 

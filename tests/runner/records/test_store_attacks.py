@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import Problem, RunnerError
 from runner.records.backup import backup
 from runner.records.commit import commit_orphans, coordinator
+from runner.records.events import Event, EventLog
 from runner.records.store import connect
 from runner.records.store.database import database_url, make_engine
 from runner.records.store.verify import verify
@@ -529,3 +530,32 @@ def test_inapplicable_events_are_named(place: Place, type: str, data: dict[str, 
     place.keep(lines)
     place.call("store", "verify")
     place.call("runs")
+
+
+@both
+def test_attempts_that_are_recorded_while_verify_reads_are_no_damage(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, survey = World.make(tmp_path / "project"), EventLog.survey
+
+    def survey_first(log: EventLog) -> tuple[list[Event], list[Problem]]:
+        events = survey(log)
+        world.attempt(place.submission, verdict="run-error", detail="exit code 3")
+        return events
+
+    with world.store:
+        monkeypatch.setattr(EventLog, "survey", survey_first)
+        assert place.problems() == []
+        monkeypatch.undo()
+        assert place.problems() == []
+
+
+def test_sealed_attempts_without_an_event_are_damage_unless_a_command_runs(place: Place, tmp_path: Path) -> None:
+    with World.make(tmp_path / "project").store as store:
+        world = World(store=store, config=place.world.config, clock=place.world.clock)
+        world.attempt(place.submission, verdict="run-error", detail="exit code 3", commit=False)
+        with coordinator(world.config, store):
+            result = verify(world.config)
+            assert not result.problems and len(result.notes) == 1
+        result = verify(world.config)
+        assert [problem.where for problem in result.problems] == [f"{TASK}/{place.run}/attempts/2"]

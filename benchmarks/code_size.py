@@ -23,6 +23,7 @@ PACKAGES = (
     "schemas",
     "submissions",
     "tasks",
+    "tools",
 )  # the wheel; baselines; example tasks
 PAGES = (
     ".html",

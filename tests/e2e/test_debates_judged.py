@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, cli
+from tests.worlds.mini import Project, call, cli
 from tests.worlds.model_judge import (
     CANARY,
     KEY,
@@ -86,7 +86,7 @@ def judged(
 @pytest.mark.timeout(900)
 def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoint: OpenAIServer) -> None:
     said = [cli(judged, "submit", "--team", "alpha", "--no-check")]
-    said.append(cli(judged, "evaluate", "--all", "--json", env=KEY))
+    said.append(call(judged, "evaluate", "--all", "--json", env=KEY))
     assert said[-1].json["done"][0]["outcome"]["name"] == "scored", said[-1].all
     (first,) = evaluations(judged, "talk")
     measures = json.loads((first / "result.json").read_text())["measures"]

@@ -22,10 +22,7 @@ from runner.records.store.connect import open_store
 from runner.work.members.accounts import VERSION, copy_accounts, open_accounts, publish_access
 from runner.work.requests import Requests
 from tests.worlds import records
-from tests.worlds.command_line import Cli, cli
-from tests.worlds.mini import Project
-
-__all__ = ["cli"]
+from tests.worlds.mini import Project, call
 
 
 @pytest.fixture
@@ -79,9 +76,9 @@ def test_names_that_cannot_be_told_apart_are_refused(project: Project) -> None:
 
 
 def test_a_backup_brings_the_accounts_back_and_they_are_the_owners_alone(
-    project: Project, tmp_path: Path, cli: Cli
+    project: Project, tmp_path: Path
 ) -> None:
-    cli("team", "add", "alpha")
+    call(project, "team", "add", "alpha")
     (project.home / "events.jsonl").touch()
     key = Signer.load(project.home / KEY).public
     backup(project.config, tmp_path / "backup", partial(copy_accounts, project.config))

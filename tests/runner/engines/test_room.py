@@ -81,8 +81,10 @@ def test_whoever_holds_its_streams_ends_with_the_room(
 def test_what_never_comes_whole_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "KILL_GRACE", 0.1)
     monkeypatch.setattr(Slow, "later", 4.0)
-    with pytest.raises(PlatformError):
+    with pytest.raises(PlatformError) as error:
         run(tmp_path / "out", monkeypatch, {WAITING})
+    assert error.value.code == "E303" and error.traceback[-1].name == "run"
+    assert not (tmp_path / "out").exists(), "nothing was collected"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from schemas.files import make_private
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
+COORDINATOR_LOCK = "coordinator.lock"  # of the process that runs and evaluates, in the folder of locks
 PATIENCE = 60  # seconds for which another thread is waited for, and then another process
 _held: set[Held] = set()  # what this process has open of locks
 
@@ -116,3 +117,16 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+def is_held(path: Path) -> bool:
+    """Return True if a process holds this lock now; it may release it in the next moment."""
+    from filelock import FileLock, Timeout
+
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, timeout=0):
+            return False
+    except Timeout:
+        return True

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation, RunArchive
+from runner.records.archive_lock import COORDINATOR_LOCK, is_held
 from runner.records.events import COORDINATOR
 from runner.records.integrity import uncommitted
 from runner.records.store.connect import Refused, Store
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from runner.model.task import Task
 
 WORK_LOCK = "work.lock"  # of the work process, in the folder of locks
-COORDINATOR_LOCK = "coordinator.lock"  # of the process that runs and evaluates
 REGISTERING = 600.0  # seconds: large images are taken in meanwhile
 IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
@@ -160,19 +159,6 @@ def registering(config: Config) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def is_held(path: Path) -> bool:
-    """Return True if a process holds this lock now; it may release it in the next moment."""
-    from filelock import FileLock, Timeout
-
-    if not path.exists():
-        return False
-    try:
-        with FileLock(path, timeout=0):
-            return False
-    except Timeout:
-        return True
 
 
 @contextmanager

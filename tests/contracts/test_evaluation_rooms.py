@@ -151,6 +151,7 @@ class Hostile(NamedTuple):
     status: str
     kind: str  # of the detail of an error
     again: bool
+    number: float | None = None  # the exit code, or the limit, in the detail
 
 
 HOSTILE = {
@@ -161,11 +162,11 @@ HOSTILE = {
     "forks": Hostile(FORKS, "", "", False),
     "eats memory": Hostile(EATS, "error", "evaluator-memory", False),
     "has a child eat memory": Hostile(CHILD_EATS, "error", "evaluator-memory", False),
-    "hangs": Hostile(HANGS, "error", "evaluator-time", False),
+    "hangs": Hostile(HANGS, "error", "evaluator-time", False, 4.0),
     "closes its streams": Hostile(SILENT, "valid", "", True),
     "floods its log": Hostile(LOUD, "valid", "", True),
-    "kills the first process": Hostile(KILLS, "error", "evaluator-exit", False),
-    "crashes": Hostile(CRASHES, "error", "evaluator-exit", False),
+    "kills the first process": Hostile(KILLS, "error", "evaluator-exit", False, 137),
+    "crashes": Hostile(CRASHES, "error", "evaluator-exit", False, 134),
     "breaks the contract": Hostile(LIES, "error", "contract-broken", False),
     "leaves links": Hostile(LINKS, "error", "results-missing", False),
 }
@@ -279,7 +280,9 @@ def test_a_taken_over_evaluator_costs_its_own_run_only(place: Place, attack: str
     assert json.loads(first.files["result.json"])["message"] == "[]"
     assert taken.evaluated.status == hostile.status or not hostile.status, taken.evaluated.detail
     detail = taken.evaluated.detail
-    assert not hostile.kind or (detail is not None and detail.kind == hostile.kind), detail
+    if hostile.kind:
+        assert detail is not None and detail.kind == hostile.kind, detail
+        assert hostile.number is None or hostile.number in detail.fields.values(), detail
     assert len(place.engine.sessions) == (1 if hostile.again else 2)
     left = [labels.get("proctor.attempt", "") for labels in place.engine.clients.labelled(owner=None)]
     assert not [attempt for attempt in left if attempt.startswith(place.name)]

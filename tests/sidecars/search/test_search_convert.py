@@ -15,6 +15,7 @@ import pytest
 from sidecars.search.convert import convert
 from sidecars.search.errors import DataError
 from tests.worlds.search_arguments import ARGUMENTS, VECTOR_FIELDS, write
+from tests.worlds.search_parts import words
 
 
 def test_out_of_our_own_server(serving: Callable[..., Any], tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_out_of_our_own_server(serving: Callable[..., Any], tmp_path: Path) -> N
     assert re.findall(r"(\d) (\w+)", again.said)[:2] == [("6", "arguments"), ("3", "fields")]
     with pytest.raises(DataError) as caught:
         convert(server.where, "other", tmp_path / "none")
-    assert "404" in str(caught.value) and "[other]" in str(caught.value)
+    assert words(caught.value) >= {"404", "other"}, caught.value
     assert list((tmp_path / "none").iterdir()) == []
 
 
@@ -101,7 +102,7 @@ def test_a_key_and_a_total_that_is_a_number(tmp_path: Path, monkeypatch: pytest.
     assert set(seen) == {"ApiKey abc"}
     with pytest.raises(DataError) as caught:
         convert("http://search.test", "claimrev", tmp_path / "two", key_name="OTHER_KEY", transport=transport)
-    assert "OTHER_KEY" in str(caught.value)
+    assert "OTHER_KEY" in words(caught.value)
 
 
 def rename_field(elastic: Elastic) -> None:
@@ -110,15 +111,15 @@ def rename_field(elastic: Elastic) -> None:
 
 
 # What is wrong with the documents, and the values that the error names.
-INCOMPLETE: dict[str, tuple[Callable[[Elastic], Any], tuple[str, ...]]] = {
-    "few": (lambda e: e.documents.pop(), ("6", "5")),
-    "many": (lambda e: e.documents.append(e.documents[0]), ("6",)),
-    "twice": (lambda e: e.documents.__setitem__(5, e.documents[0]), ("1.1",)),
-    "id": (lambda e: e.documents[2]["_source"].update(id="other"), ("1.3", "other")),
-    "short": (lambda e: e.documents[2]["_source"].update(vector=[1.0] * 9), ("3", "vector", "8")),
-    "source": (lambda e: e.documents[2].pop("_source"), ("3", "_source")),
-    "name": (rename_field, ("vector",)),
-    "none": (lambda e: setattr(e, "total", 0), ("0",)),
+INCOMPLETE: dict[str, tuple[Callable[[Elastic], Any], set[str]]] = {
+    "few": (lambda e: e.documents.pop(), {"6", "5"}),
+    "many": (lambda e: e.documents.append(e.documents[0]), {"6"}),
+    "twice": (lambda e: e.documents.__setitem__(5, e.documents[0]), {"1.1"}),
+    "id": (lambda e: e.documents[2]["_source"].update(id="other"), {"1.3", "other"}),
+    "short": (lambda e: e.documents[2]["_source"].update(vector=[1.0] * 9), {"3", "vector", "8"}),
+    "source": (lambda e: e.documents[2].pop("_source"), {"3", "_source"}),
+    "name": (rename_field, {"../vector"}),
+    "none": (lambda e: setattr(e, "total", 0), {"0"}),
 }
 
 
@@ -129,23 +130,23 @@ def test_an_incomplete_answer_leaves_nothing_behind(tmp_path: Path, name: str) -
     spoil(elastic)
     with pytest.raises(DataError) as caught:
         copied(tmp_path, elastic)
-    assert all(value in str(caught.value) for value in values), caught.value
+    assert words(caught.value) >= values, caught.value
     assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("change", "value"),
+    ("change", "values"),
     [
-        ({"status": 500}, "500"),
-        ({"status": 200, "body": {"hits": {}}}, "hits.total"),
-        ({"status": 200, "body": []}, "200"),
-        ({"status": 403, "body": {"error": {"reason": "forbidden"}}}, "403"),
+        ({"status": 500}, {"500", "no"}),
+        ({"status": 200, "body": {"hits": {}}}, {"hits.total"}),
+        ({"status": 200, "body": []}, {"200"}),
+        ({"status": 403, "body": {"error": {"reason": "forbidden"}}}, {"403", "forbidden"}),
     ],
 )
-def test_a_server_that_fails(tmp_path: Path, change: dict[str, Any], value: str) -> None:
+def test_a_server_that_fails(tmp_path: Path, change: dict[str, Any], values: set[str]) -> None:
     with pytest.raises(DataError) as caught:
         copied(tmp_path, Elastic(**change))
-    assert value in str(caught.value)
+    assert words(caught.value) >= values, caught.value
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sidecars.search.searching import parts_of
 from sidecars.search.together import TOGETHER
 from sidecars.search.vectors import Matrix, inverse_lengths
 from tests.worlds.search_arguments import ARGUMENTS, write
-from tests.worlds.search_parts import asked
+from tests.worlds.search_parts import asked, words
 
 FIELD = "text_embedding_stella"
 VALUES = st.floats(-8, 8, width=16)
@@ -155,26 +155,26 @@ def test_a_half_precision_vector_comes_back_as_it_is_stored(
 
 
 # A file with other numbers, and the values that the error names. None is a file without any.
-UNUSABLE: list[tuple[Any, list[str]]] = [
-    (np.zeros((6, 4), "f8"), ["float64"]),
-    (np.zeros((6, 4), ">f4"), [">f4"]),
-    (np.zeros(6, "f4"), ["rows"]),
-    (np.asfortranarray(np.zeros((6, 4), "f4")), ["rows"]),
-    (np.zeros((5, 4), "f4"), ["5", "6"]),
-    (np.zeros((6, 0), "f4"), ["0", "4096"]),
-    (np.array([{}] * 6), [".npy"]),
-    (None, [".npy"]),
+UNUSABLE: list[tuple[Any, set[str]]] = [
+    (np.zeros((6, 4), "f8"), {"float64"}),
+    (np.zeros((6, 4), ">f4"), {">f4"}),
+    (np.zeros(6, "f4"), {"shape", "6"}),
+    (np.asfortranarray(np.zeros((6, 4), "f4")), {"shape", "6", "4"}),
+    (np.zeros((5, 4), "f4"), {"5", "6"}),
+    (np.zeros((6, 0), "f4"), {"0", "4096"}),
+    (np.array([{}] * 6), {".npy"}),
+    (None, {".npy"}),
 ]
 
 
 @pytest.mark.parametrize(("rows", "values"), UNUSABLE)
-def test_matrices_that_cannot_be_used(tmp_path: Path, rows: Any, values: list[str]) -> None:
+def test_matrices_that_cannot_be_used(tmp_path: Path, rows: Any, values: set[str]) -> None:
     (tmp_path / "a.npy").write_bytes(b"\x93NUMPY")
     if rows is not None:
         np.save(tmp_path / "a.npy", rows, allow_pickle=True)
     with pytest.raises(DataError) as caught:
         Matrix.open(tmp_path / "a.npy", len(ARGUMENTS))
-    assert all(value in str(caught.value) for value in values), caught.value
+    assert words(caught.value) >= values, caught.value
 
 
 def test_the_fingerprint_notices_a_change_anywhere_in_a_small_file(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import tarfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 
-from runner.engines import collect, sandbox
+from runner.engines import sandbox
 from runner.engines.base import Cancelled, ContainerSpec, Mount
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
@@ -205,23 +204,11 @@ def test_hostile_names_and_links_in_the_output_are_refused(result: Ran) -> None:
     reasons = dict(result.out.refused)
     assert len(result.out.refused) == len(reasons)
     # The archive holds the two names of one file as a file and as a hard link, in any order.
-    both = {reasons.pop("hard"), reasons.pop("setuid")}
-    assert both == {refusal(tarfile.LNKTYPE), refusal(tarfile.REGTYPE)}
-    assert reasons == {
-        "run.txt": refusal(tarfile.SYMTYPE),
-        "pipe": refusal(tarfile.FIFOTYPE),
-        "deep": refusal(tarfile.DIRTYPE),
-        "line\\x0abreak\\x1b[31m": refusal(tarfile.REGTYPE, "line\nbreak\x1b[31m"),
-        "\\udcff\\udcfe": refusal(tarfile.REGTYPE, "\udcff\udcfe"),
-    }
-    assert len(both | set(reasons.values())) == 6, "only the two names share a reason"
-
-
-def refusal(kind: bytes, name: str = "file") -> str:
-    """Return the reason for which an entry of this kind is refused if the task does not ask for it."""
-    entry = tarfile.TarInfo(f"output/{name}")
-    entry.type = kind
-    return collect._reason(entry, name, set(), lambda _: False)
+    evil = [reasons.pop("line\\x0abreak\\x1b[31m"), reasons.pop("\\udcff\\udcfe")]
+    assert evil[0] == evil[1]
+    # The archive holds the two names of one file as a file and as a hard link, in any order.
+    assert reasons.keys() == {"hard", "setuid", "run.txt", "pipe", "deep"}
+    assert len({*reasons.values(), *evil}) == 6, "each kind has its own reason"
 
 
 def test_every_option_is_on_the_container(

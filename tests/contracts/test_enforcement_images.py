@@ -120,7 +120,7 @@ def test_directives_of_an_image_are_bounded(
 WITHOUT = "FROM scratch\nCOPY --from=0 /etc/hostname /data"  # neither sh nor anything else
 
 
-ADVICE = (starting._MOUNTS, starting._COMMAND, starting._WORKDIR, starting._DIRECTIVE)
+ADVICE = (starting.MOUNTS, starting.COMMAND, starting.WORKDIR, starting.DIRECTIVE)
 
 # The image has a link, a file or a VOLUME where the sandbox mounts something.
 MOUNTED = [
@@ -145,9 +145,9 @@ MOUNTED = [
 @pytest.mark.parametrize(
     ("line", "advice"),
     [
-        *((line, starting._MOUNTS) for line in MOUNTED),
-        ("VOLUME data", starting._DIRECTIVE),
-        ("WORKDIR /proc/self/fd/6", starting._WORKDIR),
+        *((line, starting.MOUNTS) for line in MOUNTED),
+        ("VOLUME data", starting.DIRECTIVE),
+        ("WORKDIR /proc/self/fd/6", starting.WORKDIR),
         (WITHOUT, None),
     ],
 )
@@ -199,12 +199,12 @@ def test_granted_exceptions(run: Run, engine: DockerEngine) -> None:
 @pytest.mark.parametrize(
     ("command", "workdir", "advice"),
     [
-        (("true",), "/etc/passwd", starting._WORKDIR),
-        (("true",), "/in/nothing", starting._WORKDIR),
-        (("true", "x" * 200_000), None, starting._WORDS[b"argument list too long"]),
-        (("true", *["x" * 110_000] * 20), None, starting._WORDS[b"argument list too long"]),
+        (("true",), "/etc/passwd", starting.WORKDIR),
+        (("true",), "/in/nothing", starting.WORKDIR),
+        (("true", "x" * 200_000), None, starting.WORDS[b"argument list too long"]),
+        (("true", *["x" * 110_000] * 20), None, starting.WORDS[b"argument list too long"]),
         # Some engines refuse it, others leave that to the kernel.
-        (("true", "a\0b"), None, (starting._DIRECTIVE, starting._WORDS[b"invalid argument"])),
+        (("true", "a\0b"), None, (starting.DIRECTIVE, starting.WORDS[b"invalid argument"])),
     ],
     ids=["file", "missing", "argument", "arguments", "null"],
 )

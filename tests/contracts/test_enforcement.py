@@ -203,7 +203,6 @@ def test_hostile_names_and_links_in_the_output_are_refused(result: Ran) -> None:
     assert result.out.files == ()
     reasons = dict(result.out.refused)
     assert len(result.out.refused) == len(reasons)
-    # The archive holds the two names of one file as a file and as a hard link, in any order.
     evil = [reasons.pop("line\\x0abreak\\x1b[31m"), reasons.pop("\\udcff\\udcfe")]
     assert evil[0] == evil[1]
     # The archive holds the two names of one file as a file and as a hard link, in any order.

@@ -31,7 +31,7 @@ from runner.records.files import (
 )
 from runner.records.sealing import MANIFEST, NOTHING, Known, Manifest, seal_folder
 from runner.records.staging import Staging, StagingFolders
-from runner.records.syncing import settle
+from schemas.files import settle
 
 _RUN = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 Key = tuple[str, str, int, int | None]  # task, run id, attempt, and evaluation of a committed thing

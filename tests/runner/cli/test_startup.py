@@ -19,7 +19,7 @@ from tests.worlds.mini import Project, Said
 HEAVY = {
     "docker", "ir_measures", "jinja2", "jsonschema", "numpy", "pandas", "pydantic", "requests", "scipy", "sqlalchemy", "yaml",
 }  # fmt: skip
-READS_FILES = {"yaml"}  # what is wrong with one, jsonschema says
+READS_FILES = {"yaml", "jsonschema"}
 ASKS_THE_ENGINE = {"docker", "requests"}
 
 

@@ -7,10 +7,9 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, select
 
 from runner.model.errors import RunnerError, no_such
 from runner.model.outcome import AGAIN_FAILED, WAITING, AttemptFacts, EvaluationFacts, derive
@@ -181,17 +180,10 @@ def runs_in(
 def rows_of(connection: Connection, table: Any, scope: Scope) -> defaultdict[str, list[Mapping[str, Any]]]:
     """Rows of attempts or evaluations by run, oldest first."""
     grouped: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    found = ask(connection, _of_runs(table), t.runs, scope)
-    columns = [*found.keys()]
-    for values in found:
-        row = dict(zip(columns, values, strict=True))
-        grouped[row["run"]].append(row)
+    query = select(table).join(t.runs, t.runs.c.id == table.c.run).order_by(table.c.seq)
+    for row in ask(connection, query, t.runs, scope).mappings():
+        grouped[row["run"]].append(dict(row))
     return grouped
-
-
-@cache
-def _of_runs(table: Any) -> Select[Any]:
-    return select(table).join(t.runs, t.runs.c.id == table.c.run).order_by(table.c.seq)
 
 
 def _run(

@@ -115,7 +115,7 @@ class Store:
     def head(self) -> Position:
         """The position up to which the store knows the log: what a receipt names as the last known head."""
         with self.read() as connection:
-            return database.position_of(connection)
+            return database.recorded(connection).position
 
     def catch_up(self) -> Position:
         """Apply every event that the store does not know yet; returns the position reached."""
@@ -126,9 +126,9 @@ class Store:
         """How far the store is, whose log was looked at. Raises E307 as :meth:`check`; E306, when another has taken over."""
         if self._fence is not None:
             database.of(connection).check(connection, *self._fence)
-        position, prefix = database.where_it_stands(connection)
-        self.check(position, prefix)
-        return position
+        known = database.recorded(connection)
+        self.check(known.position, known.prefix)
+        return known.position
 
     def _follow(self, connection: Connection, start: Position) -> Position:
         """Apply every event behind ``start``; returns the position reached."""
@@ -178,7 +178,7 @@ class Store:
     def check(self, position: Position, prefix: str | None) -> None:
         """Raise E307 unless the log begins with the very bytes from which the store was filled up to ``position``.
 
-        ``prefix`` is their SHA-256 as the store remembers it (None: of a store of before; nothing is looked at).
+        ``prefix`` is their SHA-256 as the store remembers it (None: it remembers nothing).
         """
         if _log_size(self.log.path) < position.offset:
             raise ahead(self.log, position)
@@ -303,42 +303,26 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
     store = Store(database.make_engine(url), EventLog.of(config), RunArchive(config.archive))
     try:
         with store.read() as connection:
-            position, prefix, rules = Position(), None, database.rules_of(connection)
-            if rules is not None:
-                position, prefix = database.position_of(connection), database.prefix_of(connection)
-        if rules and rules.isdigit() and int(rules) > int(database.RULES):
+            known = database.recorded(connection)
+        if known.rules.isdigit() and int(known.rules) > int(database.RULES):
             raise PlatformError(
                 "the store was written by another version of this program",
-                why=f"It has the number {rules}; this program knows {database.RULES}.",
+                why=f"It has the number {known.rules}; this program knows {database.RULES}.",
                 fix="use the newer program, or runner store rebuild with this one",
                 code="E306",
             )
         if not accept_loss:
-            store.check(position, prefix)
-            if not position.seq:
+            store.check(known.position, known.prefix)
+            if not known.position.seq:
                 check_complete(config, store.log)
-        if rules != database.RULES or accept_loss:
-            store.replay(Position() if accept_loss else position)
-        elif _log_size(config.events) != position.offset:
+        if known.state != "usable" or accept_loss:
+            store.replay(Position() if accept_loss else known.position)
+        elif _log_size(config.events) != known.position.offset:
             store.catch_up()
     except BaseException:
         store.close()
         raise
     return store
-
-
-def is_current(config: Config) -> bool:
-    """Whether the store of this data directory stands where its event log stands, so that opening it would change nothing; no store is opened.
-
-    Raises E307 when the log cannot be read.
-    """
-    known = database.read_recorded(config)
-    position = known.position
-    if known.state != "usable" or not position.seq or _log_size(config.events) != position.offset:
-        return False
-    digest = hashlib.sha256()
-    EventLog.of(config).feed(digest, 0, position.offset)
-    return digest.hexdigest() == known.prefix
 
 
 def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
@@ -370,7 +354,7 @@ def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
             open_store(config, url=f"sqlite:///{fresh}", accept_loss=True) as store,
             store.read() as connection,
         ):
-            position = database.position_of(connection)
+            position = database.recorded(connection).position
         replace_file(fresh, target)
     finally:
         remove_file(fresh)

@@ -138,19 +138,6 @@ def _unusable(error: BaseException, file: str | None) -> PlatformError:
     return PlatformError(what, why=f"{error}.", fix=fix, code="E306")
 
 
-def remembered(file: Path) -> dict[str, str] | None:
-    """What the database in a file says of itself (its table ``meta``), read without SQLAlchemy, whose import takes a tenth of a second; None
-    where it is no store. Raises E306 when it cannot be used."""
-    try:
-        with closing(sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
-            connection.execute("BEGIN")
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                return None
-            return dict(connection.execute("SELECT key, value FROM meta"))
-    except sqlite3.DatabaseError as error:
-        raise _unusable(error, str(file)) from error
-
-
 def replace_file(fresh: Path, target: Path) -> None:
     """Copy ``fresh`` over ``target`` in one transaction, so that open readers and WAL files stay right.
 

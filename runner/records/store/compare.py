@@ -17,8 +17,8 @@ from runner.records.events import Event, EventLog
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
-    from runner.records.store.backend import Objects
     from runner.records.store.connect import Store
+    from runner.records.store.sqlite import Objects
 
 SHOWN = 3  # differing rows that are spelled out for each run and table
 _FIX = "runner store rebuild makes the database again from the event log and the archive"

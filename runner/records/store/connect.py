@@ -19,8 +19,7 @@ from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog, Position
 from runner.records.store import database
-from runner.records.store.backend import Role
-from runner.records.store.sqlite import remove_file, replace_file
+from runner.records.store.sqlite import Role, remove_file, replace_file
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -104,14 +103,6 @@ class Store:
                     raise
         return events
 
-    def apply(self, event: Event) -> None:
-        """Bring the store up to ``event``, which is in the log already. Applying twice changes nothing.
-
-        Raises E307 when the archive does not hold what the event names.
-        """
-        if self.catch_up().seq < event.seq:
-            raise PlatformError("the event is not in the log", why=f"event {event.seq}", code="E307")
-
     def head(self) -> Position:
         """The position up to which the store knows the log: what a receipt names as the last known head."""
         with self.read() as connection:
@@ -143,9 +134,8 @@ class Store:
         return position
 
     def _remember(self, connection: Connection, position: Position) -> None:
-        """Note down that the store is as far as ``position``, and tell whoever waits for that."""
+        """Note down that the store is as far as ``position``."""
         database.remember(connection, position, self._hashed(position.offset).hexdigest())
-        database.of(connection).tell(connection)
 
     def replay(self, known: Position = Position()) -> Position:
         """Make the tables anew and fill them from the first event, in one transaction.
@@ -162,17 +152,15 @@ class Store:
         from runner.records.store.apply import apply
 
         position, met = Position(), not known.seq
-        with self.write() as connection:
-            with self._backend.anew(connection):
-                for event, behind in self.log.after(Position()):
-                    apply(connection, event, self.archive)
-                    met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
-                    position = behind
-                if not met:
-                    raise ahead(self.log, known)
-                self._read = None
-                database.remember(connection, position, self._hashed(position.offset).hexdigest())
-            self._backend.tell(connection)
+        with self.write() as connection, self._backend.anew(connection):
+            for event, behind in self.log.after(Position()):
+                apply(connection, event, self.archive)
+                met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
+                position = behind
+            if not met:
+                raise ahead(self.log, known)
+            self._read = None
+            self._remember(connection, position)
         return position
 
     def check(self, position: Position, prefix: str | None) -> None:
@@ -249,12 +237,6 @@ class Store:
                 yield
             finally:
                 self._fence = None
-
-    @contextmanager
-    def changes(self) -> Iterator[Callable[[float], None]]:
-        """A function that waits until somebody has written to the store, where the database tells it; at most so many seconds."""
-        with database.errors(self.engine), self._backend.changes(self.engine) as wait:
-            yield wait
 
     def writes_beside_readers(self) -> bool:
         """Whether somebody can write to the store while another reads it."""

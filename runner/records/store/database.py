@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.records.events import Position
-from runner.records.store.backend import Backend
 from runner.records.store.postgres import DRIVER, PostgreSQL
 from runner.records.store.sqlite import SQLite
 from schemas import show
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 # The shape of the tables and the rules by which events become rows. Count up when either changes: a store of another number
 # is made anew when it is opened.
 RULES = "30"
+Backend = SQLite | PostgreSQL
 _BACKENDS: Mapping[str, Backend] = {"sqlite": SQLite(), "postgresql": PostgreSQL()}
 _DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql", DRIVER)
 

@@ -82,16 +82,10 @@ def _submissions(
     ]
 
 
-def display_names(store: Store) -> dict[tuple[str, str], str]:
-    """The display names by team and software; those of teams have no software."""
-    with store.read() as connection:
-        return display_names_in(connection)
-
-
 def display_names_in(
     connection: Connection, teams: Collection[str] | None = None
 ) -> dict[tuple[str, str], str]:
-    """As :func:`display_names`, in the caller's transaction; of all ``teams``, or of some."""
+    """The display names by team and software, those of teams without a software; of all ``teams``, or of some."""
     rows = ask(connection, _DISPLAY_NAMES, t.display_names, {"team": teams})
     return {(row.team, row.software): row.display_name for row in rows}
 

@@ -7,21 +7,30 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from runner.model.errors import PlatformError, disk_error
-from runner.records.store.backend import BUSY_SECONDS, Objects, Role
 from schemas.files import make_private
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
+# Who is alone at a database: whoever plans and records runs, and the work process, for as long as it decides requests.
+Role = Literal["coordinator", "runner work"]
+# The objects of a schema, by kind and name, each with its definition.
+Objects = Mapping[tuple[str, str], str]
+BUSY_SECONDS = 30  # how long somebody waits for whoever else writes
+
 
 class SQLite:
-    """The default: a file in the data directory (see :class:`runner.records.store.backend.Backend`)."""
+    """The default: a file in the data directory.
+
+    ``reading``, ``supposing`` and ``writing`` are SQLAlchemy's options of a connection: whatever is read sees one unchanging state; what is
+    supposed is rolled back, and may make temporary tables; whoever writes is alone at it.
+    """
 
     reading: Mapping[str, Any] = {"begin": "BEGIN"}
     supposing: Mapping[str, Any] = {"begin": "BEGIN"}
@@ -100,14 +109,6 @@ class SQLite:
         """SQLite says "disk I/O error" of a full disk and "unable to open database file" of a folder that cannot be written:
         what is so is looked up."""
         return _unusable(error, engine.url.database if engine is not None else None)
-
-    def tell(self, connection: Connection) -> None:
-        """Nothing: nobody can wait for it."""
-
-    @contextmanager
-    def changes(self, engine: Engine) -> Iterator[Callable[[float], None]]:
-        """SQLite tells nobody: the time passes."""
-        yield time.sleep
 
     @contextmanager
     def alone(self, engine: Engine, role: Role) -> Iterator[int]:

@@ -78,7 +78,7 @@ def _of_evaluation(name: str, *columns: str | sa.schema.SchemaItem, **options: A
     return _table(name, "key run", "number-key attempt evaluation", owner, *columns, **options)
 
 
-_FALSE = {"nullable": False, "server_default": sa.false()}
+_FALSE: dict[str, Any] = {"nullable": False, "server_default": sa.false()}
 
 meta = _table("meta", "key key", "text value")
 

@@ -293,6 +293,18 @@ def find_run_in(
     return found[0]
 
 
+def find_runs(store: Store, ids: Collection[str], tasks: Iterable[Task]) -> dict[str, Run]:
+    """Runs by their ids, as they stand now. Raises E102 where one is not there."""
+    if not ids:
+        return {}
+    with store.read() as connection:
+        found = {run.id: run for run in runs_in(connection, tasks, ids=ids)}
+    for id in ids:
+        if id not in found:
+            raise no_run(id)
+    return found
+
+
 def released_in(connection: Connection, runs: Collection[str] | None = None) -> set[tuple[str, int]]:
     """The attempts (run, number) that the organiser has opened to their teams, all or those of some runs."""
     return {(row.run, row.attempt) for row in ask(connection, _RELEASES, t.releases, {"run": runs})}

@@ -17,7 +17,7 @@ import schemas
 from runner.model.config import Config
 from runner.model.errors import PlatformError, Problem, RunnerError
 from runner.records.archive import Attempt, Evaluation, RunArchive
-from runner.records.commit import COORDINATOR_LOCK, is_held
+from runner.records.archive_lock import COORDINATOR_LOCK, is_held
 from runner.records.events import Event, EventLog, Position
 from runner.records.integrity import uncommitted, verify_bundles
 from runner.records.integrity import verify as verify_archive

@@ -175,11 +175,11 @@ def records_check(config: Config) -> Check:
     Files of the archive are not read: that takes long, and ``runner store verify`` does it. Raises E306 or E307.
     """
     from runner.records.events import EventLog
-    from runner.records.store.connect import is_current, open_store
+    from runner.records.store.connect import open_store
     from runner.records.store.database import read_recorded
 
     events = EventLog(config.events).end().seq
-    if not is_current(config) and read_recorded(config).state != "none":
+    if read_recorded(config).state != "none":
         with open_store(config):
             pass
     return passed("records", f"{events} events, unbroken; runner store verify also reads the archive")

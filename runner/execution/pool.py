@@ -40,8 +40,7 @@ from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation
 from runner.records.commit import commit, commit_orphans
 from runner.records.store.connect import Refused
-from runner.records.store.queries import pauses
-from runner.records.store.runs_at_once import find_runs, may_be_called_off
+from runner.records.store.queries import find_runs, pauses
 from schemas.files import make_private
 from schemas.interrupts import Interrupts
 
@@ -341,8 +340,8 @@ class Pool:
         for planned in steps:
             if planned.step == "execute":
                 self.control.forget(planned.run.id)
-        store, before = self.workspace.store, {planned.run.id: planned.run for planned in steps}
-        now = find_runs(store, may_be_called_off(store, [*before.values()]), self.workspace.tasks.values())
+        before = {planned.run.id: planned.run for planned in steps}
+        now = find_runs(self.workspace.store, before, self.workspace.tasks.values())
         return {
             id: run
             for id, run in now.items()

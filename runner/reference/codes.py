@@ -16,10 +16,10 @@ _EXIT = {
 
 def errors() -> str:
     """The page about error codes."""
-    rows = [(_anchor(code), c.exit, c.title, c.explain) for code, c in sorted(CODES.items())]
+    rows = [(_anchor(code), c.exit, c.text) for code, c in sorted(CODES.items())]
     exits = ", ".join(f"{number} {meaning}" for number, meaning in sorted(_EXIT.items()))
     head = f"Every error is shown as what happened, why, and how to fix it, under one of these codes. Exit codes: 0 fine, {exits}, 130 interrupted.\n"
-    return page("Errors", head, grid("code, exit, what, explanation", rows))
+    return page("Errors", head, grid("code, exit, meaning", rows))
 
 
 def _anchor(code: str) -> str:

@@ -100,14 +100,7 @@ def new_task_from(
     """
     collect = _spec(kind, "collection").collection
     assert collect is not None
-    root = private_root(config)
-    if within(root, tree(config)):
-        raise RunnerError(
-            "E411",
-            "the hidden inputs and truths would lie in the tree that participants clone",
-            why=f"They would be in {schemas.show(str(root), 200)}.",
-            fix="set RUNNER_PRIVATE, or private in proctor.yaml, to a folder outside the project",
-        )
+    root = _outside(config)
     hidden = root / task_id
     with _placed(config, task_id) as folder:
         if os.path.lexists(hidden):
@@ -127,6 +120,18 @@ def new_task_from(
                 return config.tasks / task_id, None
             put_in_place(scratch / task_id, hidden)
     return config.tasks / task_id, hidden
+
+
+def _outside(config: Config) -> Path:
+    """Return the private root. Raises E411 when it lies in the tree that participants clone."""
+    root = private_root(config)
+    if within(root, tree(config)):
+        why = f"It is {schemas.show(str(root), 300)}."
+        fix = "set RUNNER_PRIVATE, or private in proctor.yaml, to a folder outside the project"
+        raise RunnerError(
+            "E411", "the private folder lies in the tree that participants clone", why=why, fix=fix
+        )
+    return root
 
 
 def _spec(kind: str, part: Literal["skeleton", "collection"]) -> KindSpec:
@@ -215,14 +220,7 @@ def hide(config: Config, task_id: str) -> list[Moved]:
     changed = _without_keys(text, data, problems.doc.name)
     if not moves and changed == text:
         return []
-    root = private_root(config)
-    if within(root, tree(config)):
-        why = f"It is {schemas.show(str(root), 300)}."
-        fix = "set RUNNER_PRIVATE, or private in proctor.yaml, to a folder outside the project"
-        raise RunnerError(
-            "E411", "the private folder lies in the tree that participants clone", why=why, fix=fix
-        )
-    make_private(root)
+    make_private(_outside(config))
     for move in moves:
         if not holds_files(move.target):
             with atomic_folder(move.target) as copy:

@@ -29,7 +29,7 @@ from runner.model.clock import Clock, SystemClock
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.model.task import Task
-from runner.records.commit import WORK_LOCK
+from runner.records.archive_lock import WORK_LOCK
 from runner.records.store.connect import Store, open_store
 from runner.submissions.parcel import note_bases
 from runner.tasks.load import load_tasks

@@ -164,7 +164,7 @@ def _show_proof(results: list[dict[str, Any]]) -> None:
 def _contents(where: Config, task: Task) -> list[Contents]:
     """What is in the data of each dataset. Raises one error with all that is wrong with files, data and baselines."""
     from runner.model.problems import refuse
-    from runner.submissions.check_baselines import baseline_problems
+    from runner.submissions.load import baseline_problems
     from runner.tasks.check_contents import read_contents
     from runner.tasks.check_data import task_problems
 

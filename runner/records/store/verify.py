@@ -19,9 +19,8 @@ from runner.model.errors import PlatformError, Problem, RunnerError
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.archive_lock import COORDINATOR_LOCK, is_held
 from runner.records.events import Event, EventLog, Position
-from runner.records.integrity import uncommitted
+from runner.records.integrity import uncommitted, verify_bundles
 from runner.records.integrity import verify as verify_archive
-from runner.records.registered_bundles import verify_bundles
 from runner.records.snapshot import verify as verify_rounds
 from runner.records.store.compare import compare, names_its_files, try_events, verify_schema
 from runner.records.store.database import Recorded, read_recorded

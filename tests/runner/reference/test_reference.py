@@ -41,7 +41,7 @@ def test_every_kind_is_on_the_task_page() -> None:
 def test_every_code_is_on_the_errors_page() -> None:
     text = reference.errors()
     for code, entry in CODES.items():
-        assert f"{code} | {entry.exit} | {entry.title}" in text
+        assert f"{code} | {entry.exit} | {entry.text}" in text
 
 
 def test_writing_and_checking(tmp_path: Path) -> None:

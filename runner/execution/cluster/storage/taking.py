@@ -216,7 +216,7 @@ def _problem(record: dict[str, Any], staging: Staging, job: Job, files: Mapping[
         return "its run.json is none"
     if not _is_read(record, size):
         return _TOO_LARGE
-    if not schemas.fits(record, "run") and schemas.validate(record, "run"):
+    if schemas.validate(record, "run"):
         return "its run.json is none"
     wanted = {"run_id": job.run_id, "attempt": staging.number, "lock_digest": job.lock_digest}
     if any(record[key] != value for key, value in wanted.items()):

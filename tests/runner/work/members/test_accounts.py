@@ -110,8 +110,7 @@ def test_a_file_that_is_no_database_is_said(project: Project) -> None:
 
 def set_version(config: Config, number: int) -> None:
     with closing(Database(config.database_url or config.home / "accounts.sqlite", "accounts")) as database:
-        change = "UPDATE version SET number = ?" if config.database_url else f"PRAGMA user_version = {number}"
-        database.execute(change, [number] if config.database_url else [])
+        database.execute("UPDATE version SET number = ?", [number])
 
 
 FIRST = """
@@ -120,7 +119,8 @@ CREATE TABLE tokens (id TEXT PRIMARY KEY, account TEXT NOT NULL REFERENCES accou
                      scopes TEXT NOT NULL, created TEXT NOT NULL, revoked TEXT);
 INSERT INTO accounts VALUES ('a-0123456789abcdef', 'team', 'alpha', '2031-05-01T12:00:00Z', NULL);
 INSERT INTO tokens VALUES ('0123456789ab', 'a-0123456789abcdef', 'k', 'read hand-in', '2031-05-01T12:00:00Z', NULL);
-PRAGMA user_version = 1;
+CREATE TABLE version (one INTEGER PRIMARY KEY, number INTEGER NOT NULL);
+INSERT INTO version VALUES (1, 1);
 """
 
 

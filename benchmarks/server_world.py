@@ -25,7 +25,6 @@ from runner.model.config import Config
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
-from runner.views.plots.apart import Apart
 from runner.views.plots.published import Drawings
 from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
@@ -108,7 +107,7 @@ class Site:
         begun, used = time.perf_counter(), time.process_time()
         to = Publisher(self.config.published)
         to.alive()
-        self.drawings = self.drawings or Drawings(to, Apart(), _fail)
+        self.drawings = self.drawings or Drawings(to, _fail)
         with open_store(self.config) as store:
             desk = Desk(store, load_tasks(self.config)[0], to, _fail, kept=self.kept, drawings=self.drawings)
             desk.publish(sorted(self.tokens))

@@ -228,7 +228,7 @@ RunArgument = Annotated[
 RunsArgument = Annotated[
     list[str],
     typer.Argument(
-        help="Two to eight runs, as runner runs lists them, or the beginnings of their ids.",
+        help="Two runs, as runner runs lists them, or the beginnings of their ids.",
         autocompletion=_runs,
         show_default=False,
     ),

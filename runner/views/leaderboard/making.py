@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from runner.model.names import BASELINES, MAX_ADDRESS, MAX_DISPLAY
 from runner.model.run import MeasureValue, rounded
 from runner.model.task import Table, Task
-from runner.records.files import MAX_SECONDS
 from runner.views.audience import escape
 from runner.views.leaderboard import choosing, ranks
 from runner.views.leaderboard.choosing import Group
@@ -56,8 +55,7 @@ def row_of(table: Table, task: Task, group: Group, cells: Values, topics: Sequen
             values[measure] = Value(mean, only.low if only else None, only.high if only else None)
     # Copying a file that was handed in is no run time.
     executed = [r for r in runs if r.submission.how == "executed"]
-    # Nor is what older versions took from hosts that cannot be.
-    walls = [r.wall_seconds for r in executed if r.wall_seconds is not None and r.wall_seconds <= MAX_SECONDS]
+    walls = [r.wall_seconds for r in executed if r.wall_seconds is not None]
     peaks = [r.memory_peak for r in runs if r.memory_peak is not None]
     by = table.rank_by.first
     answered = [cell[by].covered for cell in cells if by in cell]

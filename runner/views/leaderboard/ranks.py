@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 
-from runner.model.comparing.topics import mean
 from runner.model.task import Cell, Ranking
 from runner.views.leaderboard.rows import Combined, Component, Row
 
@@ -50,7 +49,7 @@ def _combined(rows: Sequence[Row], rank_by: Ranking) -> list[Row]:
     made = []
     for n, row in enumerate(rows):
         ranks = [column[n] for column in columns]
-        whole = median(ranks) if rank_by.rule == "median_rank" else mean(ranks)
+        whole = median(ranks) if rank_by.rule == "median_rank" else fmean(ranks)
         components = (replace(one, rank=rank) for one, rank in zip(parts[n], ranks, strict=True))
         made.append(replace(row, combined=Combined(whole, tuple(components))))
     return made
@@ -93,9 +92,9 @@ def mean_ranks(values: Sequence[float | None]) -> list[float]:
 def aggregated(rule: str, cells: Sequence[Cell], values: Sequence[float]) -> float:
     """The mean of ``values``, one a cell, by one of :data:`runner.tasks.tables.AGGREGATES`."""
     if rule == "mean":
-        return mean(values)
+        return fmean(values)
     parts: dict[str, list[float]] = {}
     for cell, value in zip(cells, values, strict=True):
         part = cell.dataset if rule == "scenarios-then-datasets" else cell.scenario
         parts.setdefault(part, []).append(value)
-    return mean([mean(part) for part in parts.values()])
+    return fmean([fmean(part) for part in parts.values()])

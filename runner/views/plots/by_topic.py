@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runner.model.comparing.topics import by_number
+from runner.model.comparing import by_number
 from runner.model.errors import RunnerError
 from runner.model.run import run_named
 from runner.records.store import queries, results
@@ -34,10 +34,6 @@ class ByTopic:
         """The topics on which any row has a score, by name; numbers in their order."""
         found = {topic for scores in self.scores.values() for topic in scores}
         return sorted(found, key=by_number)
-
-    def mean(self, row: str) -> float:
-        """The mean of a row over its topics."""
-        return math.fsum(self.scores[row].values()) / len(self.scores[row])
 
 
 def by_topic(

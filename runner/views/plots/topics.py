@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from runner.model.comparing.topics import by_number
+from runner.model.comparing import by_number
 from runner.views.plots import style
 from runner.views.plots.base import Plot, axis, figure, of_board
 from runner.views.plots.by_topic import ByTopic

@@ -152,15 +152,6 @@ def _pause(name: str, dataset: str | None, reason: str, wanted: bool) -> None:
     output.say(f"{shown} is {state}")
 
 
-PublicTopics = Annotated[
-    int,
-    typer.Option(
-        "--public-topics",
-        min=0,
-        help="So many topics everybody sees with their judgments, as the dataset dev. The others, and their truths, go to "
-        "RUNNER_PRIVATE.",
-    ),
-]
 TopicText = Annotated[
     list[str] | None,
     typer.Option(
@@ -173,7 +164,7 @@ TopicText = Annotated[
 
 
 @tasks.command(
-    epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection --public-topics 10  |  "
+    epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection  |  "
     "runner task new my-task --from irds:vaswani  |  runner task new my-task --from codabench:bundle.zip  |  "
     "runner task new my-task --kind records --like qa"
 )
@@ -200,7 +191,6 @@ def new(
             "platforms tira:FOLDER or codabench:BUNDLE. Default: synthetic data.",
         ),
     ] = None,
-    public: PublicTopics = 0,
     topic_text: TopicText = None,
 ) -> None:
     """Make a small task that works, to be changed into yours; with --from one on your collection.
@@ -212,14 +202,12 @@ def new(
     """
     from runner.model.kinds import kind_of_source
     from runner.tasks.scaffold import new_task, new_task_from
-    from runner.views.overview import readme
 
     where = context.config()
     if source is None:
-        for option, value in (("--public-topics", public), ("--topic-text", topic_text)):
-            if value:
-                fix = f"name a collection with --from, or leave {option} out"
-                raise RunnerError("E101", f"{option} is for a collection", fix=fix)
+        if topic_text:
+            fix = "name a collection with --from, or leave --topic-text out"
+            raise RunnerError("E101", "--topic-text is for a collection", fix=fix)
         folder = new_task(where, name, kind or "adhoc", like)
     elif like is not None:
         raise RunnerError(
@@ -228,11 +216,10 @@ def new(
     else:
         chosen = kind or kind_of_source(source)
         folder, hidden = new_task_from(
-            where, name, source, kind=chosen, public=public, text_fields=topic_text or (), say=output.say
+            where, name, source, kind=chosen, text_fields=topic_text or (), say=output.say
         )
         if hidden is not None:
             output.say(f"inputs and truths of what is blinded are in {hidden}")
-    readme.write(context.load_task(where, name))
     output.say(f"{folder} is there, not on the web (announced: never); next: runner task check {name}")
 
 

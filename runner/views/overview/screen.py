@@ -1,4 +1,4 @@
-"""An overview of a task as lines of at most 80 characters: one screen of a terminal, or everything for the task's README."""
+"""An overview of a task as lines of at most 80 characters: one screen of a terminal, or everything."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ from runner.model.limits import in_units
 from runner.model.task import Quota
 from runner.records.store.charges import quotas
 from runner.tasks.load import load_task, load_tasks
-from runner.views.overview import readme
 from runner.views.overview.facts import Overview, Standing, overview
 from runner.views.overview.inputs import shortened
 from runner.views.overview.screen import lines, screen
@@ -52,13 +51,6 @@ def test_a_bundled_task_fits_a_screen(name: str) -> None:
     assert of.output.file in text and of.output.says and all(one in text for one in task.datasets)
     assert all(f"  {one.name}" in text and one.example for one in of.inputs)
     assert bool(of.inputs) != (set(task.workflows) == {"interactive"})
-
-
-@pytest.mark.parametrize("name", BUNDLED)
-def test_a_bundled_tasks_readme_has_it(name: str) -> None:
-    task = BUNDLED[name]
-    assert readme.outdated([task]) == [], "run: make docs"
-    assert "\n".join(lines(overview(task))) in readme.path(task).read_text("utf-8")
 
 
 @pytest.fixture
@@ -294,38 +286,6 @@ def test_data_state_who_sees_scores_which_submission_counts_and_the_licence(
     assert (AT in shown) is ("publish_at" in scores) and ("best" in shown.partition("\ntables ")[2]) is (
         pick == "best"
     )
-
-
-def test_a_readme_follows_its_task(project: Project) -> None:
-    task = load_task(project.config, "mini")
-    place = readme.path(task)
-    assert not readme.write(task) and not place.exists()  # none is made where there is none
-    place.write_text("# Mini\n\nWords.\n\n## Data\n\nMore words.\n")
-    assert readme.outdated([task]) == ["mini"] and readme.write(task) and not readme.write(task)
-    text = place.read_text()
-    before, _, behind = text.partition("<!-- overview:")
-    assert before == "# Mini\n\nWords.\n\n" and behind.endswith("-->\n\n## Data\n\nMore words.\n")
-    project.write_task_only(quota={"submissions": 3})
-    changed = load_task(project.config, "mini")
-    assert readme.outdated([changed]) == ["mini"] and readme.write(changed)
-    after = place.read_text()
-    assert after == text.replace("50 submissions a team", "3 submissions a team") != text
-    for file in (project.root / "tasks" / "mini" / "datasets" / "dev" / "inputs").iterdir():
-        file.unlink()
-    assert readme.outdated([changed]) == []  # what describes data that are not here stays
-
-
-def test_a_new_task_has_an_overview_that_checking_updates(
-    project: Project, runner_cli: Callable[..., Said]
-) -> None:
-    runner_cli("task", "new", "mine")
-    place = project.root / "tasks" / "mine" / "README.md"
-    assert "20 submissions" in place.read_text() and "synthetic" in place.read_text()
-    definition = place.with_name("task.yaml")
-    definition.write_text(definition.read_text().replace("submissions: 20", "submissions: 7"))
-    assert "tasks/mine/README.md" in runner_cli("task", "check", "mine").err
-    assert "7 submissions" in place.read_text()
-    assert "README" not in runner_cli("task", "check", "mine").err
 
 
 def test_amounts() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from runner.model.errors import RunnerError, no_such
 from runner.views.plots import critical, run, scores, topics
 from runner.views.plots.base import Plot
-from runner.views.plots.by_topic import ByTopic, by_topic
+from runner.views.plots.topics import ByTopic, by_topic
 from runner.views.show.topics import Topics
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Literal, NamedTuple
 
 from runner.kinds.adhoc import formats, topics
@@ -317,3 +317,35 @@ def _role_by_name(one: _Ids, topics: int) -> Role | None:
         return said[0]
     larger = one.count > max(topics, 0 if one.documents else MANY)
     return "documents" if larger else None
+
+
+_SPLITS = {
+    "train": "train", "training": "train", "dev": "dev", "devel": "dev", "development": "dev", "val": "dev", "valid": "dev",
+    "validation": "dev", "test": "test", "eval": "test",
+}  # fmt: skip
+_QRELS = re.compile("^qrels?[-_]|[-_]qrels?$")
+
+
+def split_topics(judged: Iterable[Judgment]) -> dict[str, set[str]]:
+    """Return the topics of each split, the last of them blinded; nothing unless each judgment file names its split.
+
+    BEIR has ``qrels/train.tsv``, ``qrels/dev.tsv`` and ``qrels/test.tsv``. A file without a split could hold judgments that
+    must stay hidden, so the names then decide nothing. The same holds for a single split.
+    """
+    topics: dict[str, set[str]] = {}
+    splits_of_file: dict[str, set[str]] = {}
+    for judgment in judged:
+        if judgment.file not in splits_of_file:
+            splits_of_file[judgment.file] = _splits_in(judgment.file)
+        for split in splits_of_file[judgment.file]:
+            topics.setdefault(split, set()).add(judgment.topic)
+    if len(topics) < 2 or any(len(splits) != 1 for splits in splits_of_file.values()):
+        return {}
+    return {name: topics[name] for name in ("train", "dev", "test") if name in topics}
+
+
+def _splits_in(file: str) -> set[str]:
+    """Return the splits that folders of a path and parts of its name between dots are called after."""
+    path = PurePosixPath(file.lower())
+    parts = [*path.parts[:-1], *stem(path.name).split(".")]
+    return {_SPLITS[word] for part in parts if (word := _QRELS.sub("", part)) in _SPLITS}

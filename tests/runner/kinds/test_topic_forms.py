@@ -307,8 +307,6 @@ def test_one_dataset_for_each_split(config: Config, tmp_path: Path) -> None:
     assert [(one.id, one.visibility) for one in task.datasets.values() if one.visibility != "public"] == [
         ("test", "blinded")
     ]
-    other = project(tmp_path / "other", private=tmp_path / "others")
-    assert "--public-topics" in refused(other, source, public=1).problems[0].fix
 
 
 @pytest.mark.parametrize(

@@ -114,15 +114,6 @@ class Site:
         self.seconds["publishing"] = time.perf_counter() - begun
         return time.process_time() - used
 
-    def draw(self) -> float:
-        """Wait until the plots of the last publishing are drawn, beside; returns the seconds that it took."""
-        assert self.drawings is not None
-        begun, drawn = time.perf_counter(), self.drawings.drawn
-        while self.drawings.drawn == drawn:
-            time.sleep(0.05)
-            self.drawings.collect()
-        return time.perf_counter() - begun
-
     def alive(self) -> None:
         """Say that work is there: pages are those of every day."""
         Publisher(self.config.published).alive()
@@ -186,9 +177,7 @@ class Site:
         return found
 
     def open_again(self) -> None:
-        """End what draws, and give folders that were sealed back the right to be removed."""
-        if self.drawings is not None:
-            self.drawings.close()
+        """Give folders that were sealed back the right to be removed."""
         for place, _, _ in os.walk(self.root):
             Path(place).chmod(0o755)
 

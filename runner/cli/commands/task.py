@@ -12,7 +12,7 @@ from runner.cli.app import tasks
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from runner.model.config import Config
     from runner.model.task import Task
@@ -54,18 +54,15 @@ def list_(to: options.ServerOption = None, as_json: options.JsonOption = False) 
 
 
 @tasks.command(
-    epilog="Examples:  runner task show vaswani  |  runner task show vaswani --as team:mine  |  runner task show vaswani --full  |  runner task show vaswani --to local"
+    epilog="Examples:  runner task show vaswani  |  runner task show vaswani --as team:mine  |  runner task show vaswani --to local"
 )
 def show(
     name: options.TaskArgument,
-    full: Annotated[
-        bool, typer.Option("--full", help="All files, rounds and tables, more than one screen.")
-    ] = False,
     as_: options.AsOption = "organiser",
     to: options.ServerOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show a task on one screen: limits, quota, dates, what the inputs hold, how to write the output, measures. With
+    """Show a task: limits, quota, dates, what the inputs hold, how to write the output, measures. With
     --as team:NAME, or --to, also what is left of that team's quota.
     """
     from runner.records.store.queries import published
@@ -76,7 +73,7 @@ def show(
         from runner.cli.remote.tasks import task_at
 
         data, said = task_at(to, name)
-        output.as_json(data) if as_json else _say(said, full)
+        output.as_json(data) if as_json else _say(said)
         return
     where, audience = context.config(), context.audience(as_)
     task = context.load_task(where, name)
@@ -88,14 +85,14 @@ def show(
     if as_json:
         output.as_json(of.as_dict())
         return
-    _say(printed(of), full)
+    _say(printed(of))
     if audience.kind == "organiser" and task.budget_hours:
         _say_budget(where, task)
 
 
-def _say(said: Mapping[str, Sequence[str]], full: bool) -> None:
+def _say(lines: Sequence[str]) -> None:
     """Print a task's overview (:func:`runner.views.overview.screen.printed`)."""
-    for line in said["full" if full else "screen"]:
+    for line in lines:
         output.data(output.printable(line))
 
 

@@ -171,4 +171,4 @@ def _in_words(made: Made) -> str:
     if made.public:
         counts = ", ".join(f"{count:,} of the split {name}" for name, count in made.public.items())
         return f"{blinded} (the split {made.blinded}), public with their judgments: {counts}"
-    return f"{blinded}, none is public\n(judgments in files called after dev and test give teams some to try their software on)"
+    return f"{blinded}, none is public\n(judgments in files called after dev and test make a public part)"

@@ -201,7 +201,7 @@ def test_damaged_and_foreign_lines_are_left_out_and_said(tmp_path: Path) -> None
     debates = debates_of(run)
     assert [d.id for d in debates.pieces] == ["c1", "c3", "3"]
     assert "simulations.jsonl:1:" in debates.notes[0]
-    assert "\n".join(run.choose("all", None).lines())
+    assert "\n".join(run.choose("all").lines())
 
 
 def test_nothing_is_shown_of_runs_without_debates(tmp_path: Path) -> None:
@@ -210,9 +210,9 @@ def test_nothing_is_shown_of_runs_without_debates(tmp_path: Path) -> None:
     attempt = world.attempt(submission, dataset="dev", verdict="run-error")
     run = inside(run_detail.detail(world.store, attempt.run_id), made, ORGANISER, made.datasets["dev"])
     assert run.data() == {} and list(run.lines()) == []
-    for choice in (("1", None), (None, "c1")):
+    for choice in ("1", "c1"):
         with pytest.raises(RunnerError, check=lambda error: error.code == "E102"):
-            run.choose(*choice)
+            run.choose(choice)
 
 
 @given(st.text(max_size=30), st.text(max_size=30))

@@ -1,4 +1,4 @@
-"""The pages that are generated: those named by :func:`pages`, in ``docs/reference``, and the overview in each task's README.
+"""The pages that are generated: those named by :func:`pages`, in ``docs/reference``.
 
 Their source are the schemas, the register of error codes and the command lines, so that the pages cannot say
 something else than the program does. ``python -m runner.reference`` writes them; ``--check`` compares (exit 1 when
@@ -67,19 +67,3 @@ def main(arguments: list[str], where: Path | None = None, say: Callable[[str], N
         (target / name).write_text(made[name], "utf-8")
         say(f"docs/reference/{name}")
     return 0
-
-
-def readmes(*, check: bool, say: Callable[[str], None] = print) -> int:
-    """Write the overview in the README of every task of this project, or only compare. Exit code 0 or 1 (out of date)."""
-    from runner.model.config import load
-    from runner.tasks.load import load_tasks
-    from runner.views.overview import readme
-
-    tasks, _ = load_tasks(load())
-    old = readme.outdated(tasks.values())
-    for name in old:
-        if check:
-            say(f"tasks/{name}/README.md is out of date; write it with: python -m runner.reference")
-        elif readme.write(tasks[name]):
-            say(f"tasks/{name}/README.md")
-    return 1 if check and old else 0

@@ -1,9 +1,8 @@
-"""``python -m runner.reference [--check]``: pages of ``docs/reference``, and overviews in the READMEs of tasks."""
+"""``python -m runner.reference [--check]``: pages of ``docs/reference``."""
 
 import sys
 
-from runner.reference import main, readmes
+from runner.reference import main
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    sys.exit(main(given) or readmes(check="--check" in given))
+    sys.exit(main(sys.argv[1:]))

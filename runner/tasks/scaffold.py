@@ -73,7 +73,6 @@ def new_task_from(
     source: str,
     *,
     kind: str = "adhoc",
-    public: int = 0,
     text_fields: Sequence[str] = (),
     say: Callable[[str], None],
 ) -> tuple[Path, Path | None]:
@@ -86,7 +85,6 @@ def new_task_from(
         task_id: the task's name.
         source: a folder, an archive, a file, or ``irds:ID``.
         kind: the task's kind.
-        public: how many topics everybody sees with their truths; the others are blinded.
         text_fields: the fields of a topic that hold its text, where they cannot be known.
         say: is given what was taken as what, and what was left.
 
@@ -112,7 +110,7 @@ def new_task_from(
         with scratch_folder(root) as scratch:
             folder.mkdir()
             refuse(
-                collect(task_id, source, folder, scratch / task_id, public, say, text_fields),
+                collect(task_id, source, folder, scratch / task_id, say, text_fields),
                 "no task was made of this collection",
             )
             _finish(replace(config, private=scratch), folder)

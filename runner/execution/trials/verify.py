@@ -14,7 +14,7 @@ from runner.execution.plan import plan
 from runner.execution.trials.software import check
 from runner.execution.trials.untimed import untimed
 from runner.execution.workspace import Workspace
-from runner.model.comparing.topics import TIE, by_number
+from runner.model.comparing import TIE, by_number
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Run, Selection
 from runner.model.task import Dataset, Scenario, Task

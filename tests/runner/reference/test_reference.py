@@ -9,7 +9,6 @@ import pytest
 import schemas
 from runner import reference
 from runner.model.errors import CODES
-from tests.worlds.mini import Project
 
 
 @pytest.mark.slow
@@ -53,14 +52,3 @@ def test_writing_and_checking(tmp_path: Path) -> None:
     (tmp_path / "task.md").write_text("old")
     assert reference.main(["--check"], tmp_path, said.append) == 1
     assert reference.main(["--help"], tmp_path, said.append) == 2
-
-
-def test_readmes_of_tasks_are_checked_and_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in project.environment().items():
-        monkeypatch.setenv(name, value)
-    place, said = project.root / "tasks" / "mini" / "README.md", list[str]()
-    place.write_text("# Mini\n")
-    assert reference.readmes(check=True, say=said.append) == 1 and place.read_text() == "# Mini\n"
-    assert reference.readmes(check=False, say=said.append) == 0 and "\n## " in place.read_text()
-    assert reference.readmes(check=True, say=said.append) == 0
-    assert len(said) == 2 and all("tasks/mini/README.md" in line for line in said)

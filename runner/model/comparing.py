@@ -1,49 +1,20 @@
-"""Two runs topic by topic on one measure, as pure figures: means, wins, losses, ties, effect."""
+"""Two runs topic by topic on one measure, as pure figures for commands and for the front: means, wins, losses, ties, effect, tests."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
 
+import schemas
+
+# measure -> ``resamples`` of result.json: what was ``drawn``, and ``values``
+Resampled = Mapping[str, Mapping[str, Any]]
+SIGN_TEST = "sign test"
 TIE = 1e-9  # values that differ by less are equal
-_APART = 1e300  # that two values differ by at most
-_DOWN, _UP = 2.0**-600, 2.0**600  # what numbers are scaled by whose squares or sums would have no float
-
-
-def mean(values: Sequence[float]) -> float:
-    """The mean, which does not depend on the order of ``values``, and is finite where these are: also where their sum is not."""
-    try:
-        return math.fsum(values) / len(values)
-    except OverflowError:
-        found = math.fsum(scaled(values)) / len(values) * _UP
-        return min(max(found, min(values)), max(values))  # rounding alone leads beyond them
-
-
-def deviation(values: Sequence[float], middle: float) -> float:
-    """The standard deviation (n - 1) of two values or more around their mean; infinity where it is beyond all floats."""
-    try:
-        found = _deviation(values, middle)
-    except OverflowError:
-        found = math.inf
-    if math.isfinite(found):
-        return found
-    return _deviation(scaled(values), middle * _DOWN) * _UP
-
-
-def scaled(values: Sequence[float]) -> list[float]:
-    """Values divided by a power of two, so that they can be squared and added; what is lost of the smallest is nothing beside the others."""
-    return [value * _DOWN for value in values]
-
-
-def _deviation(values: Sequence[float], middle: float) -> float:
-    return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
-
-
-def difference(first: float, second: float) -> float:
-    """First minus second, within 1e300: more, of which there were no sums, only older archives can have."""
-    return max(-_APART, min(first - second, _APART))
 
 
 def by_number(name: str) -> tuple[list[tuple[int, str]], str]:
@@ -65,7 +36,7 @@ class TopicPair:
     @property
     def difference(self) -> float:
         """First minus second."""
-        return difference(self.first, self.second)
+        return self.first - self.second
 
 
 @dataclass(frozen=True)
@@ -101,12 +72,12 @@ class Compared:
     @property
     def difference(self) -> float:
         """First minus second."""
-        return difference(self.first, self.second)
+        return self.first - self.second
 
 
 def is_mean(figure: float, values: Mapping[str, float]) -> bool:
     """Whether a figure is the mean of the values by topic, as far as rounding lets it be seen."""
-    return math.isclose(figure, mean([*values.values()]), rel_tol=1e-3, abs_tol=1e-4)
+    return math.isclose(figure, fmean(values.values()), rel_tol=1e-3, abs_tol=1e-4)
 
 
 def on_topics(
@@ -138,7 +109,7 @@ def on_topics(
     wins, losses = sum(d > TIE for d in better), sum(d < -TIE for d in better)
     means = means and is_mean(values[0], ours) and is_mean(values[1], theirs)
     if means:
-        values = mean([pair.first for pair in pairs]), mean([pair.second for pair in pairs])
+        values = fmean([pair.first for pair in pairs]), fmean([pair.second for pair in pairs])
     return Compared(
         id,
         measure,
@@ -165,12 +136,8 @@ def effect(differences: Sequence[float]) -> float | None:
     """The mean of paired differences as a multiple of their standard deviation (n - 1); None where that is 0."""
     if len(differences) < 2:
         return None
-    middle = mean(differences)
-    spread = deviation(differences, middle)
-    if math.isinf(spread):
-        differences = scaled(differences)
-        middle = mean(differences)
-        spread = deviation(differences, middle)
+    middle = fmean(differences)
+    spread = math.sqrt(math.fsum((one - middle) ** 2 for one in differences) / (len(differences) - 1))
     return middle / spread if spread > TIE else None
 
 
@@ -191,3 +158,76 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (count - step) * p_values[index]))
         adjusted[index] = highest
     return adjusted
+
+
+def why_not(views: Sequence[Mapping[str, Any]], name: str) -> str:
+    """Why runs cannot be compared on a measure, by its id; empty where they can. ``views`` are the runs as somebody may see them."""
+    for view in views:
+        if name in view["pending"]:
+            return f"no value of {view['run']} yet ({view['pending'][name]})"
+        if name not in view["scores"]:
+            return f"{view['run']} was evaluated without it"
+    computed = dict.fromkeys(view["scores"][name]["measure"] for view in views)
+    if None not in computed and len(computed) > 1:
+        return f"computed as {' and as '.join(schemas.show(one, 80) for one in computed)}"
+    return ""
+
+
+def bootstrap(differences: Sequence[float], observed: float) -> float:
+    """The two-sided p-value of a paired difference being zero, from the same difference in each of many resamples.
+
+    Were it zero, the differences would lie around zero as they lie around their mean: p = (1 + resamples whose difference is at
+    least as far from the mean of all as ``observed`` is from zero) / (1 + resamples), so it is never 0 (B. Efron and
+    R. J. Tibshirani, An Introduction to the Bootstrap, 1993, ch. 16; S. Riezler and J. T. Maxwell, On Some Pitfalls in Automatic
+    Evaluation and Significance Testing for MT, 2005, section 4). Without resamples: 1.
+
+    Args:
+        differences: Of each resample.
+        observed: The difference itself.
+    """
+    if not differences:
+        return 1.0
+    middle = math.fsum(differences) / len(differences)
+    least = abs(observed) * (1 - 1e-8)  # values in resamples are kept with ten digits
+    return (1 + sum(abs(d - middle) >= least for d in differences)) / (1 + len(differences))
+
+
+def by_resamples(
+    first: Mapping[str, Any] | None, second: Mapping[str, Any] | None, difference: float
+) -> tuple[float, tuple[float, float], str] | None:
+    """p, 95 % interval and test of the ``difference`` of two figures, from their values in the same resamples; None where they were not drawn alike."""
+    if not first or not second or first["drawn"] != second["drawn"]:
+        return None
+    both = zip(first["values"], second["values"], strict=True)
+    drawn = sorted(a - b for a, b in both if a is not None and b is not None)
+    if not drawn:
+        return None
+    test = f"paired bootstrap test over {len(drawn):,} resamples"
+    return bootstrap(drawn, difference), (_quantile(drawn, 0.025), _quantile(drawn, 0.975)), test
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """A quantile of values in their order, linear between two of them."""
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def recorded(
+    facts: Mapping[str, str], first: str, second: str, measures: Sequence[Compared]
+) -> dict[str, Any]:
+    """Return a comparison for programs, as ``comparison.schema.json`` has it; ``facts`` are its task and dataset."""
+    return {
+        **facts,
+        "first": first,
+        "second": second,
+        "measures": [
+            {
+                **{key: value for key, value in asdict(one).items() if key != "pairs"},
+                "difference": one.difference,
+                "topics": [{**asdict(pair), "difference": pair.difference} for pair in one.pairs],
+            }
+            for one in measures
+        ],
+    }

@@ -10,7 +10,6 @@ from pathlib import Path
 from runner.engines import collect, moving, sandbox, tarstream
 from runner.engines.base import Mount, Space, Volume
 from runner.engines.docker.memory import mounted
-from runner.engines.docker.memory.outputs import Outputs
 from runner.engines.docker.memory.own_mounts import MemoryVolume
 from runner.engines.docker.room import TRANSFER
 from runner.engines.docker.volumes import DockerVolumes
@@ -59,18 +58,6 @@ class SessionVolumes:
             api.create_volume(volume, driver="local", driver_opts=options, labels=self._labels)
         return Volume(volume)
 
-    def take(self, outputs: Outputs, space: Space, uid: int) -> Volume:
-        """One of those that the session was lent."""
-        volume, keeper, path = outputs.take()
-        self._made[volume.name] = _Made(*space, uid, keeper=keeper, path=path)
-        return volume
-
-    def lend(self, volumes: Iterable[Volume]) -> list[tuple[Volume, str, str]]:
-        """These, each with its keeper and its path there, for other sessions."""
-        self.keep()
-        found = [(one, self._made[one.name]) for one in volumes]
-        return [(one, made.keeper or "", made.path) for one, made in found]
-
     def keep(self) -> None:
         """Start a keeper for the volumes that need one and have none yet."""
         new = {name: made for name, made in self._made.items() if made.keeper is None and made.memory is None}
@@ -87,16 +74,15 @@ class SessionVolumes:
         allowed: Callable[[str], bool],
         max_bytes: int,
         max_files: int,
-        seen: Callable[[int], None],
     ) -> Collected:
-        """See :func:`runner.engines.collect.collect`; ``dest`` is made if it is missing. ``seen`` is told how many bytes are in the volume."""
+        """See :func:`runner.engines.collect.collect`; ``dest`` is made if it is missing."""
         made = self._made[volume]
         dest.mkdir(parents=True, exist_ok=True)
         # Ordinary files fit into the volume; only sparse ones can read as more.
         cap = max(max_bytes, made.bytes) + (made.inodes + 16) * 2048
 
         def collected(chunks: Iterable[bytes], free: int, files: int) -> Collected:
-            found = collect.collect(
+            return collect.collect(
                 chunks,
                 dest,
                 allowed=allowed,
@@ -105,8 +91,6 @@ class SessionVolumes:
                 max_stream=cap,
                 full=not free or not files,
             )
-            seen(made.bytes - free)
-            return found
 
         with self._opened(volume) as folder:
             if folder is not None:

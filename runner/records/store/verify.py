@@ -114,7 +114,9 @@ def _unknown(head: str) -> Problem:
 
 def _unrecorded(archive: RunArchive, unrecorded: Sequence[Attempt | Evaluation]) -> list[Problem]:
     """Return one problem for each attempt and evaluation that no event names."""
-    fix = "runner evaluate takes it over if a command was killed just before; else the log was cut: restore it"
+    fix = (
+        "runner evaluate takes it over if a command was killed just before; else the log was cut: restore it"
+    )
     return [
         Problem(str(one.path.relative_to(archive.root)), "is in the archive, but no event names it.", fix)
         for one in unrecorded

@@ -1,4 +1,4 @@
-"""Volumes that are read and filled where they are mounted, and how many the next keeper has."""
+"""Volumes that are read and filled where they are mounted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.engines.base import Volume
 from runner.engines.collect import collect
 from runner.engines.docker.memory import mounted
-from runner.engines.docker.memory.outputs import LITTLE, Outputs
 from runner.model.container import Collected
 from runner.model.errors import PlatformError
 
@@ -142,20 +140,3 @@ def test_a_source_that_hangs_is_given_up(tmp_path: Path) -> None:
     os.close(here)
     os.close(os.open(tmp_path / "hangs", os.O_WRONLY | os.O_NONBLOCK))  # its reader ends
     assert (tmp_path / "room/in/a").read_bytes() == b"a"
-
-
-def told(count: int, *used: int) -> list[bool]:
-    """What is said of a keeper with ``count`` volumes, of which so many are taken and have so much in them, until it ends."""
-    said: list[bool] = []
-    outputs = Outputs([(Volume(f"v{n}"), "keeper", f"/kept/{n}") for n in range(count)], (1, 2), said.append)
-    for size in used:
-        outputs.take()
-        outputs.seen(size)
-    outputs.close()
-    return said
-
-
-def test_more_volumes_are_made_only_where_all_of_them_were_wanted() -> None:
-    assert told(2, 0, 0) == [True]
-    assert told(2, 0) == [False], "nobody came"
-    assert told(3, 0, LITTLE + 1) == [False, False], "one left much"

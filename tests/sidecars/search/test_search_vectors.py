@@ -18,8 +18,7 @@ from sidecars.search.api import Api, Call
 from sidecars.search.errors import DataError
 from sidecars.search.prepared import open_collection
 from sidecars.search.requests import Nearest, Search
-from sidecars.search.searching import parts_of
-from sidecars.search.together import TOGETHER
+from sidecars.search.searching import TOGETHER, parts_of
 from sidecars.search.vectors import Matrix, inverse_lengths
 from tests.worlds.search_arguments import ARGUMENTS, write
 from tests.worlds.search_parts import asked
@@ -282,7 +281,7 @@ def test_searches_are_looked_for_together_up_to_so_many_vectors() -> None:
         ((TOGETHER + 1, 1), TOGETHER + 1),
         ((1,) * 20, TOGETHER),
     ):
-        assert len(parts_of([of(count) for count in counts], TOGETHER)) == expected, counts
+        assert len(parts_of([of(count) for count in counts])) == expected, counts
 
 
 def test_one_request_at_a_time_looks_for_many_neighbours(tmp_path: Path) -> None:

@@ -14,11 +14,10 @@ from pathlib import Path
 from runner.engines import moving
 from runner.engines.accounts import Accounts
 from runner.engines.base import MayCut
-from runner.engines.docker import meter
+from runner.engines.docker import meter, own_mounts
 from runner.engines.docker.client import Clients, ignoring, labels_filter
 from runner.engines.docker.evict import evict
 from runner.engines.docker.handle import CANCELLED
-from runner.engines.docker.memory import own_mounts
 from runner.engines.docker.owner import alive, default_locks, private_folder
 from runner.engines.docker.session import DockerSession
 from runner.engines.docker.turns import DockerBoard

@@ -90,7 +90,6 @@ class DockerSession:
         if handle.start_error is not None:
             raise PlatformError("a room cannot be started", why=handle.start_error)
         self._users = RoomUsers(default_locks())
-        there = (volume.name, space.inodes) if self._engine.local else None
         return DockerRoom(
             self._clients,
             handle,
@@ -99,7 +98,6 @@ class DockerSession:
             self.uid,
             space.bytes,
             uid_base=self._engine.uid_base,
-            there=there,
         )
 
     def start(self, spec: ContainerSpec) -> DockerHandle:

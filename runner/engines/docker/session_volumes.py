@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.engines import collect, moving, sandbox, tarstream
 from runner.engines.base import Mount, Space, Volume
-from runner.engines.docker.memory import mounted
-from runner.engines.docker.memory.own_mounts import MemoryVolume
+from runner.engines.docker.own_mounts import MemoryVolume
 from runner.engines.docker.room import TRANSFER
 from runner.engines.docker.volumes import DockerVolumes
 from runner.model.container import Collected
@@ -80,8 +79,10 @@ class SessionVolumes:
         dest.mkdir(parents=True, exist_ok=True)
         # Ordinary files fit into the volume; only sparse ones can read as more.
         cap = max(max_bytes, made.bytes) + (made.inodes + 16) * 2048
-
-        def collected(chunks: Iterable[bytes], free: int, files: int) -> Collected:
+        keeper = self._keeper(volume)
+        free, files = made.memory.left() if made.memory is not None else self._left(keeper, made.path)
+        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
+            chunks, _stat = api.get_archive(keeper, made.path, chunk_size=collect.CHUNK)
             return collect.collect(
                 chunks,
                 dest,
@@ -91,17 +92,6 @@ class SessionVolumes:
                 max_stream=cap,
                 full=not free or not files,
             )
-
-        with self._opened(volume) as folder:
-            if folder is not None:
-                with mounted.plain_files(folder) as plain:
-                    if plain is not None:
-                        return collected(mounted.packed(plain), *mounted.left(folder))
-            keeper = self._keeper(volume)
-            free, files = self._left(keeper, made.path) if folder is None else mounted.left(folder)
-        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
-            chunks, _stat = api.get_archive(keeper, made.path, chunk_size=collect.CHUNK)
-            return collected(chunks, free, files)
 
     def copy_in(self, volume: str, files: Mapping[str, Path | bytes]) -> None:
         """Write read-only files, owned by the volume's user, into a volume."""
@@ -116,19 +106,6 @@ class SessionVolumes:
         for made in self._made.values():
             if made.memory is not None:
                 made.memory.close()
-
-    @contextmanager
-    def _opened(self, volume: str) -> Iterator[int | None]:
-        """The open folder of a volume; None where it is not within our sight."""
-        made = self._made[volume]
-        if made.memory is not None:
-            with made.memory.opened() as folder:
-                yield folder
-        elif self._engine.local:
-            with mounted.mounted(self._clients, volume, made.inodes) as found:
-                yield found
-        else:
-            yield None
 
     def _keeper(self, volume: str) -> str:
         """The container of ours through which the engine packs and unpacks files of a volume."""

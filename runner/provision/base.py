@@ -72,21 +72,15 @@ def base_mode(config: Config) -> str:
 
 
 def wheels(
-    config: Config,
-    engine: Probe,
-    requirements: Path,
-    dest: Path | None,
-    steps: Steps | None = None,
+    config: Config, engine: Probe, requirements: Path, dest: Path, steps: Steps | None = None
 ) -> list[Path]:
     """Put the wheels that ``requirements`` names into ``dest``, for Python 3.11 in our base image.
 
-    They come from a cache in the data directory when the same file was asked for before; without ``dest`` they are
-    only put there. ``steps`` says that they are fetched. Returns the files.
+    They come from a cache in the data directory when the same file was asked for before. ``steps`` says that they are
+    fetched. Returns the files.
     Raises PlatformError when pip cannot get them (no network, no wheel for this platform, no hash or a wrong one).
     """
     found = _cached(config, engine, requirements, True, steps or Steps())
-    if dest is None:
-        return found
     dest.mkdir(parents=True, exist_ok=True)
     return [_place(file, dest / file.name) for file in found]
 
@@ -198,10 +192,10 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
             fix=f"give the engine a network, or load an image with Python 3.11 and tag it {LOCAL_IMAGE}",
         )
     if shutil.which("mmdebstrap") is None:
-        with Steps.of(say).step("mmdebstrap", note="installing it") as step:
-            install("mmdebstrap", "debian-archive-keyring", "ca-certificates", on_line=step.heard)
+        with Steps.of(say).step("mmdebstrap", note="installing it"):
+            install("mmdebstrap", "debian-archive-keyring", "ca-certificates")
     with (
-        Steps.of(say).step("base image", note=f"{LOCAL_IMAGE}, made with mmdebstrap, about a minute") as step,
+        Steps.of(say).step("base image", note=f"{LOCAL_IMAGE}, made with mmdebstrap, about a minute"),
         tempfile.TemporaryDirectory(prefix="proctor-base-", dir=_fast_folder()) as folder,
     ):
         archive = Path(folder) / "root.tar"
@@ -216,9 +210,7 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
         command.append(f"--include={','.join(_INCLUDED)}")
         command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
         command += [f"--customize-hook={hook}" for hook in hooks]
-        run_tool(
-            [*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder}, on_line=step.heard
-        )
+        run_tool([*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder})
         changes = ("ENV LANG=C.UTF-8", 'CMD ["python3"]', f'LABEL {LABEL}="{",".join(_INCLUDED)}"')
         engine.import_root(archive, LOCAL_IMAGE, changes)
 
@@ -248,18 +240,12 @@ def _cached(
     if not cached.is_dir():
         make_private(cached.parent)
         name = f"packages for {requirements.parent.name}"
-        with steps.step(name, total=requirements.read_text("utf-8").count("==")) as step:
-            _download(requirements, cached, architecture, require_hashes, step.heard)
+        with steps.step(name):
+            _download(requirements, cached, architecture, require_hashes)
     return sorted(cached.iterdir())
 
 
-def _download(
-    requirements: Path,
-    into: Path,
-    architecture: str,
-    require_hashes: bool,
-    on_line: Callable[[str], None],
-) -> None:
+def _download(requirements: Path, into: Path, architecture: str, require_hashes: bool) -> None:
     """Fill ``into`` with pip; it appears whole or not at all."""
     into.parent.mkdir(parents=True, exist_ok=True)
     command = [
@@ -275,7 +261,7 @@ def _download(
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=into.parent) as folder:
         whole = Path(folder) / "wheels"
         command += ["--requirement", str(requirements), "--dest", str(whole)]
-        run_tool(command, timeout=1200, on_line=on_line)
+        run_tool(command, timeout=1200)
         try:
             whole.rename(into)
         except OSError:

@@ -18,8 +18,8 @@ from typing import Any
 from runner.engines import moving, sandbox, tarstream
 from runner.engines.accounts import MAX_FOLDERS
 from runner.engines.base import Fill, Mount, Volume
+from runner.engines.docker.building.builds import DockerBuilds
 from runner.engines.docker.client import ignoring
-from runner.engines.docker.images import DockerImages
 from runner.engines.docker.owner import me, private_folder
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
@@ -36,7 +36,7 @@ DAY = 24 * 3600
 FILL = 6 * 3600.0  # seconds for filling a data volume
 
 
-class DockerVolumes(DockerImages):
+class DockerVolumes(DockerBuilds):
     """Data volumes, and the image of the containers of ours that fill them and keep others alive.
 
     ``locks`` is a folder for locks, ``stall`` the seconds after which a source that gives nothing is given up,

@@ -35,7 +35,6 @@ _INCLUDED = ("python3", "python3-pip", "python3-venv", "ca-certificates", "socat
 _PYTHON = "3.11"  # of both base images; the wheels carried in are made for it
 _SILENCE = 20.0  # seconds without a word from the registry until we go on without it
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-_ROOM = 2 * 1024**3  # bytes free in memory that make it the faster place to assemble a root file system
 _NO_NAME = re.compile(r"-(?!-hash=)|.*(?:[/@\ufffd]|\$\{)")  # options, addresses, paths, variables, not ASCII
 _GLIBC = range(36, 4, -1)  # 2.36 is bookworm's; wheels name the oldest that they need
 
@@ -82,7 +81,7 @@ def wheels(
     """
     found = _cached(config, engine, requirements, True, steps or Steps())
     dest.mkdir(parents=True, exist_ok=True)
-    return [_place(file, dest / file.name) for file in found]
+    return [Path(shutil.copyfile(file, dest / file.name)) for file in found]
 
 
 def carries_wheels(config: Config) -> bool:
@@ -196,7 +195,7 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
             install("mmdebstrap", "debian-archive-keyring", "ca-certificates")
     with (
         Steps.of(say).step("base image", note=f"{LOCAL_IMAGE}, made with mmdebstrap, about a minute"),
-        tempfile.TemporaryDirectory(prefix="proctor-base-", dir=_fast_folder()) as folder,
+        tempfile.TemporaryDirectory(prefix="proctor-base-") as folder,
     ):
         archive = Path(folder) / "root.tar"
         hooks = [
@@ -213,15 +212,6 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
         run_tool([*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder})
         changes = ("ENV LANG=C.UTF-8", 'CMD ["python3"]', f'LABEL {LABEL}="{",".join(_INCLUDED)}"')
         engine.import_root(archive, LOCAL_IMAGE, changes)
-
-
-def _fast_folder() -> Path | None:
-    """A folder in memory when there is space: on a disk most of the time goes into syncing."""
-    memory = Path("/dev/shm")  # noqa: S108  (a private folder is made in it)
-    try:
-        return memory if shutil.disk_usage(memory).free >= _ROOM else None
-    except OSError:
-        return None
 
 
 def _cached(
@@ -267,13 +257,3 @@ def _download(requirements: Path, into: Path, architecture: str, require_hashes:
         except OSError:
             if not into.is_dir():  # another process was not faster: it is the disk
                 raise
-
-
-def _place(source: Path, dest: Path) -> Path:
-    """A link where the file systems allow one, else a copy."""
-    if not dest.exists():
-        try:
-            os.link(source, dest)
-        except OSError:
-            shutil.copyfile(source, dest)
-    return dest

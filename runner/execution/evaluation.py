@@ -7,7 +7,6 @@ reads ``request.json`` and writes three files will do (a fourth, ``details.jsonl
 from __future__ import annotations
 
 import json
-import secrets
 import tempfile
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -236,19 +235,6 @@ class _Work:
         )
         files = files_for_evaluator(run.folder, run.name, most_handed(task, records=run.records))
         return {REQUEST: json.dumps(asked).encode(), **{f"run/{name}": path for name, path in files.items()}}
-
-
-def prepare(
-    evaluator: Evaluator, dataset: Dataset, rooms: Rooms, engine: Engine, cancelled: Callable[[], bool]
-) -> None:
-    """Begin to make the room in which a run that writes its output itself will be evaluated, where it shares one. Does not wait.
-
-    Nothing of the run is in the room, and nothing runs in it, before the run is sealed.
-    """
-    if _shares(evaluator):
-        key, furnish = _room(evaluator, dataset, engine, records=False)
-        name, visibility = f"room-{secrets.token_hex(12)}", dataset.visibility
-        rooms.ahead(key, furnish, attempt_id=name, visibility=visibility, cancelled=cancelled)
 
 
 def _shares(evaluator: Evaluator) -> bool:

@@ -129,7 +129,7 @@ def test_a_program_that_is_stopped_is_killed_with_its_room(
     stop = threading.Event()
     more = {"deadline": 1.5} if killed == "time" else {"cancelled": stop.is_set}
     with room_of(place, attempt) as room:
-        threading.Timer(1.0, stop.set).start()
+        threading.Timer(3.0, stop.set).start()  # the program has begun by then
         begun = time.monotonic()
         done = run(room, "sleeps", tmp_path / "out", **more)
         assert done.exit.killed == killed and time.monotonic() - begun < 60

@@ -54,7 +54,7 @@ def run(
     handle.meter.users.return_value, handle.meter.delay = users, 0.0
     spec = ContainerSpec("evaluator", ImageRef(id="sha256:" + "0" * 64), None, Limits())
     users_left = MagicMock(left=[1, 2])
-    room = rooms.DockerRoom(clients, handle, spec, users_left, WAITING, 1 << 20, uid_base=0, there=None)
+    room = rooms.DockerRoom(clients, handle, spec, users_left, WAITING, 1 << 20, uid_base=0)
     done = room.run(
         ("true",), {}, folder, env={}, deadline=30, cancelled=lambda: False, allowed=lambda _: True, max_bytes=10_000, max_files=9
     )  # fmt: skip
@@ -97,9 +97,7 @@ def test_processor_time_that_is_heard_of_late_is_not_the_next_ones(
     limits, handle = Limits(cpus=2.0, cpu_time=5.0), MagicMock(meter=meter)
     monkeypatch.setattr(meter, "processor_time", lambda: 30.0)
     spec = ContainerSpec("evaluator", ImageRef(id="sha256:" + "0" * 64), None, limits)
-    room = rooms.DockerRoom(
-        MagicMock(), handle, spec, MagicMock(left=[1]), WAITING, 1, uid_base=0, there=None
-    )
+    room = rooms.DockerRoom(MagicMock(), handle, spec, MagicMock(left=[1]), WAITING, 1, uid_base=0)
     room._bound(limits.cpu_time)
     assert handle.processor_limit == 30.0 + 5.0 + used
     room._bound(None)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import schemas
-from runner import reference
 from runner.model.errors import CODES
+from tools import docs as reference
 
 
 @pytest.mark.slow
 def test_committed_pages_are_generated() -> None:
-    assert reference.main(["--check"]) == 0, "run: python -m runner.reference"
+    assert reference.main(["--check"]) == 0, "run: python -m tools.docs"
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,11 @@ import secrets
 import socket
 import struct
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from runner.engines import sandbox
 from runner.engines.base import Space
-from runner.engines.docker.memory.mounted import FOLDER
 from runner.engines.docker.owner import alive, me, private_folder
 from runner.model.errors import PlatformError
 
@@ -56,19 +54,13 @@ class MemoryVolume:
             raise PlatformError("a memory volume cannot be mounted", why=str(error.strerror)) from error
         self.options = {"type": "none", "device": str(content), "o": "bind"}
 
-    @contextmanager
-    def opened(self) -> Iterator[int]:
-        """Its open folder."""
+    def left(self) -> tuple[int, int]:
+        """Return how many bytes and files still fit into it. Raises PlatformError E303."""
         try:
-            found = os.open(self._at / _CONTENT, FOLDER)
+            facts = os.statvfs(self._at)
         except OSError as error:
-            raise PlatformError(
-                "a memory volume cannot be opened any more", why=str(error.strerror)
-            ) from error
-        try:
-            yield found
-        finally:
-            os.close(found)
+            raise PlatformError("a memory volume cannot be measured", why=str(error.strerror)) from error
+        return facts.f_bavail * facts.f_frsize, facts.f_favail
 
     def close(self) -> None:
         """Give it up, also while a container still has it."""

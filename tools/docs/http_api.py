@@ -11,12 +11,12 @@ import schemas
 from runner.exchange.inbox import Inbox
 from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
-from runner.reference.tables import grid, page, table
 from runner.web.door import Door
 from runner.web.openapi import document
 from runner.web.routes import rules
 from runner.web.rules import Rule
 from runner.web.sessions import Sessions
+from tools.docs.tables import grid, page, table
 
 _SAYS = """\
 What a server ([how to run one](../how-to/serve.md)) gives to programs: for whoever asks the objects that commands print with `--json`.

@@ -1,7 +1,7 @@
 """The pages that are generated: those named by :func:`pages`, in ``docs/reference``.
 
 Their source are the schemas, the register of error codes and the command lines, so that the pages cannot say
-something else than the program does. ``python -m runner.reference`` writes them; ``--check`` compares (exit 1 when
+something else than the program does. ``python -m tools.docs`` writes them; ``--check`` compares (exit 1 when
 one is out of date).
 """
 
@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from runner.reference.codes import errors, findings, verdicts
-from runner.reference.commands import command_lines, runner_commands
-from runner.reference.files import archive, evaluator, server, submission, task
-from runner.reference.frames import frames
-from runner.reference.http_api import http_api, openapi
-from runner.reference.measure_pages import measure_pages
-from runner.reference.tables import fields_of, table
+from tools.docs.codes import errors, findings, verdicts
+from tools.docs.commands import command_lines, runner_commands
+from tools.docs.files import archive, evaluator, server, submission, task
+from tools.docs.frames import frames
+from tools.docs.http_api import http_api, openapi
+from tools.docs.measure_pages import measure_pages
+from tools.docs.tables import fields_of, table
 
 __all__ = ["fields_of", "folder", "main", "pages", "runner_commands", "table"]
 
@@ -50,7 +50,7 @@ def main(arguments: list[str], where: Path | None = None, say: Callable[[str], N
     """Write the pages, or compare with ``--check``. Exit code 0, 1 (out of date) or 2 (usage)."""
     target = folder() if where is None else where
     if arguments not in ([], ["--check"]):
-        print("usage: python -m runner.reference [--check]", file=sys.stderr)
+        print("usage: python -m tools.docs [--check]", file=sys.stderr)
         return 2
     made = pages()
     old = [
@@ -60,7 +60,7 @@ def main(arguments: list[str], where: Path | None = None, say: Callable[[str], N
     ]
     if arguments:
         for name in old:
-            say(f"docs/reference/{name} is out of date; write it with: python -m runner.reference")
+            say(f"docs/reference/{name} is out of date; write it with: python -m tools.docs")
         return 1 if old else 0
     target.mkdir(parents=True, exist_ok=True)
     for name in old:

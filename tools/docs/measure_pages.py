@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import schemas
-from runner.reference.asking import ask
-from runner.reference.tables import grid, page
+from tools.docs.asking import ask
+from tools.docs.tables import grid, page
 
 _ASKED = """
 import inspect

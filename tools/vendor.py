@@ -16,7 +16,7 @@ from typing import Any
 
 from runner.model.errors import PlatformError
 
-FOLDER = Path(__file__).resolve().parents[1] / "web" / "vendor"
+FOLDER = Path(__file__).resolve().parents[1] / "runner" / "web" / "vendor"
 MANIFEST = "vendor.json"
 
 
@@ -74,3 +74,7 @@ def _check(what: str, has: str, wanted: str) -> None:
         raise PlatformError(
             f"{what} has another content", why=why, fix="look at it before its hash is changed"
         )
+
+
+if __name__ == "__main__":
+    print(f"fetched and checked: {', '.join(fetch())}")

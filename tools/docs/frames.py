@@ -6,7 +6,7 @@ import inspect
 import re
 
 from runner import api
-from runner.reference.tables import NOTE
+from tools.docs.tables import NOTE
 
 INTRODUCTION = """
 # Python interface

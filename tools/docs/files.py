@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import schemas
-from runner.reference.tables import grid, page, table
+from tools.docs.tables import grid, page, table
 
 _YAML = """\
 ## The YAML that is accepted

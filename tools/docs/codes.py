@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runner.model.errors import CODES, FAILED, ORGANISER, PLATFORM, USAGE
-from runner.reference.asking import ask
-from runner.reference.tables import grid, page
+from tools.docs.asking import ask
+from tools.docs.tables import grid, page
 
 _EXIT = {
     FAILED: "the thing asked about failed",

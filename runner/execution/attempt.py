@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import platform as host
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from runner.engines.base import Cancelled, Engine
+from runner.engines.base import Engine
 from runner.engines.lending import Rooms
 from runner.execution.contract import RunFiles, output_of
-from runner.execution.evaluation import Evaluated
-from runner.execution.evaluation import evaluate as run_evaluator
+from runner.execution.evaluation import Evaluated, EvaluationJob
 from runner.execution.evaluator import Evaluator, no_sidecars
 from runner.execution.hardware import Energy, machine_of, runner_version
 from runner.execution.job import Executed, Job
+from runner.execution.stop import Stop
 from runner.execution.workflows import workflow
 from runner.execution.workflows.starting import begin, conclude, now
 from runner.model.container import Collected, Exit, Resources
-from runner.model.errors import PlatformError, RunnerError
+from runner.model.errors import RunnerError
 from runner.model.pins import of_task, pins
 from runner.model.task import Dataset
 from runner.records.archive import Attempt, Evaluation, RunArchive
@@ -35,41 +35,12 @@ from runner.tasks.files import part
 from schemas.details import Detail
 
 
-class Stop(Protocol):
-    """Who may stop work: one run (``cancelled``, ``called_off``), or everything (``stopping``)."""
-
-    def cancelled(self, run_id: str) -> bool:
-        """Whether the run was asked to stop, or everything was."""
-
-    def called_off(self, run_ids: Collection[str]) -> set[str]:
-        """Those of some runs for which that holds."""
-
-    def stopping(self) -> bool:
-        """Whether everything was asked to stop."""
-
-
-class NotStoppable:
-    """A run or command that nobody can stop."""
-
-    def cancelled(self, run_id: str) -> bool:
-        """Always false."""
-        return False
-
-    def called_off(self, run_ids: Collection[str]) -> set[str]:
-        """Always none."""
-        return set()
-
-    def stopping(self) -> bool:
-        """Always false."""
-        return False
-
-
 def engine_attempt(run_id: str, number: int, role: str = "run") -> str:
     """The name under which the engine knows the containers of an attempt (or of its evaluation)."""
     return f"{run_id}-{number}" if role == "run" else f"{run_id}-{number}-{role}"
 
 
-def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = NotStoppable()) -> Attempt:
+def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = Stop()) -> Attempt:
     """Run ``job`` once and seal what came out as the next attempt of its run.
 
     Returns the sealed attempt, whatever the verdict. Raises KeyboardInterrupt when the whole command is
@@ -93,7 +64,7 @@ def perform(
     number: int,
     folder: Path,
     engine: Engine,
-    stop: Stop = NotStoppable(),
+    stop: Stop = Stop(),
     *,
     name: str = "",
 ) -> dict[str, Any]:
@@ -255,7 +226,7 @@ def evaluate(
     scenario: str,
     engine: Engine,
     archive: RunArchive,
-    stop: Stop = NotStoppable(),
+    stop: Stop = Stop(),
     rooms: Rooms | None = None,
 ) -> Evaluation:
     """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation next to it, never over another.
@@ -272,9 +243,10 @@ def evaluate(
     try:
         with output_of(attempt) as output:
             files = RunFiles(output, run_file, attempt.lock()["workflow"] == "interactive")
-            done = assess(
-                evaluator, dataset, scenario, files, engine, staging.path, stop, name=name, rooms=rooms
+            job = EvaluationJob(
+                evaluator, dataset, scenario, files, engine, name, staging.path, stop, rooms=rooms
             )
+            done = job.assess()
         record = {
             **ordered_evaluation(attempt, staging.number, evaluator, dataset),
             "gateway": _gateway_record(evaluator, done),
@@ -284,42 +256,6 @@ def evaluate(
     except BaseException:
         archive.discard(staging)
         raise
-
-
-def assess(
-    evaluator: Evaluator,
-    dataset: Dataset,
-    scenario: str,
-    files: RunFiles,
-    engine: Engine,
-    folder: Path,
-    stop: Stop,
-    *,
-    name: str,
-    rooms: Rooms | None = None,
-) -> Evaluated:
-    """Evaluate the files of a run and leave what the evaluator wrote in ``folder``; nothing is archived.
-
-    ``name`` is that by which the engine knows its containers. Returns and raises as :func:`evaluate`.
-    """
-    try:
-        return run_evaluator(
-            evaluator,
-            dataset,
-            scenario,
-            files,
-            engine,
-            attempt_id=name,
-            staging=folder,
-            cancelled=stop.stopping,
-            rooms=rooms,
-        )
-    except Cancelled:
-        raise KeyboardInterrupt from None
-    except PlatformError as error:
-        if error.code in ("E301", "E305", "E307", "E311"):
-            raise
-        return Evaluated("error", Detail("platform", what=error.what, why=error.why), None, "", "")
 
 
 def ordered_evaluation(

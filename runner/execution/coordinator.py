@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from runner.engines.lending import Rooms
-from runner.execution.attempt import NotStoppable, evaluate, execute
+from runner.execution.attempt import evaluate, execute
 from runner.execution.cluster.places import kept_here, over_hosts, stays
 from runner.execution.cluster.tails import FOLDER, sweep
 from runner.execution.evaluation import prepare
@@ -30,6 +30,7 @@ from runner.execution.pool import Control, Pool, RunProgress, Undone
 from runner.execution.replies import replies_of
 from runner.execution.schedule import Forecast, forecast, lane_of, needs_of
 from runner.execution.stage import Stages, why_no_runs
+from runner.execution.stop import Stop
 from runner.execution.workspace import Workspace
 from runner.model.clock import Clock, SystemClock
 from runner.model.config import Config
@@ -272,7 +273,7 @@ class Coordinator:
             return job, detail(self.store, job.run_id, [task])
         with engine.keeping(1) as ahead, Rooms(engine) as rooms:
             if ahead and job.workflow == "batch":
-                prepare(evaluator, dataset, rooms, engine, NotStoppable().stopping)
+                prepare(evaluator, dataset, rooms, engine, Stop().stopping)
             attempt = execute(job, engine, archive)
             commit(self.store, attempt)
             if attempt.record()["verdict"]["name"] == "ok":

@@ -18,7 +18,6 @@ from typing import Any, Self
 import schemas
 from runner.engines.base import Engine
 from runner.engines.sandbox import sandbox_digest
-from runner.execution.attempt import Stop
 from runner.execution.cluster.duties import Duty, Prepared
 from runner.execution.cluster.joining import Wanted, host_of, unfit
 from runner.execution.cluster.keys import key_for
@@ -31,6 +30,7 @@ from runner.execution.executors.base import Host, Lost, NoRoom, NotTaken, Result
 from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned
 from runner.execution.schedule import needed_digests
+from runner.execution.stop import Stop
 from runner.execution.workspace import Workspace
 from runner.model.clock import SystemClock
 from runner.model.errors import PlatformError

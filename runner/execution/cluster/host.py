@@ -28,6 +28,7 @@ from runner.execution.cluster.storage.grants import Granted, Grants, Store
 from runner.execution.cluster.storage.stores import places_of
 from runner.execution.cluster.tails import Tail, may_leave
 from runner.execution.hardware import runner_version
+from runner.execution.stop import Stop
 from runner.model.errors import PlatformError, RunnerError, disk_error, kind_and_place
 from runner.records.contents import Content
 from runner.records.files import walk
@@ -37,19 +38,15 @@ PROTOCOL = 5  # of orders and answers: raised whenever one of them changes
 
 
 @dataclass(frozen=True)
-class Stopped:
+class Stopped(Stop):
     """Stops one order: a person ``ended`` the run, which is an attempt as any other, or it was ``dropped`` and nothing comes of it."""
 
     ended: threading.Event = field(default_factory=threading.Event)
     dropped: threading.Event = field(default_factory=threading.Event)
 
-    def cancelled(self, run_id: str) -> bool:
-        """Whether the order was stopped."""
-        return self.ended.is_set() or self.dropped.is_set()
-
     def called_off(self, run_ids: Collection[str]) -> set[str]:
         """All, or none: there is one order."""
-        return {*run_ids} if self.cancelled("") else set()
+        return {*run_ids} if self.ended.is_set() or self.dropped.is_set() else set()
 
     def stopping(self) -> bool:
         """Whether nothing is to be delivered."""

@@ -12,7 +12,6 @@ import pytest
 
 from runner.engines.fake import Mounts, identity
 from runner.engines.lending import Rooms
-from runner.execution.attempt import NotStoppable
 from runner.execution.cluster import carrying
 from runner.execution.cluster.carrying import Hands
 from runner.execution.cluster.evaluations import Evaluations
@@ -26,6 +25,7 @@ from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
 from runner.execution.plan import Planned, plan
 from runner.execution.pool import Control
+from runner.execution.stop import Stop
 from runner.execution.workflows.beside import Sizes, with_files
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Selection
@@ -68,7 +68,7 @@ def test_a_server_is_executed_where_no_file_of_its_task_is(tmp_path: Path) -> No
     assert isinstance(order, Order) and Sizes.of(order.job) == sizes
     (work := tmp_path / "host" / "work").mkdir(parents=True)
     hands = Hands(host, Cache(tmp_path / "cache", store, 1 << 20), store, store, Rooms(host))
-    record = hands.carry_out(order, work, NotStoppable())["record"]
+    record = hands.carry_out(order, work, Stop())["record"]
     assert record["verdict"]["name"] == "ok", record
     assert seen == {"search": arguments, "user": arguments, "driver": claims}
     output = {one["name"] for one in record["output"]["files"]}
@@ -93,7 +93,7 @@ def test_a_newer_image_beside_servers_takes_the_name_of_the_one_before(
     def carry_out(job: Job, *beside: str) -> None:
         images = tuple(OrderedImage(one) for one in beside)
         order = Order("home/one~1", 1, job, None, OrderedImage(other), {}, images)
-        hands.carry_out(order, tmp_path, NotStoppable())
+        hands.carry_out(order, tmp_path, Stop())
 
     carry_out(job, ours)
     before = {**kept}
@@ -168,5 +168,5 @@ def test_an_order_names_files_of_an_output_alone(world: World, tmp_path: Path, n
     order = EvaluationOrder("home/one", 1, made.run, 1, *of, file, False, output, image, {}, "asked")
     hands = Hands(engine, Cache(tmp_path / "cache", store, 1 << 20), store, store, Rooms(engine))
     with pytest.raises(PlatformError) as error:
-        hands.carry_out(order, folder, NotStoppable())
+        hands.carry_out(order, folder, Stop())
     assert error.value.code == "E307" and not list(tmp_path.rglob("taken.txt"))

@@ -49,9 +49,6 @@ class Duty(Protocol):
     home: str
     key: bytes
 
-    def travels(self, planned: Planned) -> bool:
-        """Whether a step is done by hosts of that cluster."""
-
     def prepare(self, planned: Planned, host: Host) -> Prepared:
         """Begin a step here, and lay down its order for a host. Raises RunnerError; nothing is begun then."""
 

@@ -7,6 +7,7 @@ from runner.execution.attempt import ordered_evaluation
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.order import Bringing, EvaluationOrder, Role, Tree, laid_down
+from runner.execution.cluster.places import role_of
 from runner.execution.cluster.software import LATE, STAYS
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
@@ -17,7 +18,6 @@ from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned
-from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
 from runner.records.archive import Attempt, Evaluation
 
@@ -34,14 +34,10 @@ class Evaluations:
         self.key = key_of(self._workspace.store.archive)
         self.home = home_of(self.key)
 
-    def travels(self, planned: Planned) -> bool:
-        """See :class:`~runner.execution.cluster.duties.Duty`."""
-        return evaluation_travels(self._workspace, planned)
-
     def prepare(self, planned: Planned, host: Host) -> Prepared:
         """See :class:`~runner.execution.cluster.duties.Duty`."""
         run, archive, store = planned.run, self._workspace.store.archive, self.stores.open
-        if not self.travels(planned):
+        if role_of(self._workspace, planned) != self.role:
             what = f"the evaluation of {run.id} stays on this machine"
             why = "Hosts evaluate, but for what may ask models: keys and kept replies stay here."
             raise RunnerError("E101", what, why=why, fix=STAYS)
@@ -96,15 +92,4 @@ class Evaluations:
         assert main is not None, "only attempts with a run file are evaluated"
         with output_of(attempt) as output:
             files = files_for_evaluator(output, main, most_handed(evaluator.task, records=records))
-            brought = (
-                (name, store.put_bytes(what) if isinstance(what, bytes) else store.put(what))
-                for name, what in files.items()
-            )
-            return main, records, tuple(brought)
-
-
-def evaluation_travels(workspace: Workspace, planned: Planned) -> bool:
-    """Whether a step is done by hosts that evaluate, where there are any: each evaluation is that asks no models."""
-    return (
-        planned.step == "evaluate" and workspace.tasks[planned.run.submission.task].evaluation_gateway is None
-    )
+            return main, records, tuple((name, store.put(what)) for name, what in files.items())

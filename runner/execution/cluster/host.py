@@ -124,19 +124,23 @@ class Station:
             if (early := self._early.pop(name, None)) is not None:
                 (stopped.dropped if early else stopped.ended).set()
         try:
-            store = _granting(self._store(hidden), Grants({content.sha256: url}))
-            order = load(patiently(lambda: store.get_bytes(content), stopped.stopping))
+            order = self._order(
+                _granting(self._store(hidden), Grants({content.sha256: url})), content, stopped
+            )
             if order.role != self.role:
                 what = f"this host is for {self.role}, not for {order.role}"
                 raise PlatformError(what, fix="see which cluster the settings name", code="E304")
-            store, images = _granting(store, order.grants), _granting(self.artefacts, order.grants)
+            store, images = (
+                _granting(self._store(hidden), order.grants),
+                _granting(self.artefacts, order.grants),
+            )
             with self._scratch() as folder, self._followed(name, order):
                 done = Hands(self.engine, self.cache, store, images, self._rooms).carry_out(
                     order, folder, stopped
                 )
                 facts = {**clock.dated(done), "host": self.name}
                 files = dict(walk(folder))
-                patiently(lambda: store.deliver(name, files, facts, key), stopped.stopping)
+                patiently(lambda: store.deliver(name, files, facts, key), stopped)
             self.full = ""
             return {"delivered": name}
         except KeyboardInterrupt:
@@ -149,6 +153,11 @@ class Station:
         finally:
             with self._lock:
                 del self.at_work[name]
+
+    def _order(self, store: Store, content: Content, stop: Stop) -> Order | EvaluationOrder:
+        with self._scratch() as folder:
+            patiently(lambda: store.fetch(content, folder / "order"), stop)
+            return load((folder / "order").read_bytes())
 
     def _store(self, hidden: bool) -> Store:
         if hidden and self.blinded is None:

@@ -133,12 +133,12 @@ def laid_down(
     addresses that are too long.
     """
     if not granted:
-        return store.put_bytes(order.dump()), ""
+        return store.put(order.dump()), ""
     grants = store.grants(order.contents(), order.name, seconds)
     if archives := [image.archive for image in order.images if image.archive is not None]:
         opened = stores.open.grants(archives, order.name, seconds).read
         grants = replace(grants, read={**grants.read, **opened})
-    content = store.put_bytes(replace(order, grants=grants).dump())
+    content = store.put(replace(order, grants=grants).dump())
     if len(url := store.grants([content], order.name, seconds).read[content.sha256]) > MOST_URL:
         what = f"the artefact store {store.place} signs addresses of {len(url):,} characters"
         why = f"An order holds one of at most {MOST_URL:,}; what they hold of temporary credentials is that long."

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from runner.execution.attempt import first_cases, sidecars_of
 from runner.execution.cluster.duties import Archives, Prepared
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.order import Bringing, Order, OrderedImage, Role, laid_down
+from runner.execution.cluster.places import job_travels
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.executors.base import Host
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
-from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned
 from runner.execution.workflows.beside import with_files
-from runner.execution.workspace import Workspace
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
-from runner.model.sidecars import Service
 from runner.records.archive import Attempt, Evaluation
 from runner.submissions.kept import take_image
-from runner.tasks.services import services_of_run
 
 LATE = 1800.0  # seconds that a step may take beside its own limit: data and image are fetched, and what it wrote is delivered
 STAYS = "start the same command again without RUNNER_CLUSTER and RUNNER_EVALUATION_CLUSTER"  # where a host was chosen in error
@@ -41,10 +37,6 @@ class Software:
         self._archives = Archives(local.engine, stores.open, self._workspace.store.archive.root.parent)
         self.key = key_of(self._workspace.store.archive)
         self.home = home_of(self.key)
-
-    def travels(self, planned: Planned) -> bool:
-        """See :class:`~runner.execution.cluster.duties.Duty`."""
-        return software_travels(self._workspace, planned)
 
     def prepare(self, planned: Planned, host: Host) -> Prepared:
         """See :class:`~runner.execution.cluster.duties.Duty`. The lock of the attempt is compared with what is there now."""
@@ -104,20 +96,6 @@ class Software:
         }
         images = tuple(self._archives.ours(image, host) for image in found.values())
         return with_files(replace(job, services=services)), images
-
-
-def software_travels(workspace: Workspace, planned: Planned) -> bool:
-    """Whether a step is done by hosts of a cluster that executes software, where there is one: all software is beside which no models are asked."""
-    if planned.step != "execute":
-        return False
-    submission = planned.run.submission
-    task = workspace.task_for(submission)
-    return job_travels(asked_workflow(workspace.bundles[submission.id], task), services_of_run(task.services))
-
-
-def job_travels(workflow: str, services: Mapping[str, Service]) -> bool:
-    """Whether hosts execute software of a workflow that has these services beside it."""
-    return workflow == "batch" or (workflow == "interactive" and "gateway" not in services)
 
 
 def check_travels(job: Job, fix: str) -> None:

@@ -16,7 +16,8 @@ from runner.execution.cluster import carrying
 from runner.execution.cluster.carrying import Hands
 from runner.execution.cluster.evaluations import Evaluations
 from runner.execution.cluster.order import Bringing, EvaluationOrder, Order, OrderedImage, load
-from runner.execution.cluster.software import Software, job_travels
+from runner.execution.cluster.places import job_travels
+from runner.execution.cluster.software import Software
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.stores import Stores
@@ -161,7 +162,7 @@ def test_an_evaluation_that_stays_is_not_prepared_for_a_host_that_was_chosen_in_
 def test_an_order_names_files_of_an_output_alone(world: World, tmp_path: Path, name: str) -> None:
     made, engine = Delivered(world, tmp_path), world.engine
     store, file = made.store, name.format(tmp_path)
-    content = store.put_bytes(b"of the order")
+    content = store.put(b"of the order")
     image, folder = OrderedImage(made.evaluator.image.id), tmp_path / "host" / "work"
     folder.mkdir(parents=True)
     of, output = (made.evaluator, made.dataset, "full"), ((file, content),)

@@ -97,7 +97,7 @@ class ClusterExecutor:
         self.rest, self.duty, self.line = rest, duty, line
         self.engine: Engine = rest.engine
         self.workspace: Workspace = rest.workspace
-        self.stop = _Ending(rest.stop)
+        self.stop: _Ending = _Ending(rest.stop)
         self.results: Results = rest.results
         self._say, self._wait, self._only = say, wait, only
         self._wanted = Wanted(duty.role, sandbox_digest(rest.engine.info().seccomp), duty.stores)

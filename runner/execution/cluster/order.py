@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from runner.engines.base import Fill, Mount, Volume
 from runner.execution.cluster.line import MAX_WISH
@@ -59,6 +59,7 @@ class Order:
     data: Mapping[str, Tree]
     beside: tuple[OrderedImage, ...] = ()
     grants: Grants | None = None
+    role: ClassVar[Role] = "software"
 
     def dump(self) -> bytes:
         """As bytes; what only the coordinator's machine has is left out: where truths and inputs lie there."""
@@ -74,11 +75,6 @@ class Order:
     def images(self) -> tuple[OrderedImage, ...]:
         """All images that it needs."""
         return (self.image, *self.beside)
-
-    @property
-    def role(self) -> Role:
-        """Which hosts are ordered this."""
-        return "software"
 
 
 @dataclass(frozen=True)
@@ -102,6 +98,7 @@ class EvaluationOrder:
     data: Mapping[str, Tree]
     asked: str
     grants: Grants | None = None
+    role: ClassVar[Role] = "evaluations"
 
     def dump(self) -> bytes:
         """As :meth:`Order.dump`."""
@@ -117,11 +114,6 @@ class EvaluationOrder:
     def images(self) -> tuple[OrderedImage, ...]:
         """As :meth:`Order.images`."""
         return (self.image,)
-
-    @property
-    def role(self) -> Role:
-        """Which hosts are ordered this."""
-        return "evaluations"
 
 
 def laid_down(

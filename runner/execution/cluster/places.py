@@ -146,7 +146,12 @@ def _spot(address: str) -> tuple[str, ...]:
     from fsspec.core import split_protocol, strip_protocol
 
     protocol, rest = split_protocol(address)
-    family = _FAMILIES.get((protocol or "file").lower())
+    family, port = _FAMILIES.get((protocol or "file").lower()), None
+    place = urlsplit(f"{family}://{rest}")
+    try:
+        port = place.port
+    except ValueError:
+        family = None
     if family is None or "::" in address:
         what = f"{without_secrets(address)} cannot be told from other stores"
         why = "Hosts that evaluate have a store of their own, and only folders, S3 and SFTP can be compared."
@@ -155,13 +160,9 @@ def _spot(address: str) -> tuple[str, ...]:
     if family == "file":
         path = os.path.realpath(strip_protocol(f"file://{rest}" if protocol else address))
         return (family, *filter(None, path.split("/")))
-    place = urlsplit(f"{family}://{rest}")
-    try:
-        port = "" if place.port in (None, 22) else str(place.port)
-    except ValueError as error:
-        raise RunnerError("E101", f"{without_secrets(address)} has no port that is one") from error
+    host = f"{_host(place.hostname or '')}:{22 if family == 'sftp' and port is None else port}"
     folders = posixpath.normpath(f"/{unquote(place.path)}").split("/")
-    return (family, f"{_host(place.hostname or '')}:{port}", *filter(None, folders))
+    return (family, host, *filter(None, folders))
 
 
 def _host(name: str) -> str:

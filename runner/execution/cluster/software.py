@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner.execution.attempt import first_cases, sidecars_of
-from runner.execution.cluster.duties import Archives, Prepared
-from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.order import Bringing, Order, OrderedImage, Role, laid_down
+from runner.execution.cluster.duties import Duty, Prepared
+from runner.execution.cluster.order import Order, OrderedImage, Role
 from runner.execution.cluster.places import job_travels
-from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.executors.base import Host
-from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
 from runner.execution.plan import Planned
 from runner.execution.workflows.beside import with_files
@@ -25,18 +22,11 @@ LATE = 1800.0  # seconds that a step may take beside its own limit: data and ima
 STAYS = "start the same command again without RUNNER_CLUSTER and RUNNER_EVALUATION_CLUSTER"  # where a host was chosen in error
 
 
-class Software:
+class Software(Duty):
     """Software is executed by hosts, but for that beside which models are asked: keys and kept replies stay on the coordinator's machine. Run
     files, which nobody executes, stay there, too."""
 
     role: Role = "software"
-
-    def __init__(self, local: LocalExecutor, stores: Stores) -> None:
-        self._workspace, self._engine, self.stores = local.workspace, local.engine, stores
-        self._bringing = {store: Bringing(store) for store in stores.all()}
-        self._archives = Archives(local.engine, stores.open, self._workspace.store.archive.root.parent)
-        self.key = key_of(self._workspace.store.archive)
-        self.home = home_of(self.key)
 
     def prepare(self, planned: Planned, host: Host) -> Prepared:
         """See :class:`~runner.execution.cluster.duties.Duty`. The lock of the attempt is compared with what is there now."""
@@ -51,19 +41,14 @@ class Software:
         archive = self._workspace.store.archive
         longest = job.limits.wall_clock * (1 if first is None else 2) + LATE
         staging = archive.begin(job.task.id, job.run_id)
-        try:
-            name = f"{self.home}/{staging.path.name}"
-            order = Order(name, staging.number, job, first, image, data, beside)
-            content, url = laid_down(order, self.stores, store, longest, granted=host.granted)
-        except BaseException:
-            archive.discard(staging)
-            raise
-        needs = frozenset({*(one.id for one in order.images), *data})
 
-        def take(delivered: str, by: str) -> Attempt:
-            return take_in(store, delivered, key_for(self.key, delivered), staging, archive, job, by)
+        def order(name: str) -> Order:
+            return Order(name, staging.number, job, first, image, data, beside)
 
-        return Prepared(name, staging, content, store, needs, longest, take, url)
+        def take(delivered: str, key: bytes, by: str) -> Attempt:
+            return take_in(store, delivered, key, staging, archive, job, by)
+
+        return self._prepared(staging, order, store, longest, take, host)
 
     def failed(self, result: Attempt | Evaluation) -> bool:
         """See :class:`~runner.execution.cluster.duties.Duty`."""

@@ -33,8 +33,12 @@ def host_of(address: str, said: Any, wanted: Wanted) -> Host:
     )
     host.gpus, host.granted = int(facts.get("gpus", 0)), facts.get("granted") is True
     host.hidden = wanted.stores.blinded is None or said.get("blinded") is not None
-    host.labels, host.images = (frozenset(facts.get(key, ())[:100]) for key in ("labels", "images"))
+    host.labels, host.images = _texts(said.get("labels")), _texts(said.get("images"))
     return host
+
+
+def _texts(said: object) -> frozenset[str]:
+    return frozenset(filter(_is_text, said[:100])) if isinstance(said, list) else frozenset()
 
 
 def named(there: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any, NamedTuple, TypeVar
@@ -12,12 +14,14 @@ from runner.execution.job import Job
 from runner.execution.machine import Machine
 from runner.execution.plan import plan
 from runner.execution.trials.software import check
-from runner.execution.trials.untimed import untimed
+from runner.execution.workflows.beside import SERVED, TURNS
 from runner.execution.workspace import Workspace
 from runner.model.comparing.topics import TIE, by_number
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Run, Selection
 from runner.model.task import Dataset, Scenario, Task
+from runner.records.archive import Attempt
+from runner.records.contents import KeptFile
 from runner.records.store.connect import Store
 from runner.records.store.run_detail import RunDetail
 from runner.submissions.bundle import Bundle
@@ -25,11 +29,25 @@ from runner.submissions.kept import registered, take_image
 from runner.tasks.files import part, topics_of
 from runner.views.audience import ORGANISER, Audience, escape
 from runner.views.redact import RunView, redact_run
+from schemas import jsonl
 from schemas.measures import meaning
 
 T = TypeVar("T")
 
 TIMES = ("ms", "s")  # units of measures that no execution repeats
+# Where they stand: keys from the outside in, * for each element of a list and each value of an object. What is not named here was said
+# by the software, whatever it calls it.
+_DEBATES = (
+    "simulation.milliseconds",
+    "simulation.userTurns.*.systemResponse.milliseconds",
+    "userTurnsEvaluations.*.milliseconds",
+    "userTurnsEvaluations.*.*.milliseconds",
+    "overallEvaluations.milliseconds",
+    "overallEvaluations.*.milliseconds",
+    "millisecondsEvaluation",
+)
+_RULES = jsonl.Rules(duplicates="last", constants=True, bounded=False)  # whatever a software may say
+_BESIDE = {TURNS: ("user_ms", "system_ms"), SERVED: ("at_ms", "n")}
 SETTLED = ("scored", "invalid", "failed")
 
 
@@ -161,7 +179,7 @@ def verify(
         again = replace(checked.detail, published=found.published, released=found.released, key=found.key)
         views = {who: (view, redact_run(again, who, dataset)) for who, view in before.items()}
         served = job.workflow == "interactive" and only is None
-        sums = (_untimed(found), _untimed(again)) if served else ({}, {})
+        sums = (untimed(found.attempt), untimed(again.attempt)) if served else ({}, {})
     times = frozenset(m.id for m in task.measures.values() if meaning(task.kind, m.measure).unit in TIMES)
     made = {who: _compared(*pair, only, times, sums) for who, pair in views.items()}
     whole = replace(made[ORGANISER], host=host)
@@ -220,10 +238,6 @@ def _changed(run: Run, what: str, command: str) -> RunnerError:
         why=f"Changed since: {what}.",
         fix=f"{command} --run {run.id}",
     )
-
-
-def _untimed(found: RunDetail) -> dict[str, str]:
-    return {} if found.attempt is None else untimed(found.attempt)
 
 
 def _compared(
@@ -339,3 +353,48 @@ def _event(found: RunDetail, whole: Verified) -> dict[str, Any]:
         **({} if whole.sample is None else {"sample": whole.sample}),
         **({} if whole.host is None else {"host": whole.host}),
     }
+
+
+def untimed(attempt: Attempt | None) -> dict[str, str]:
+    """A digest of each output file of an interactive attempt, by name: the same for two that differ in measured times only.
+
+    Debates are held at the same time, so the order in which the argument index was asked by several is one of these. Raises E307 for
+    damaged files.
+    """
+    return {
+        name: _digest(file, _BESIDE.get(name, _DEBATES), ordered=name != SERVED)
+        for name, file in (attempt.files("output") if attempt else {}).items()
+    }
+
+
+def _digest(file: KeptFile, times: Sequence[str], *, ordered: bool) -> str:
+    lines = list(_lines(file, [path.split(".") for path in times]))
+    return hashlib.sha256(b"".join(lines if ordered else sorted(lines))).hexdigest()
+
+
+def _lines(file: KeptFile, times: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    """A digest of each line; of one that is no JSON, of its bytes."""
+    with file.open() as stream:
+        for raw in stream:
+            found = jsonl.parse(raw, _RULES)
+            if not isinstance(found, jsonl.Fault):
+                for path in times:
+                    _drop(found, path)
+                raw = json.dumps(found, sort_keys=True).encode()
+            yield hashlib.sha256(raw).digest()
+
+
+def _drop(value: Any, path: Sequence[str]) -> None:
+    """Take what stands at ``path`` out of JSON data."""
+    key, *rest = path
+    inside: Sequence[Any] = ()
+    if key == "*":
+        inside = (
+            list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        )
+    elif isinstance(value, dict) and not rest:
+        value.pop(key, None)
+    elif isinstance(value, dict) and key in value:
+        inside = [value[key]]
+    for one in inside:
+        _drop(one, rest)

@@ -15,8 +15,7 @@ from runner.engines.fake import FakeEngine, Mounts
 from runner.execution.attempt import evaluate
 from runner.execution.contract import files_for_evaluator
 from runner.execution.evaluator import Evaluator
-from runner.execution.replies import replies_of
-from runner.execution.spending import Spent, spent
+from runner.execution.replies import Spent, replies_of, spent
 from runner.execution.stop import Stop
 from runner.execution.workflows.gateway import gateway_config, read_calls, refusal
 from runner.model.container import Exit

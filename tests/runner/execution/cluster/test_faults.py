@@ -14,7 +14,7 @@ import pytest
 
 from runner.cli import context
 from runner.execution.cluster import evaluations, software
-from runner.execution.cluster.clocks import CoordinatorsTime
+from runner.execution.cluster.host import CoordinatorsTime
 from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.coordinator import EvaluationRequest
 from runner.execution.pool import LOSSES

@@ -17,7 +17,7 @@ from typing import Any
 
 from runner.engines.base import Engine
 from runner.engines.lending import Rooms
-from runner.execution.contract import RunFiles, output_of
+from runner.execution.contract import RunFiles
 from runner.execution.evaluation import Evaluated, EvaluationJob
 from runner.execution.evaluator import Evaluator, no_sidecars
 from runner.execution.hardware import Energy, machine_of, runner_version
@@ -241,7 +241,7 @@ def evaluate(
     staging = archive.begin_evaluation(attempt)
     name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
     try:
-        with output_of(attempt) as output:
+        with attempt.output() as output:
             files = RunFiles(output, run_file, attempt.lock()["workflow"] == "interactive")
             job = EvaluationJob(
                 evaluator, dataset, scenario, files, engine, name, staging.path, stop, rooms=rooms

@@ -36,7 +36,6 @@ from runner.execution.contract import (
     RunFiles,
     contract_problem,
     files_for_evaluator,
-    size_of,
 )
 from runner.execution.evaluator import Evaluator
 from runner.execution.stop import Stop
@@ -215,7 +214,7 @@ class EvaluationJob:
             cancelled=self.stop.stopping,
         ) as session:
             files = self._files("/in", "/out")
-            size = sum(map(size_of, files.values()))
+            size = sum(len(one) if isinstance(one, bytes) else one.stat().st_size for one in files.values())
             box = session.output_volume("in", bytes=size + 4 * MIB, inodes=len(files) + 16)
             session.copy_in(box, files)
             out = session.output_volume("out", bytes=limits.output, inodes=MAX_RESULTS)

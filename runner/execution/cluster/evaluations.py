@@ -10,7 +10,7 @@ from runner.execution.cluster.places import role_of
 from runner.execution.cluster.software import LATE, STAYS
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.taking import take_in_evaluation
-from runner.execution.contract import files_for_evaluator, output_of
+from runner.execution.contract import files_for_evaluator
 from runner.execution.evaluation import most_handed
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
@@ -63,6 +63,6 @@ class Evaluations(Duty):
         """The run file's name, whether the platform's records are beside it, and the files that the evaluator is given."""
         main, records = attempt.record()["output"]["file"], attempt.lock()["workflow"] == "interactive"
         assert main is not None, "only attempts with a run file are evaluated"
-        with output_of(attempt) as output:
+        with attempt.output() as output:
             files = files_for_evaluator(output, main, most_handed(evaluator.task, records=records))
             return main, records, tuple((name, store.put(what)) for name, what in files.items())

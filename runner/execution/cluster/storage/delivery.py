@@ -95,17 +95,17 @@ def receive(read: Callable[[int], bytes], place: str, wanted: Sequence[tuple[Pat
 @contextmanager
 def _own_disk(target: Path) -> Iterator[Callable[[bytes], object]]:
     """A function that writes to the new file ``target``: what fails there is E306, and not the store's doing."""
-    with on_disk(f"{target.name[:20]} cannot be kept here"):
+    with on_disk(f"{target.name[:20]} cannot be kept here", target.parent):
         stream = target.open("xb")
 
     def write(piece: bytes) -> None:
-        with on_disk(f"{target.name[:20]} cannot be kept here"):
+        with on_disk(f"{target.name[:20]} cannot be kept here", target.parent):
             stream.write(piece)
 
     try:
         yield write
     finally:
-        with on_disk(f"{target.name[:20]} cannot be kept here"):
+        with on_disk(f"{target.name[:20]} cannot be kept here", target.parent):
             stream.close()
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import platform as host
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from runner.model.pins import of_task, pins
 from runner.model.task import Dataset
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.files import file_sha256, write_json
+from runner.records.staging import Staging
 from runner.tasks.files import part
 from schemas.details import Detail
 
@@ -48,11 +50,16 @@ def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = Stop()) 
     a run that does not end well on them is not executed on the others.
     """
     refuse_what_cannot_work(job, engine)
-    staging = archive.begin(job.task.id, job.run_id)
+    with discard_on_error(archive, archive.begin(job.task.id, job.run_id)) as staging:
+        record = perform(job, first_cases(job), staging.number, staging.path, engine, stop)
+        return archive.seal(staging, record)
+
+
+@contextmanager
+def discard_on_error(archive: RunArchive, staging: Staging) -> Iterator[Staging]:
+    """An attempt or evaluation that was begun in an archive; it is discarded if the block fails."""
     try:
-        return archive.seal(
-            staging, perform(job, first_cases(job), staging.number, staging.path, engine, stop)
-        )
+        yield staging
     except BaseException:
         archive.discard(staging)
         raise
@@ -90,29 +97,21 @@ def perform(
 
 def fail(job: Job, engine: Engine, archive: RunArchive, error: RunnerError) -> Attempt:
     """Seal a failure of the platform in the place of an attempt of which nothing could be kept, for the reason that ``error`` says."""
-    staging = archive.begin(job.task.id, job.run_id)
-    try:
+    with discard_on_error(archive, archive.begin(job.task.id, job.run_id)) as staging:
         write_json(staging.path / "lock.json", job.lock)
         why = Detail("platform", what=error.what, why=error.why)
         executed = conclude(job, begin(staging.path), Collected(), None, platform=why)
         return archive.seal(staging, _run_record(job, staging.number, staging.path, executed, engine))
-    except BaseException:
-        archive.discard(staging)
-        raise
 
 
 def fail_evaluation(
     attempt: Attempt, evaluator: Evaluator, dataset: Dataset, archive: RunArchive, error: RunnerError
 ) -> Evaluation:
     """As :func:`fail`, in the place of an evaluation of ``attempt``."""
-    staging = archive.begin_evaluation(attempt)
-    try:
+    with discard_on_error(archive, archive.begin_evaluation(attempt)) as staging:
         done = Evaluated("error", Detail("platform", what=error.what, why=error.why), None, now(), now())
         asked = ordered_evaluation(attempt, staging.number, evaluator, dataset)
         return archive.add_evaluation(attempt, staging, {**asked, **ended_evaluation(done)})
-    except BaseException:
-        archive.discard(staging)
-        raise
 
 
 def first_cases(job: Job) -> Job | None:
@@ -238,9 +237,8 @@ def evaluate(
     """
     run_file = attempt.record()["output"]["file"]
     assert run_file is not None, "only attempts with a run file are evaluated"
-    staging = archive.begin_evaluation(attempt)
-    name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
-    try:
+    with discard_on_error(archive, archive.begin_evaluation(attempt)) as staging:
+        name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
         with attempt.output() as output:
             files = RunFiles(output, run_file, attempt.lock()["workflow"] == "interactive")
             job = EvaluationJob(
@@ -253,9 +251,6 @@ def evaluate(
             **ended_evaluation(done),
         }
         return archive.add_evaluation(attempt, staging, record)
-    except BaseException:
-        archive.discard(staging)
-        raise
 
 
 def ordered_evaluation(

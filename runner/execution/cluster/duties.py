@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.engines.base import Engine
+from runner.execution.attempt import discard_on_error
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.order import Bringing, EvaluationOrder, Order, OrderedImage, Role, laid_down
 from runner.execution.cluster.storage.artefacts import Artefacts
@@ -96,12 +97,9 @@ class Duty:
     ) -> Prepared:
         """The step that was begun as ``staging``; ``order`` is made by its name, ``take`` is given the key of what was delivered, too."""
         name = f"{self.home}/{staging.path.name}"
-        try:
+        with discard_on_error(self._workspace.store.archive, staging):
             made = order(name)
             content, url = laid_down(made, self.stores, store, seconds, granted=host.granted)
-        except BaseException:
-            self._workspace.store.archive.discard(staging)
-            raise
         needs = frozenset({*(one.id for one in made.images), *made.data})
 
         def taken(delivered: str, by: str) -> Attempt | Evaluation:

@@ -18,6 +18,7 @@ from typing import Any, Self
 import schemas
 from runner.engines.base import Engine
 from runner.engines.sandbox import sandbox_digest
+from runner.execution.attempt import discard_on_error
 from runner.execution.cluster.duties import Duty, Prepared
 from runner.execution.cluster.joining import Wanted, host_of, unfit
 from runner.execution.cluster.keys import key_for
@@ -176,7 +177,7 @@ class ClusterExecutor:
         """In a thread: bring what a host needs and order it. Whatever happens comes back as a result."""
         try:
             step = patiently(lambda: self._prepared(planned, host), self.stop)
-            try:
+            with discard_on_error(self.workspace.store.archive, step.staging):
                 if (left := self._taken_over(step)) is not None:
                     self.results.put((planned, left))
                     return
@@ -184,9 +185,6 @@ class ClusterExecutor:
                     if self.stop.closed:
                         raise KeyboardInterrupt
                     self._begun[step.name] = _Begun(planned, host, step, time.monotonic() + step.seconds)
-            except BaseException:
-                self.workspace.store.archive.discard(step.staging)
-                raise
             host.holds |= step.needs
             hidden = step.store is not self.duty.stores.open
             key = key_for(self.duty.key, step.name)

@@ -76,7 +76,6 @@ class Artefacts:
         with self._answering():
             found, self._root = url_to_fs(address, **_with_signatures(address, options))
             self._fs = Folder(self._root) if isinstance(found, LocalFileSystem) else found
-            self._is_folder = self._fs is not found
             # Others write there, too: what is listed now is not what will be there.
             self._fs.dircache = DirCache(use_listings_cache=False)
 
@@ -214,8 +213,8 @@ class Artefacts:
             raise PlatformError(what, why=why[:500], fix=fix, code="E313") from None
 
     def _plain_file(self, place: str) -> None:
-        """Nobody waits at what is no file. A :class:`Folder` opens nothing else."""
-        if not self._is_folder and self._fs.info(place).get("type") != "file":
+        """Nobody waits at what is no file."""
+        if self._fs.info(place).get("type") != "file":
             raise another(place)
 
     def _place(self, sha256: str) -> str:
@@ -232,8 +231,7 @@ class Artefacts:
         """Write a file that is there as a whole or not at all."""
         part = f"{place}.{secrets.token_hex(4)}"
         with self._answering():
-            if not self._is_folder:  # which makes those that are missing by itself
-                self._fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+            self._fs.makedirs(place.rpartition("/")[0], exist_ok=True)
             with self._fs.open(part, "wb") as stream:
                 for piece in pieces:
                     stream.write(piece)

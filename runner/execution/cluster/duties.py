@@ -12,7 +12,8 @@ from pathlib import Path
 from runner.engines.base import Engine
 from runner.execution.attempt import discard_on_error
 from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.order import Bringing, EvaluationOrder, Order, OrderedImage, Role, laid_down
+from runner.execution.cluster.order import Bringing, EvaluationOrder, Order, OrderedImage, laid_down
+from runner.execution.cluster.roles import Role
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.executors.base import Host

@@ -5,8 +5,8 @@ from __future__ import annotations
 import schemas
 from runner.execution.attempt import ordered_evaluation
 from runner.execution.cluster.duties import Duty, Prepared
-from runner.execution.cluster.order import EvaluationOrder, Role, Tree
-from runner.execution.cluster.places import role_of
+from runner.execution.cluster.order import EvaluationOrder, Tree
+from runner.execution.cluster.roles import Role, role_of
 from runner.execution.cluster.software import LATE, STAYS
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.taking import take_in_evaluation

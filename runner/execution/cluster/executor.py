@@ -23,7 +23,7 @@ from runner.execution.cluster.duties import Duty, Prepared
 from runner.execution.cluster.joining import Wanted, host_of, unfit
 from runner.execution.cluster.keys import key_for
 from runner.execution.cluster.line import Line
-from runner.execution.cluster.places import role_of
+from runner.execution.cluster.roles import role_of
 from runner.execution.cluster.storage.artefacts import Artefacts, patiently
 from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.cluster.storage.sweeping import sweep

@@ -22,7 +22,8 @@ from runner.engines.base import Engine
 from runner.engines.lending import Rooms
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.cluster.carrying import SCRATCH, Hands, Unavailable, containers_of
-from runner.execution.cluster.order import EvaluationOrder, Order, Role, load
+from runner.execution.cluster.order import EvaluationOrder, Order, load
+from runner.execution.cluster.roles import Role
 from runner.execution.cluster.storage.artefacts import patiently
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.grants import Granted, Grants, Store

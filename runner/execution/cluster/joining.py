@@ -8,7 +8,7 @@ from typing import Any
 
 import schemas
 from runner.execution.cluster.host import PROTOCOL
-from runner.execution.cluster.order import Role
+from runner.execution.cluster.roles import Role
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.executors.base import Host
 from runner.execution.hardware import runner_version

@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from runner.engines.base import Fill, Mount, Volume
 from runner.execution.cluster.line import MAX_WISH
+from runner.execution.cluster.roles import Role
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.grants import Grants
 from runner.execution.cluster.storage.stores import Stores
@@ -32,7 +33,6 @@ BROUGHT = 86400.0  # seconds for which data that were brought to a store are not
 MOST_URL = MAX_WISH - 1000  # characters of what grants an order, which the line brings among others
 NOWHERE = Path("/nonexistent")
 Tree = tuple[tuple[str, Content], ...]  # the files of a volume, by their names in it
-Role = Literal["software", "evaluations"]  # what the hosts of a cluster are for
 
 
 @dataclass(frozen=True)

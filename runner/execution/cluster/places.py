@@ -6,26 +6,23 @@ import ipaddress
 import os
 import posixpath
 import resource
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from runner.execution.cluster.roles import Role, role_of
 from runner.execution.cluster.tails import FOLDER
 from runner.execution.executors.local import LocalExecutor
-from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
 from runner.model.config import Config, without_secrets
 from runner.model.errors import RunnerError
-from runner.model.sidecars import Service
-from runner.tasks.services import services_of_run
 
 if TYPE_CHECKING:  # what works with hosts is imported where there are any
     from runner.execution.cluster.duties import Duty
     from runner.execution.cluster.executor import ClusterExecutor
-    from runner.execution.cluster.order import Role
     from runner.execution.cluster.storage.stores import Stores
 
 Say = Callable[[str], None]
@@ -203,24 +200,6 @@ def over_hosts(
         following = config.home / FOLDER if place.role == "software" else None
         executor = ClusterExecutor(executor, duty, line, say=say, following=following, only=only)
     return executor
-
-
-def role_of(workspace: Workspace, planned: Planned) -> Role | None:
-    """What hosts are for that do such a step; None where it is done on the coordinator's machine alone.
-
-    Keys of models and kept replies stay there, and with them what may ask models.
-    """
-    submission = planned.run.submission
-    if planned.step == "evaluate":
-        return "evaluations" if workspace.tasks[submission.task].evaluation_gateway is None else None
-    task = workspace.task_for(submission)
-    workflow = asked_workflow(workspace.bundles[submission.id], task)
-    return "software" if job_travels(workflow, services_of_run(task.services)) else None
-
-
-def job_travels(workflow: str, services: Mapping[str, Service]) -> bool:
-    """Whether hosts execute software of a workflow that has these services beside it."""
-    return workflow == "batch" or (workflow == "interactive" and "gateway" not in services)
 
 
 def stays(config: Config, workspace: Workspace, planned: Planned) -> bool:

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 from runner.execution.attempt import first_cases, sidecars_of
 from runner.execution.cluster.duties import Duty, Prepared
-from runner.execution.cluster.order import Order, OrderedImage, Role
-from runner.execution.cluster.places import job_travels
+from runner.execution.cluster.order import Order, OrderedImage
+from runner.execution.cluster.roles import Role, check_travels
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.executors.base import Host
 from runner.execution.job import Job
 from runner.execution.plan import Planned
 from runner.execution.workflows.beside import with_files
 from runner.model.container import ImageRef
-from runner.model.errors import RunnerError
 from runner.records.archive import Attempt, Evaluation
 from runner.submissions.kept import take_image
 
@@ -81,11 +80,3 @@ class Software(Duty):
         }
         images = tuple(self._archives.ours(image, host) for image in found.values())
         return with_files(replace(job, services=services)), images
-
-
-def check_travels(job: Job, fix: str) -> None:
-    """Raise E101, with that ``fix``, where a job stays on the coordinator's machine."""
-    if not job_travels(job.workflow, job.services):
-        what = f"{job.team}/{job.software} stays on this machine"
-        why = "Hosts execute software, but for that beside which models are asked: keys and kept replies stay here."
-        raise RunnerError("E101", what, why=why, fix=fix)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runner.engines.fake import Mounts
-from runner.execution.cluster.places import role_of
+from runner.execution.cluster.roles import role_of
 from runner.execution.executors.base import Host
 from runner.execution.plan import Planned, Step, plan
 from runner.execution.schedule import Forecast, Lane, Schedule, forecast, lane_of

@@ -16,7 +16,7 @@ from runner.execution.cluster import carrying
 from runner.execution.cluster.carrying import Hands
 from runner.execution.cluster.evaluations import Evaluations
 from runner.execution.cluster.order import Bringing, EvaluationOrder, Order, OrderedImage, load
-from runner.execution.cluster.places import job_travels
+from runner.execution.cluster.roles import job_travels
 from runner.execution.cluster.software import Software
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache

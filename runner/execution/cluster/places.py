@@ -143,9 +143,12 @@ def _spot(address: str) -> tuple[str, ...]:
     from fsspec.core import split_protocol, strip_protocol
 
     protocol, rest = split_protocol(address)
-    family, port = _FAMILIES.get((protocol or "file").lower()), None
-    place = urlsplit(f"{family}://{rest}")
+    family = _FAMILIES.get((protocol or "file").lower())
+    if family == "file" and "::" not in address:
+        path = os.path.realpath(strip_protocol(f"file://{rest}" if protocol else address))
+        return (family, *filter(None, path.split("/")))
     try:
+        place = urlsplit(f"{family}://{rest}")
         port = place.port
     except ValueError:
         family = None
@@ -154,9 +157,6 @@ def _spot(address: str) -> tuple[str, ...]:
         why = "Hosts that evaluate have a store of their own, and only folders, S3 and SFTP can be compared."
         fix = "name a folder, s3:// or sftp:// for the stores of both clusters"
         raise RunnerError("E101", what, why=why, fix=fix)
-    if family == "file":
-        path = os.path.realpath(strip_protocol(f"file://{rest}" if protocol else address))
-        return (family, *filter(None, path.split("/")))
     host = f"{_host(place.hostname or '')}:{22 if family == 'sftp' and port is None else port}"
     folders = posixpath.normpath(f"/{unquote(place.path)}").split("/")
     return (family, host, *filter(None, folders))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from runner.execution.attempt import evaluate, execute
-from runner.execution.cluster.places import kept_here, over_hosts, stays
+from runner.execution.cluster.places import over_hosts, stays
 from runner.execution.cluster.tails import FOLDER, sweep
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
@@ -316,8 +316,6 @@ class Coordinator:
             try:
                 evaluators[task.id] = self._checked_evaluator(task, steps[task.id], images)
                 self._say_without_key(task)
-                if kept := kept_here(self.config, self.workspace, steps[task.id]):
-                    self.listener.say(f"{task.id}: {kept}")
             except RunnerError as error:
                 self.listener.problem(error)
                 unusable |= {p.run.id: Undone(error.what, error.exit_code) for p in steps[task.id]}

@@ -6,7 +6,6 @@ Its executor executes and evaluates, and touches no database. The coordinator (t
 
 from __future__ import annotations
 
-import gc
 import math
 import threading
 import time
@@ -33,6 +32,7 @@ from runner.execution.executors.base import (
 )
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Schedule, lane_of
+from runner.execution.stop import Stop
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import PLATFORM, RunnerError
@@ -46,7 +46,7 @@ from schemas.interrupts import Interrupts
 
 
 @dataclass
-class Control:
+class Control(Stop):
     """How a person stops work: everything (``stop``, or when ``asked`` says so) or one run (a file named like it in ``folder``)."""
 
     folder: Path
@@ -61,10 +61,6 @@ class Control:
     def stopping(self) -> bool:
         """Whether everything was asked to stop."""
         return self.stop.is_set() or (self.asked is not None and self.asked())
-
-    def cancelled(self, run_id: str) -> bool:
-        """Whether the run was asked to stop, or everything was."""
-        return self.stopping() or (self.folder / run_id).exists()
 
     def called_off(self, run_ids: Collection[str]) -> set[str]:
         """Those of some runs that were asked to stop, by one look for all of them; all where everything was."""
@@ -115,7 +111,6 @@ MANY = 64  # steps under way from which on what ended is gathered
 GATHERED = 0.5  # seconds for which it is before it is committed
 TICK = 0.05  # seconds for which it is before others begin in its place
 SHOWN = 5  # hosts that are named where none will do
-LONG = 1000  # runs, from which on it pays to have the garbage collector pass over their plan
 OUTAGES = 20  # of the scheduler in the middle of one run, after which it is not tried again by itself
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
@@ -152,7 +147,7 @@ class Pool:
         Raises KeyboardInterrupt after every container was removed; what was sealed by then is committed.
         """
         try:
-            with _long_lived(len(plan.work)), self.executor:
+            with self.executor:
                 try:
                     return self._run(plan)
                 except BaseException:
@@ -379,21 +374,3 @@ class Pool:
         if run.outcome.todo == "evaluate":
             return Planned(run, "evaluate", run.outcome.reason, pausable=False)
         return run
-
-
-@contextmanager
-def _long_lived(runs: int) -> Iterator[None]:
-    """Have the garbage collector pass over what is there now, while so many runs are done.
-
-    A plan stays to the end. Looking through one of 20,000 runs stops every thread for a third of a second, and is done again and again, as
-    outcomes are added.
-    """
-    if runs < LONG:
-        yield
-        return
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

@@ -23,7 +23,7 @@ from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.session import DockerSession
 from runner.engines.lending import Rooms
 from runner.execution.contract import RunFiles
-from runner.execution.evaluation import Evaluated, evaluate
+from runner.execution.evaluation import Evaluated, EvaluationJob
 from runner.execution.evaluator import Evaluator
 from runner.model.container import ImageRef
 from runner.tasks.load import load_task
@@ -211,17 +211,11 @@ class Place:
         folder.mkdir()
         staging.mkdir()
         (folder / "run.txt").write_text(text)
-        done = evaluate(
-            evaluator or self.evaluator,
-            self.evaluator.task.datasets["dev"],
-            "default",
-            RunFiles(folder, "run.txt"),
-            self.engine,
-            attempt_id=f"{self.name}-{number}",
-            staging=staging,
-            cancelled=lambda: False,
-            rooms=rooms,
-        )
+        files, name = RunFiles(folder, "run.txt"), f"{self.name}-{number}"
+        used, dataset = evaluator or self.evaluator, self.evaluator.task.datasets["dev"]
+        done = EvaluationJob(
+            used, dataset, "default", files, self.engine, name, staging, rooms=rooms
+        ).evaluate()
         return Done(done, staging)
 
 

@@ -10,9 +10,10 @@ from typing import Self
 
 from runner.engines.base import Engine
 from runner.engines.lending import Rooms
-from runner.execution.attempt import Stop, evaluate, execute
+from runner.execution.attempt import evaluate, execute
 from runner.execution.executors.base import Host, Result
 from runner.execution.plan import Planned
+from runner.execution.stop import Stop
 from runner.execution.workspace import Workspace
 from runner.records.archive import Attempt, Evaluation
 from runner.submissions.kept import take_image

@@ -13,7 +13,6 @@ import pytest
 
 from runner.model.container import ImageRef
 from tests.e2e.test_server import serving, until
-from tests.runner.work.test_live_logs import Events
 from tests.worlds.cluster import Cluster
 from tests.worlds.mini import GOOD, TASK, Project, cli
 
@@ -62,17 +61,15 @@ def test_the_page_of_a_run_on_a_host_shows_its_log_and_then_its_verdict(live: Pr
     with serving(live) as server:
         team, public = server.signed_in(token), server.client()
         page = until(lambda: re.search(r'href="(/runs/alpha\.one\.[^"]+)"', team.get("/team").text))[1]
-        with team.stream("GET", "/live", params={"page": page}, timeout=300) as response:
-            events = Events(response)
-            until(lambda: events.has(f"{canary}-first"))
-            assert "scored" not in team.get(page).text
-            assert "alpha" not in public.get("/tasks/mini/main").text
-            touch(live, canary, "/tmp/go")
-            until(lambda: events.has(f"{canary}-second"))
-            touch(live, canary, "/tmp/end")
-            while "scored" not in (text := team.get(page).text):
-                assert f"{canary}-second" in text, "neither what it writes nor its log is there"
-            assert f"{canary}-second" in text and "all done" in text
+        until(lambda: f"{canary}-first" in team.get(page).text)
+        assert "scored" not in team.get(page).text
+        assert "alpha" not in public.get("/tasks/mini/main").text
+        touch(live, canary, "/tmp/go")
+        until(lambda: f"{canary}-second" in team.get(page).text)
+        touch(live, canary, "/tmp/end")
+        while "scored" not in (text := team.get(page).text):
+            assert f"{canary}-second" in text, "neither what it writes nor its log is there"
+        assert f"{canary}-second" in text and "all done" in text
         until(lambda: "alpha" in public.get("/tasks/mini/main").text)
     [row] = cli(live, "runs", "--json").json
     assert row["outcome"]["name"] == "scored"

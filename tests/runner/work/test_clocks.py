@@ -19,7 +19,7 @@ from runner.records.store.charges import quota
 from runner.work.managing import managing
 from tests.e2e.test_uploads_scored import run_text
 from tests.runner.execution.test_pool import World
-from tests.runner.web.test_resumed_uploads import begin, id_of, put
+from tests.runner.web.test_resumed_uploads import ask, begin, id_of, put
 from tests.runner.web.test_routes import form_of
 from tests.runner.work.test_loop import at_work, outcomes, team, until
 from tests.worlds.command_line import Cli, cli
@@ -169,7 +169,7 @@ def test_an_upload_goes_on_and_counts_once_the_clock_is_right_again(server: Serv
         where = begin(client, len(content), digest)
         assert put(client, where, content[:10], 0, len(content)).status_code == 200
         server.set(by, by)
-        begin(client, 5, "0" * 64)  # who begins one has those swept that are over
+        ask(client, 5, "0" * 64)  # who begins one has those swept that are over
         server.set(NONE, NONE)
         id = id_of(client, where)
         assert put(client, where, content[10:], 10, len(content)).status_code == 200

@@ -76,8 +76,11 @@ class Shelf:
         if same or (self._given is None and program() != self._program):
             return
         made = json.loads(json.dumps(kept, default=_plain))
-        with atomic_file(self._path, mode=0o600) as file:
-            file.write(json.dumps({"by": self._checksum(made), "made": made}).encode())
+        try:
+            with atomic_file(self._path, mode=0o600) as file:
+                file.write(json.dumps({"by": self._checksum(made), "made": made}).encode())
+        except OSError as error:  # without the name of the temporary file, which is another one each time
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
         self._saved = dict(kept)
 
     def _checksum(self, made: Any) -> str:

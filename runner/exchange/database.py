@@ -183,7 +183,7 @@ class Database:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        from sqlalchemy.exc import DBAPIError, ProgrammingError
+        from sqlalchemy.exc import DBAPIError, ProgrammingError, SQLAlchemyError
 
         try:
             yield
@@ -195,6 +195,8 @@ class Database:
             if isinstance(error, ProgrammingError) and getattr(error.orig, "sqlstate", None) is None:
                 text = _UNREADABLE  # what the driver says of an address may hold a part of the password
             raise DatabaseError(text) from error
+        except SQLAlchemyError as error:  # such as of a connection that was closed
+            raise DatabaseError(str(error)) from error
 
 
 def _file_engine(path: Path) -> Engine:

@@ -44,6 +44,13 @@ class Tail:
     text: str = ""
 
 
+def _as_bytes(tail: Tail) -> bytes:
+    return schemas.canonical({"schema_version": VERSION, "first": tail.first, "text": tail.text})
+
+
+EMPTY = _as_bytes(Tail())  # the file of a log without text
+
+
 def new_name() -> str:
     """Return a name that cannot be guessed."""
     return secrets.token_hex(16)
@@ -63,7 +70,7 @@ def write(root: Path, name: str, tail: Tail) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o755)  # the front is another user
     with atomic_file(path, mode=0o644) as file:
-        file.write(schemas.canonical({"schema_version": VERSION, "first": tail.first, "text": tail.text}))
+        file.write(_as_bytes(tail))
 
 
 def read(root: Path, name: str) -> Tail:

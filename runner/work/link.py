@@ -143,6 +143,9 @@ class Link:
         names = [path.relative_to(root).as_posix() for path in (root / tails.FOLDER).glob("*.json")]
         names.sort(key=lambda name: self._tails.get(name, 0.0))
         self._send_missing(dict.fromkeys(names, _NAMED), min(TAILS, self.seconds))
+        for gone in self._tails.keys() - set(names):  # taken away here: the front must not show it any more
+            self._send(gone, _NAMED, tails.EMPTY)
+            self._there.pop(gone, None)
         now = time.monotonic()
         self._tails = {name: now if name in self._there else self._tails.get(name, 0.0) for name in names}
 

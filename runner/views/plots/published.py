@@ -108,7 +108,9 @@ class Drawings:
         try:
             svg, vega = for_page(plot)
             files = {form: b64encode(drawn(plot, form)).decode() for form in PICTURES} if self._files else {}
-        except Exception as error:  # noqa: BLE001  (whatever Altair or vl-convert raises costs one plot)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  (a panic of vl-convert is no Exception, and costs one plot)
             self._failed.add(path)
             self._say(
                 f"plot left out: {plot.title} ({plot.kind}): {type(error).__name__}: {str(error)[:300]}"

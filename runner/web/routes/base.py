@@ -97,13 +97,17 @@ class Routes:
         kind: str,
         up: Sequence[tuple[str, str]] = (),
         beside: Sequence[Sequence[tuple[str, str, str]]] = (),
+        tag: str | None = None,
         **values: Any,
     ) -> Response:
-        """The page around a published piece, below the pages ``up``, with lists of those ``beside`` it; 404 where the visitor has none there."""
+        """The page around a published piece, below the pages ``up``, with lists of those ``beside`` it; 404 where the visitor has none there.
+
+        ``tag`` is that of the page, if it was computed before other parts were read.
+        """
         found = self.object(call, path, kind)
         if found is None:
             return self.nothing(call)
-        live = (f"/{path}", self.tag_of(f"/{path}", call.visitor, call.view) or found.etag)
+        live = (f"/{path}", tag or self.tag_of(f"/{path}", call.visitor, call.view) or found.etag)
         return piece(found, call.visitor, call.published, call.view, up, live, beside, **values)
 
     def answer(self, call: Call, id: str) -> dict[str, Any] | None:

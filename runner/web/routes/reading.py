@@ -90,14 +90,17 @@ class Reading(Routes):
 
     async def run(self, call: Call) -> Response:
         """A run, as its team may see it."""
+        _, tag = self.live(
+            call, f"/runs/{call.at('run')}"
+        )  # before the log: text that comes in between is shown later
         log = self.writing(call, call.at("run"))
         if call.visitor.role in CONSOLE:
-            return self._looked_after(call, log)
+            return self._looked_after(call, log, tag)
         up = [(f"Team {call.visitor.team}", "/team")] if call.visitor.team else []
         name, listed = call.at("run"), self.object(call, "runs", "runs")
         row = next((one for one in (call.view.data(listed) if listed else ()) if one["run"] == name), None)
         above = [*up, *self._software_of(call, row)]
-        return self.piece(call, f"runs/{name}", "run", above, log=log)
+        return self.piece(call, f"runs/{name}", "run", above, tag=tag, log=log)
 
     def _software_of(self, call: Call, row: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         """The software of a run in the visitor's list of runs, and its page; nothing where that is not there for them."""
@@ -106,7 +109,7 @@ class Reading(Routes):
         name = f"{row['team']}/{row['software']}"
         return [(name, f"/tasks/{row['task']}/softwares/{name}")]
 
-    def _looked_after(self, call: Call, log: Tail | None) -> Response:
+    def _looked_after(self, call: Call, log: Tail | None, tag: str) -> Response:
         """A run for those who decide about it: its page where they may see it, else what the console says; and the forms."""
         name = call.at("run")
         found, console = self.object(call, f"runs/{name}", "run"), self.object(call, "console", "console")
@@ -130,7 +133,7 @@ class Reading(Routes):
                 ("Console", "/console"),
                 *self._software_of(call, next((one for one in listed if one["run"] == name), None)),
             ],
-            live=self.live(call, f"/runs/{name}") if found else None,
+            live=(f"/runs/{name}", tag) if found else None,
             log=log if found else None,
             style=found.style if found else None,
             piece=call.view.text(found) if found else "",

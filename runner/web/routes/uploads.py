@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO
 
 from runner.web.door import Door
+from runner.web.guard import bounded
 from runner.web.limits import content_length
 from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes
@@ -91,7 +92,7 @@ class Uploading(Routes):
                     )
                     return self.door.refused(call.visitor, 409, why)
                 self.uploads.keep_free(length)
-                return await self._receive(call, found)
+                return await self._receive(call, found, length)
             except OSError:
                 return self.door.refused(call.visitor, 507, _NOT_KEPT)
 
@@ -99,7 +100,7 @@ class Uploading(Routes):
         """Remove an upload."""
         from starlette.responses import Response
 
-        found = self.uploads.find(str(call.visitor.team), call.at("sha256"))
+        found = await self.door.on_disk(self.uploads.find, str(call.visitor.team), call.at("sha256"))
         if found is None:
             return self.nothing(call)
         with self.uploads.only(found.id) as free:
@@ -108,11 +109,12 @@ class Uploading(Routes):
             await self.door.on_disk(self.uploads.forget, found.id)
         return Response(b"", 204, {"Cache-Control": "no-store"})
 
-    async def _receive(self, call: Call, upload: Upload) -> Response:
-        """Add the body to an upload, and finish it with its last byte. What came before a cut stays. Raises OSError."""
+    async def _receive(self, call: Call, upload: Upload, length: int) -> Response:
+        """Add a body of ``length`` bytes to an upload, and finish it with its last byte. What came before a cut stays. Raises OSError."""
         from starlette.responses import JSONResponse
 
-        await self._write(call, upload)
+        if length:
+            await self._write(call, upload, length)
         settle = self.uploads.settle
         is_whole = self.uploads.is_unsettled(upload)
         if is_whole and await self.door.digest_on_disk(settle, upload.team, upload.id) is None:
@@ -120,12 +122,14 @@ class Uploading(Routes):
             return self.door.refused(call.visitor, 422, why)
         return JSONResponse(self.uploads.as_dict(upload), 200, {"Cache-Control": "no-store"})
 
-    async def _write(self, call: Call, upload: Upload) -> None:
-        """Write the body to the disk, block by block. Raises OSError, ClientDisconnect."""
-        block = bytearray()
+    async def _write(self, call: Call, upload: Upload, length: int) -> None:
+        """Write the body to the disk, block by block. Raises OSError, ClientDisconnect, and HTTPException 413 beyond ``length`` bytes."""
+        from starlette.requests import Request
+
+        body, block = Request(call.request.scope, bounded(call.request.receive, length)), bytearray()
         file = await self.door.on_disk(self.uploads.open, upload)
         try:
-            async for part in call.request.stream():
+            async for part in body.stream():
                 block += part
                 if len(block) >= _BLOCK:
                     full, block = block, bytearray()

@@ -139,5 +139,3 @@ def test_reports_and_judging(config: Config, golden: Callable[[str, str], None])
     found = "\n".join(said(config, "rad-2025-judging", "dev"))
     assert "inputs/debates.jsonl:2: " in found
     assert "9 debates" not in found, "with broken debates they cannot be compared"
-
-

@@ -113,6 +113,19 @@ def test_what_is_no_part_is_refused(front: Front, digest: str, range_: str) -> N
         assert said.status_code == 400 and team.get(UPLOADS).json()["items"] == []
 
 
+@pytest.mark.parametrize("range_", [f"bytes */{len(CONTENT)}", f"bytes 0-3/{len(CONTENT)}"])
+def test_a_body_of_unknown_length_adds_no_more_than_announced(front: Front, range_: str) -> None:
+    """Also to a complete upload, whose digest is noted."""
+    with front.client("team") as team:
+        where = begin(team)
+        sent = team.put(where, content=iter([b"x" * 5_000_000]), headers={"Content-Range": range_})
+        assert (listed(team, where) or {"offset": 0})["offset"] == 0, sent.text
+        where = begin(team)
+        assert put(team, where, CONTENT, 0).json()["offset"] == len(CONTENT)
+        team.put(where, content=iter([b"evil"]), headers={"Content-Range": range_})
+        assert (listed(team, where) or {})["offset"] == len(CONTENT)
+
+
 def test_an_upload_in_parts_is_handed_in_and_belongs_to_its_team(front: Front) -> None:
     with front.client("team") as team, front.client("other") as other:
         where = begin(team)

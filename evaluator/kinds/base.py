@@ -72,39 +72,15 @@ class DataChecker(Protocol):
 
 
 class Order(NamedTuple):
-    """Outputs by name, from the best to the worst in all of ``measures`` (ids in the task); ``best``: values that are known."""
+    """Outputs by name, from the best to the worst in all of ``measures`` (ids in the task); ``best``: values that are known.
+
+    ``proof(inputs, truths, request)`` in a kind's module ``proof`` makes a list of these from the truths, or None
+    (``evaluator prove``).
+    """
 
     measures: Sequence[str]
     outputs: Mapping[str, bytes]
     best: Mapping[str, float]
-
-
-class Broken(NamedTuple):
-    """An output that the finding ``code`` has to be made of."""
-
-    code: str
-    output: bytes
-
-
-class Fixture(NamedTuple):
-    """Small data of a kind's own, instead of the task's: ``files`` by their paths, in the folders inputs, truths and services.
-
-    ``request`` has the task's measures and rules for them; its folders are set when the files are written.
-    """
-
-    files: Mapping[str, bytes]
-    request: Request
-
-
-class Proof(NamedTuple):
-    """What ``proof(inputs, truths, request)`` in a kind's module ``proof`` makes of the truths (``evaluator prove``); it may be None.
-
-    A kind of which nobody can make the best output brings a ``fixture``: the outputs are about its data.
-    """
-
-    orders: Sequence[Order]
-    broken: Sequence[Broken]
-    fixture: Fixture | None = None
 
 
 def checker(kind: Kind) -> Checker:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluator import registry
 from evaluator.errors import EvaluatorError
 from evaluator.process import FINE
 
@@ -16,17 +17,17 @@ def data(paths: Sequence[Path]) -> int:
     ``checked`` is false where the kind has no such check. Raises EvaluatorError for a request that cannot be read.
     """
     from evaluator.data import DataReport
-    from evaluator.kinds.base import DataChecker, find
+    from evaluator.kinds.base import find
     from evaluator.request import load
 
     for path in paths:
         request, report = load(path), DataReport()
-        kind = find(request.kind)
-        checked = isinstance(kind, DataChecker)
-        if isinstance(kind, DataChecker):
+        find(request.kind)
+        module = registry.part(request.kind, "data")
+        if module is not None:
             try:
-                kind.check_data(request.inputs, request.truths, request, report)
+                module.check_data(request.inputs, request.truths, request, report)
             except EvaluatorError as error:
                 report.error("truths", error)
-        print(json.dumps({"checked": checked, **report.as_json()}))
+        print(json.dumps({"checked": module is not None, **report.as_json()}))
     return FINE

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from evaluator import registry
-from evaluator.data import DataReport
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
 from evaluator.request import Request
@@ -51,22 +50,6 @@ class Checker(Protocol):
 
         Raises:
             EvaluatorError: The organiser's files or the request are wrong; nothing that a participant wrote raises.
-        """
-        ...
-
-
-@runtime_checkable
-class DataChecker(Protocol):
-    """What a kind may offer besides: everything that is wrong with the organiser's data of a dataset."""
-
-    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-        """Read topics, corpus and truths against one another; nothing that is wrong with them raises.
-
-        Args:
-            inputs: The folder of what the software sees.
-            truths: The folder of the judgments.
-            request: The rules of the task; it names the files.
-            report: Takes problems and statistics. Of truths it may name ids, and nothing else.
         """
         ...
 

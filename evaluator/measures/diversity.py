@@ -18,12 +18,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evaluator.errors import EvaluatorError
-
-if TYPE_CHECKING:  # numpy, which those who only ask for names of measures do not need
-    from evaluator.formats.fast.words import Array
 
 ALPHA = 0.5
 STEPS = (2, 4, 8, 10, 12, 14, 16, 18, 20)  # at which rKL compares shares; 6 is missing in the original too
@@ -74,8 +71,7 @@ class Measure:
 
     def _at(self, scores: Scores, k: int, asked: Sequence[int | None]) -> list[float]:
         if not self.diverse:
-            column: list[float] = (scores.ndcg if self.family == "nDCG" else scores.precision)[k].tolist()
-            return column
+            return (scores.ndcg if self.family == "nDCG" else scores.precision)[k]
         rows = self.by_property(scores, k)
         if self.unqueried:
             rows = [row if p is None else row[:p] + row[p + 1 :] for row, p in zip(rows, asked, strict=True)]
@@ -83,16 +79,13 @@ class Measure:
 
     def by_property(self, scores: Scores, k: int) -> list[list[float]]:
         """The values of every query, one for each property in the order of the population's."""
-        rows: list[list[float]] = (scores.alpha_ndcg if self.family == "alpha-nDCG" else scores.rkl)[
-            k
-        ].tolist()
-        return rows
+        return (scores.alpha_ndcg if self.family == "alpha-nDCG" else scores.rkl)[k]
 
 
 class Scores(NamedTuple):
     """The values of all queries by cut-off; those of alpha-nDCG and rKL in a row for each, by property. Never clipped."""
 
-    ndcg: dict[int, Array]
-    precision: dict[int, Array]
-    alpha_ndcg: dict[int, Array]
-    rkl: dict[int, Array]
+    ndcg: dict[int, list[float]]
+    precision: dict[int, list[float]]
+    alpha_ndcg: dict[int, list[list[float]]]
+    rkl: dict[int, list[list[float]]]

@@ -72,13 +72,13 @@ def means(n: int, scores: Scores, properties: Sequence[str]) -> Means:
     found = Means({}, {}, {})
     for k in CUTOFFS:
         found.relevance[k] = (
-            fsum(scores.ndcg[k].tolist()) / n,
-            fsum(scores.precision[k].tolist()) / n,
+            fsum(scores.ndcg[k]) / n,
+            fsum(scores.precision[k]) / n,
         )
         if not scores.alpha_ndcg:
             continue
-        columns = zip(properties, scores.alpha_ndcg[k].T.tolist(), scores.rkl[k].T.tolist(), strict=True)
-        for name, alphas, rkls in columns:
+        columns = zip(*scores.alpha_ndcg[k], strict=True), zip(*scores.rkl[k], strict=True)
+        for name, alphas, rkls in zip(properties, *columns, strict=True):
             found.variables[k, name] = (fsum(alphas) / n, fsum(rkls) / n)
         alpha, rkl = zip(*(found.variables[k, name] for name in properties), strict=True)
         found.diversity[k] = (fsum(alpha) / len(alpha), fsum(rkl) / len(rkl))

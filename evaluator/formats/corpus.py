@@ -60,7 +60,7 @@ def _index(path: Path, name: str) -> KnownDocuments | None:
         if source.size < LARGE:
             return None
         from evaluator.formats.fast.ids import IdIndex, in_batches, of_lines
-        from evaluator.formats.fast.unusual import Unusual
+        from evaluator.formats.fast.words import Unusual
 
         form = next((form for line in source.lines() if (form := _form(line, name))), "")
 

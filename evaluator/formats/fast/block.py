@@ -15,10 +15,10 @@ import numpy as np
 
 from evaluator.formats.fast.decimals import decimals, integers
 from evaluator.formats.fast.fields import Field, Fields, fields_of
-from evaluator.formats.fast.unusual import Unusual
 from evaluator.formats.fast.words import (
     WIDEST,
     Array,
+    Unusual,
     changes,
     gather,
     greater,

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluator.formats.fast.unusual import Unusual
-from evaluator.formats.fast.words import LOW, Array, pieces
+from evaluator.formats.fast.words import LOW, Array, Unusual, pieces
 from evaluator.formats.trec_lines import finite_decimals
 
 _ZEROS = np.uint64(0x3030303030303030)

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluator.formats.fast.unusual import Unusual
-from evaluator.formats.fast.words import Array, all_are
+from evaluator.formats.fast.words import Array, Unusual, all_are
 
 _SHORT = 64  # bytes of a topic, a score or a tag
 

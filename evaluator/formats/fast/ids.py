@@ -12,8 +12,16 @@ from itertools import islice
 
 import numpy as np
 
-from evaluator.formats.fast.unusual import Unusual
-from evaluator.formats.fast.words import WIDEST, Array, drawn_hashed, first_fields, gather, padded, words_of
+from evaluator.formats.fast.words import (
+    WIDEST,
+    Array,
+    Unusual,
+    drawn_hashed,
+    first_fields,
+    gather,
+    padded,
+    words_of,
+)
 from evaluator.formats.files import BOM
 from evaluator.formats.trec_lines import CONTROLS
 

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     from evaluator.findings import Log
     from evaluator.formats.perspective import query_file, read_corpus, read_queries
     from evaluator.formats.predictions import Rules, read_predictions
-    from evaluator.measures.diversity_scorer import Scorer
+    from evaluator.measures.diversity import Scorer
 
     name: str = args.scenario
     queries_of = "baseline" if name == "baseline" else "perspective"

@@ -23,7 +23,7 @@ NOUNS = {"topic": "query", "document": "argument", "judgment": "relevant argumen
 
 
 def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.data`."""
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
     options = checked_options("diversity", request.options)
     report.nouns = NOUNS
     corpus = request.corpus or "corpus.jsonl"

@@ -23,7 +23,7 @@ from schemas.debates import CRITERIA
 
 
 def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.data`."""
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
     options = checked_options("meta", request.options)
     names = dict.fromkeys(m.truths for m in request.measures)
     if options["form"] == "judgments":

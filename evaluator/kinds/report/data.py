@@ -22,7 +22,7 @@ NOUNS = {"topic": "request", "judgment": "nugget", "grade": ""}
 
 
 def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.data`."""
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
     options = checked_options("report", request.options)
     report.nouns = NOUNS
     name = options.get("requests") or request.topics or REQUESTS

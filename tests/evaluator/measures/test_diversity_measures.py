@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from evaluator.errors import EvaluatorError
 from evaluator.formats.perspective import PROPERTIES, Population, read_corpus
-from evaluator.measures.diversity import Measure
-from evaluator.measures.diversity_scorer import Scorer
+from evaluator.measures.diversity import Measure, Scorer
 from tests.worlds.releases import ISSUES, KEYS, Literal, argument, lines, other
 
 D = [1 / log2(r + 1) for r in range(1, 30)]  # discounts of ranks 1, 2, ...

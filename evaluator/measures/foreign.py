@@ -119,7 +119,7 @@ def problem(text: str, measure: Any) -> EvaluatorError | None:
                 return EvaluatorError(
                     f"{text} cannot be computed",
                     "no provider of ir_measures computes it with these parameters",
-                    "take other parameters, or another measure",
+                    _with_other_parameters(measure) or "take another measure",
                 )
             names = " or ".join(p.NAME for p in able)
             return EvaluatorError(
@@ -144,6 +144,30 @@ def _failure(text: str, measure: Any) -> EvaluatorError | None:
     except EvaluatorError as error:
         return error
     return None
+
+
+def _with_other_parameters(measure: Any) -> str:
+    """Return the change of a parameter that makes the measure computable, with an example; empty if none does."""
+    import ir_measures
+
+    current = dict(measure.params)
+    changes = [
+        ("add rel, such as", {**current, "rel": 1}),
+        ("add a cutoff, such as", {**current, "cutoff": 10}),
+    ]
+    changes += [(f"leave {key} out:", {k: v for k, v in current.items() if k != key}) for key in current]
+    changes += [
+        ("use other parameters, such as", {k: v for k, v in current.items() if k == "p"} | {"rel": 1})
+    ]
+    for words, params in changes:
+        try:
+            other = type(measure)(**params)
+            other.validate_params()
+        except FAILURES:
+            continue
+        if params != current and any(p.supports(other) for p in ir_measures.DefaultPipeline.providers):
+            return f"{words} {other}, or take another measure"
+    return ""
 
 
 def gathered(problems: Sequence[EvaluatorError]) -> EvaluatorError:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from evaluator.findings import Log, Unknown, show
 from evaluator.formats.files import Source
 from evaluator.formats.lines import reporting
-from evaluator.kinds.records.options import Output, id_reader, steps, value_at
-from evaluator.kinds.records.reading import BROKEN, Item, json_items, other_format, without_mark
+from evaluator.kinds.records.options import Getter, Output, id_reader, ids_reader, steps, value_at
+from evaluator.kinds.records.reading import BROKEN, Block, Item, json_items, other_format, without_mark
 from evaluator.kinds.records.table import table_items
 from evaluator.kinds.records.words import violations
-from evaluator.measures.records.base import MISSING, Column
+from evaluator.measures.records.base import LABEL, MISSING, Column, Form
 from schemas import render_pointer
 from schemas.jsonl import STRICT, Rules
 
@@ -32,10 +33,18 @@ def items(
     path: Path, output: Output, log: Log, max_bytes: int | None, rules: Rules = STRICT
 ) -> Iterator[Item]:
     """The records of a file in the format of its output; see :func:`json_items`. Raises what :class:`Source` raises."""
+    for block in blocks(path, output, log, max_bytes, rules):
+        yield from block
+
+
+def blocks(
+    path: Path, output: Output, log: Log, max_bytes: int | None, rules: Rules = STRICT
+) -> Iterator[Iterable[Item]]:
+    """The same, some records at once; a :class:`Block` where they may be looked at together."""
     with Source(path, max_bytes) as source:
         read = without_mark(source.read, log)
         if output.form in ("csv", "tsv"):
-            yield from table_items(read, log, output.schema, tabs=output.form == "tsv")
+            yield table_items(read, log, output.schema, tabs=output.form == "tsv")
         else:
             yield from json_items(read, log, array=output.form == "json", rules=rules)
 
@@ -71,6 +80,7 @@ class Reader:
         )
         self._told = 0
         self._labels: dict[str, str] = {}
+        self._read_ids = ids_reader(output.ids)
         self.records = self.found = 0
         self.broken = False  # something was a record, and nobody knows which
 
@@ -84,7 +94,7 @@ class Reader:
                 if log.invalid:
                     return
             valid = self.output.validator.is_valid
-            for item in items(path, self.output, log, max_bytes):
+            for item in self._single(blocks(path, self.output, log, max_bytes)):
                 self.records += 1
                 record = item.value
                 if record is BROKEN:
@@ -104,6 +114,39 @@ class Reader:
                     self._keep(row, item, key)
             if not self.records and not log.invalid:
                 log.add("F001", None, "the file holds no record")
+
+    def _single(self, found: Iterable[Iterable[Item]]) -> Iterator[Item]:
+        """The records that have to be looked at one by one; those of other blocks are taken here."""
+        for block in found:
+            if not (isinstance(block, Block) and self._take(block)):
+                yield from block
+
+    def _take(self, block: Block) -> bool:
+        """Take records of which none is wrong, unknown or there twice. Returns whether they are such; else nothing was done."""
+        records = block.values
+        if not all(map(self.output.validator.is_valid, records)):
+            return False
+        keys = self._read_ids(records)
+        if keys is None or len({*keys}) < len(keys):
+            return False
+        lines = range(block.first, block.first + len(keys))
+        if self.known is None:
+            if len(self._seen) + len(keys) > MAX_SEEN or not self._seen.keys().isdisjoint(keys):
+                return False
+            self._seen.update(zip(keys, lines, strict=True))
+        else:
+            rows: list[Any] = [*map(self.known.get, keys)]
+            if None in rows or any(map(self._lines.__getitem__, rows)):
+                return False
+            made: list[Any] = [column_of(records, way, form, self._labels) for _, form, way in self._needed]
+            if None in made:
+                return False
+            put(self._lines, rows, array("q", lines))
+            for (column, *_), values in zip(self._needed, made, strict=True):
+                put(column, rows, values)
+            self.found += len(keys)
+        self.records += len(keys)
+        return True
 
     def _topic(self, key: str | None) -> bytes | None:
         """An id for a finding, if it is one of the dataset's: what others write is not kept."""
@@ -181,6 +224,28 @@ class Reader:
             for key, row in self.known.items():
                 if not self._lines[row]:
                     self.log.add("F407", None, f"there is no record {show(key)}", self._topic(key))
+
+
+def column_of(records: Sequence[Any], way: Getter, form: Form, labels: dict[str, str]) -> list[Any] | None:
+    """What a column holds of objects, as :meth:`Form.column`; equal ``labels`` are the same object."""
+    try:
+        values = (
+            [*map(itemgetter(*way), records)] if len(way) == 1 else [value_at(one, way) for one in records]
+        )
+    except KeyError:
+        values = [record.get(way[0]) for record in records]
+    found = form.column(values)
+    return [*map(labels.setdefault, found, found)] if form is LABEL and found is not None else found
+
+
+def put(column: Any, rows: Sequence[int], values: Sequence[Any]) -> None:
+    """Put ``values`` into the ``rows`` of a column."""
+    first, after = rows[0], rows[0] + len(rows)
+    if rows[-1] == after - 1 and rows == [*range(first, after)]:
+        column[first:after] = values
+        return
+    for row, value in zip(rows, values, strict=True):
+        column[row] = value
 
 
 def _size(value: Any, most: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from evaluator.errors import EvaluatorError
@@ -136,6 +137,25 @@ def id_reader(ids: Sequence[Getter]) -> Callable[[Any], str | None]:
     def read(record: Any) -> str | None:  # the short way of most records
         key = record.get(name) if type(record) is dict else None
         return key if type(key) is str and len(key) <= MAX_ID else id_of(record, ids)
+
+    return read
+
+
+def ids_reader(ids: Sequence[Getter]) -> Callable[[Sequence[Any]], list[str] | None]:
+    """:func:`id_of` for many records at once: None where one has no id."""
+    one_by_one = id_reader(ids)
+    name = ids[0][0] if len(ids) == 1 and len(ids[0]) == 1 else None
+
+    def read(records: Sequence[Any]) -> list[str] | None:
+        if name is not None:
+            try:
+                keys = [*map(itemgetter(name), records)]
+            except (KeyError, TypeError):  # none, or no object
+                return None
+            if {*map(type, keys)} == {str} and max(map(len, keys)) <= MAX_ID:
+                return keys
+        found = [*map(one_by_one, records)]
+        return None if None in found else found  # type: ignore[return-value]
 
     return read
 

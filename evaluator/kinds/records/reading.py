@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,19 @@ BROKEN = object()
 _item: Callable[[type[Item], tuple[Any, ...]], Item] = tuple.__new__
 
 
+@dataclass(frozen=True)
+class Block:
+    """Records of lines that follow one another, of which none is broken or blank: the number of the ``first``, and ``values``."""
+
+    first: int
+    values: list[Any]
+
+    def __iter__(self) -> Iterator[Item]:
+        """One after the other."""
+        for number, value in enumerate(self.values, self.first):
+            yield _item(Item, (number, value, None, None))
+
+
 def format_of(name: str) -> str:
     """The format that a file's name tells, JSON Lines where it does not."""
     bare = name.removesuffix(".gz")
@@ -60,21 +74,20 @@ def other_format(path: Path, form: str) -> str:
     return "" if look is None else look(path)
 
 
-def json_items(read: Read, log: Log, *, array: bool, rules: Rules = STRICT) -> Iterator[Item]:
-    """The records of JSON Lines, or of an array. What is broken is a finding, and its value is :data:`BROKEN`.
+def json_items(read: Read, log: Log, *, array: bool, rules: Rules = STRICT) -> Iterator[Iterable[Item]]:
+    """The records of JSON Lines, or of an array, some at once. What is broken is a finding, and its value is :data:`BROKEN`.
 
     ``rules`` say how strictly lines are read; arrays are read strictly.
     """
     if array:
-        yield from _entries(read, log)
+        yield _entries(read, log)
         return
     for first, block in blocks(read, MAX_RECORD, rules):
         if isinstance(block, list):
             log.lines = first + len(block) - 1
-            for number, value in enumerate(block, first):
-                yield _item(Item, (number, value, None, None))
+            yield Block(first, block)
         else:
-            yield from _lines(first, block, log)
+            yield _lines(first, block, log)
 
 
 def _lines(first: int, block: Iterator[Any | Fault], log: Log) -> Iterator[Item]:

@@ -10,9 +10,9 @@ from evaluator.codes import CODES
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.formats.files import Damaged, TooLarge, Unreadable, plain_or_gzip
-from evaluator.kinds.records.joining import items
-from evaluator.kinds.records.options import Getter, Options, Output, id_reader, steps, value_at
-from evaluator.kinds.records.reading import BROKEN, Item
+from evaluator.kinds.records.joining import blocks, column_of
+from evaluator.kinds.records.options import Getter, Options, Output, id_reader, ids_reader, steps, value_at
+from evaluator.kinds.records.reading import BROKEN, Block, Item
 from evaluator.measures.records.base import MISSING, Column
 from evaluator.request import Request
 from schemas.jsonl import LENIENT
@@ -46,11 +46,14 @@ def read_truths(
         {"path": path.name, "schema": schema if isinstance(schema, dict) else _of_columns(needed)}, name
     )
     try:
-        for item in items(plain_or_gzip(path), shape, log, None, LENIENT):
-            if item.value is BROKEN or log.invalid:
-                title = CODES[next(iter(log.counts))].title if log.counts else "broken"
-                raise _wrong(name, item.line, title, "correct the line")
-            found.add(item)
+        for block in blocks(plain_or_gzip(path), shape, log, None, LENIENT):
+            if not log.invalid and isinstance(block, Block) and found.take(block.values):
+                continue
+            for item in block:
+                if item.value is BROKEN or log.invalid:
+                    title = CODES[next(iter(log.counts))].title if log.counts else "broken"
+                    raise _wrong(name, item.line, title, "correct the line")
+                found.add(item)
     except Unreadable as error:
         raise EvaluatorError(f"the truths {plain(name)} cannot be read", str(error)) from None
     except (Damaged, TooLarge):
@@ -68,9 +71,22 @@ class _Found:
         self.rows: dict[str, int] = {}
         self.columns: dict[tuple[str, str], list[Any]] = {(c.field, c.form.name): [] for c in needed}
         self._name, self._ids = name, ids
-        self._read_id = id_reader(ids)
+        self._read_id, self._read_ids = id_reader(ids), ids_reader(ids)
         self._needed = [(self.columns[c.field, c.form.name], steps(c.field), c) for c in needed]
         self._labels: dict[str, str] = {}
+
+    def take(self, records: Sequence[Any]) -> bool:
+        """Take records of which none is wrong. Returns whether they are such; else nothing was done."""
+        keys = self._read_ids(records)
+        if keys is None or len({*keys}) < len(keys) or not self.rows.keys().isdisjoint(keys):
+            return False
+        made = [column_of(records, way, wanted.form, self._labels) for _, way, wanted in self._needed]
+        if any(one is None or MISSING in one for one in made):
+            return False
+        self.rows.update(zip(keys, range(len(self.rows), len(self.rows) + len(keys)), strict=True))
+        for (column, *_), values in zip(self._needed, made, strict=True):
+            column += values or ()
+        return True
 
     def add(self, item: Item) -> None:
         """Take one record. Raises :class:`EvaluatorError` that says what is wrong with it."""

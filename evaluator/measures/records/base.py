@@ -44,12 +44,21 @@ MISSING: Final = _Missing()
 class Form:
     """What a column may hold. ``read`` makes of a JSON value what measures see, MISSING of one that will not do.
 
-    ``says`` is what is wanted, for messages.
+    ``says`` is what is wanted, for messages. ``plain``: whether ``read`` gives each of many values back as it is.
     """
 
     name: str
     says: str
     read: Callable[[Any], Any]
+    plain: Callable[[list[Any]], bool] = lambda _: False
+
+    def column(self, values: list[Any]) -> list[Any] | None:
+        """``read`` of each value, MISSING for None; None where another one is MISSING."""
+        if self.plain(values):
+            return values
+        found = [MISSING if value is None else self.read(value) for value in values]
+        missing = sum(one is MISSING for one in found)
+        return found if missing == sum(one is None for one in values) else None
 
 
 def _number(value: Any) -> Any:
@@ -69,6 +78,14 @@ def _label(value: Any) -> Any:
     )
 
 
+def _numbers(values: list[Any]) -> bool:
+    return {*map(type, values)} <= {int, float} and all(-1e300 < value < 1e300 for value in values)
+
+
+def _words(values: list[Any]) -> bool:
+    return {*map(type, values)} == {str}
+
+
 LARGEST = 1e149  # that the value of a record counts, on either side of zero: no evaluator may give values beyond 1e150, nor their mean
 
 
@@ -77,14 +94,15 @@ def bounded(value: float) -> float:
     return max(-LARGEST, min(float(value), LARGEST))
 
 
-NUMBER = Form("number", "a number", _number)
+NUMBER = Form("number", "a number", _number, _numbers)
 # Columns hold text: 1 is "1".
-LABEL = Form("label", "a label: text, a whole number, true or false", _label)
+LABEL = Form("label", "a label: text, a whole number, true or false", _label, _words)
 MAX_TEXT = 100_000  # characters: n-grams of longer ones would fill the memory
 TEXT = Form(
     "text",
     f"text of at most {MAX_TEXT:,} characters",
     lambda value: value if isinstance(value, str) and len(value) <= MAX_TEXT else MISSING,
+    lambda values: _words(values) and max(map(len, values)) <= MAX_TEXT,
 )
 ANY = Form("any", "a value", lambda value: MISSING if value is None else value)
 

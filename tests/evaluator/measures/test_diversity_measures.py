@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from math import log, log2
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from evaluator.errors import EvaluatorError
 from evaluator.formats.perspective import PROPERTIES, Population, read_corpus
-from evaluator.measures.diversity import Measure, Scorer
+from evaluator.measures.diversity import Measure
+from evaluator.measures.diversity_scorer import Scorer
+from tests.worlds.rank_by_rank import RankByRank, Values
 from tests.worlds.releases import ISSUES, KEYS, Literal, argument, lines, other
 
 D = [1 / log2(r + 1) for r in range(1, 30)]  # discounts of ranks 1, 2, ...
@@ -25,24 +27,15 @@ def population(corpus: list[dict[str, Any]]) -> Population:
         return read_corpus(Path(folder))
 
 
-class Values(NamedTuple):
-    """One query's values by cut-off; those of alpha-nDCG and rKL also by property."""
-
-    ndcg: dict[int, float]
-    precision: dict[int, float]
-    alpha_ndcg: dict[int, list[float]]
-    rkl: dict[int, list[float]]
-
-
 class Single:
-    """Scores one list."""
+    """Scores one list, as one of a batch."""
 
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
 
     def score(self, relevant: list[int], found: list[int]) -> Values:
         scores = self._scorer.score([relevant], [found])
-        return Values(*({k: column[0] for k, column in columns.items()} for columns in scores))  # type: ignore[arg-type]
+        return Values(*({k: column[0].tolist() for k, column in columns.items()} for columns in scores))
 
 
 def scorer(corpus: list[dict[str, Any]], *cutoffs: int, twins: bool = False) -> Single:
@@ -94,6 +87,35 @@ def test_both_implementations_agree(release: tuple[list[dict[str, Any]], list[in
             assert scores.alpha_ndcg[k][p] == pytest.approx(alpha, abs=1e-12)
             if k >= 2:
                 assert scores.rkl[k][p] == pytest.approx(literal.rkl(name, found, k), abs=1e-12)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[tuple[list[int], list[int]]], bool, int]:
+    """A corpus, queries with their relevant arguments and a list (also of unknown ones and copies), and how many are scored at a time."""
+    corpus, relevant, found, twins = draw(releases())
+    ids = st.sampled_from([one["argument_id"] for one in corpus])
+    lists = st.tuples(st.lists(ids, max_size=20), st.lists(ids | st.integers(9000, 9002), max_size=30))
+    others = draw(st.lists(lists, max_size=5))
+    return corpus, [(relevant, found), *others], twins, draw(st.integers(1, 7))
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(batches(), st.sampled_from([(4, 8, 16, 20), (1, 2, 5, 25), (3,)]))
+def test_many_lists_at_once_have_the_same_bits_as_each_by_itself(
+    batch: tuple[list[dict[str, Any]], list[tuple[list[int], list[int]]], bool, int], cutoffs: tuple[int, ...]
+) -> None:
+    corpus, queries, twins, at_once = batch
+    arguments = population(corpus)
+    scorer = Scorer(arguments, cutoffs, twins=twins, at_once=at_once)
+    scores = scorer.score([relevant for relevant, _ in queries], [found for _, found in queries])
+    single = RankByRank(arguments, cutoffs, twins=twins)
+    expected = [single.score(relevant, found) for relevant, found in queries]
+    for k in cutoffs:
+        assert scores.ndcg[k].tolist() == [one.ndcg[k] for one in expected]
+        assert scores.precision[k].tolist() == [one.precision[k] for one in expected]
+        assert scores.alpha_ndcg[k].tolist() == [one.alpha_ndcg[k] for one in expected]
+        assert scores.rkl[k].tolist() == [one.rkl[k] for one in expected]
 
 
 def test_twins_count_but_not_in_the_ideal_so_ndcg_exceeds_one() -> None:
@@ -228,7 +250,7 @@ def test_measures_of_queries() -> None:
     mean = Measure("nDCG@4,8").values(scores, [None, None])
     assert mean == pytest.approx([(scores.ndcg[4][0] + scores.ndcg[8][0]) / 2] * 2, abs=1e-15)
     age = PROPERTIES.index("age")
-    row = scores.rkl[8][0]
+    row = scores.rkl[8][0].tolist()
     rest = [v for p, v in enumerate(row) if p != age]
     unqueried, every = sum(rest) / 14, sum(row) / 15
     assert Measure("rKL-unqueried@8").values(scores, [age, None]) == pytest.approx(

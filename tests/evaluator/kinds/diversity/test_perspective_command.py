@@ -1,8 +1,9 @@
-"""``evaluator perspective``: the official script's files."""
+"""``evaluator perspective``: the official script's files, words and what it gets wrong."""
 
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def call(data: Path, *words: str, run: str = "perspective", output: str = "out")
     base = data.parent
     return main(
         ["perspective", "--data", str(data), "--predictions", str(base / f"{run}.jsonl"), "--split", "dev",
-         "--output", str(base / output), *words]
+         "--output_dir", str(base / output), *words]
     )  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def test_the_official_files(data: Path) -> None:
     assert call(data, "--scenario", "implicit") == 0
-    folder = data.parent / "out" / "implicit" / "dev"
+    folder = data.parent / "out" / "perspective" / "dev"
     literal = Literal(CORPUS)
     rows = table(folder / "relevance_results.csv")
     assert [list(r) for r in rows] == [["k", "ndcg@k", "precision@k"]] * 4
@@ -65,6 +66,56 @@ def test_the_official_files(data: Path) -> None:
     assert [r["query_id"] for r in table(folder / "per_query.csv")] == ["201910"] * 4
 
 
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (("--scenario", "perspective"), "explicit"),
+        (("--scenario", "perspective", "--implicit", "False"), "explicit"),
+        (("--scenario", "perspective", "--implicit", "True", "--diversity", "True"), "implicit"),
+        (("--scenario", "perspective", "--implicit"), "implicit"),
+        (("--scenario", "implicit", "--implicit", "True"), "implicit"),
+    ],
+)
+def test_official_spellings_mean_what_they_say(data: Path, words: tuple[str, ...], same: str) -> None:
+    assert call(data, *words, output="a") == call(data, "--scenario", same, output="b") == 0
+    for name in (
+        "relevance_results.csv",
+        "diversity_results.csv",
+        "diversity_results_per_variable.csv",
+        "per_query.csv",
+    ):
+        one, two = (data.parent / out / "perspective" / "dev" / name for out in "ab")
+        assert one.read_bytes() == two.read_bytes()
+    both = [data.parent / out / "perspective" / "dev" / "relevance_results.csv" for out in ("a", "c")]
+    call(data, "--scenario", "explicit" if same == "implicit" else "implicit", output="c")
+    assert both[0].read_bytes() != both[1].read_bytes()
+
+
+def test_diversity_false_means_false(data: Path) -> None:
+    assert call(data, "--scenario", "baseline", run="baseline") == 0
+    assert call(data, "--scenario", "baseline", "--diversity", "False", run="baseline") == 0
+    names = sorted(p.name for p in (data.parent / "out" / "baseline" / "dev").iterdir())
+    assert names == ["per_query.csv", "relevance_results.csv"]
+
+
+def test_explicit_and_implicit_share_a_folder_unless_told_otherwise(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(data, "--scenario", "explicit")
+    assert "replaced" not in capsys.readouterr().err
+    call(data, "--scenario", "implicit")
+    assert "--own-directories" in capsys.readouterr().err
+    call(data, "--scenario", "implicit", "--own-directories", output="own")
+    assert (data.parent / "own" / "implicit" / "dev" / "per_query.csv").exists()
+
+
+def test_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(data, "--scenario", "explicit", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["status"], said["scenario"], len(said["relevance"])) == ("valid", "explicit", 4)
+    assert len(said["diversity_per_variable"]) == 60
+
+
 def test_invalid_predictions_write_nothing(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines(data.parent / "bad.jsonl", [{"query_id": 201910, "relevant_candidates": [10, 10, 99]}])
     assert call(data, "--scenario", "explicit", run="bad") == 1
@@ -78,6 +129,7 @@ def test_invalid_predictions_write_nothing(data: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("words", "code"),
     [
+        (("--scenario", "explicit", "--implicit", "True"), 2),
         (("--scenario", "explicit", "--split", "test"), 4),
         (("--scenario", "explicit", "--data", "no-such-folder"), 2),
         (("--scenario", "explicit", "--output", "/proc/none"), 2),
@@ -91,3 +143,9 @@ def test_errors_are_three_lines(
         line for line in capsys.readouterr().err.splitlines() if "F114" not in line and "warning" not in line
     ]
     assert 1 <= len(errors) <= 3 and "Traceback" not in "".join(errors)
+
+
+def test_a_word_that_is_no_boolean(data: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        call(data, "--scenario", "perspective", "--implicit", "perhaps")
+    assert ended.value.code == 2

@@ -56,7 +56,7 @@ setup: $(PYTHON3)  ## Make this machine ready: packages, container engine, image
 	@$(SETUP) all
 
 demo: $(PYTHON3)  ## Run baselines and some broken softwares on the hidden split, show the leaderboard
-	@$(SETUP) base >/dev/null
+	@$(SETUP) all
 	@$(RUNNER) demo
 
 test: $(TOOLS)  ## Run the tests of a change, with real containers (PYTEST_ARGS="-k name")
@@ -82,7 +82,7 @@ lint: $(TOOLS)  ## Check style, types, the borders between the packages, and gen
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m runner.reference --check
+	@$(BIN)/python -m tools.docs --check
 	@$(BIN)/python -m runner.tasks.compose --check
 
 submit: need-team setup  ## Hand in a team's softwares, here or at a server (TEAM=x [SOFTWARE=y] [SERVER=z])
@@ -106,7 +106,7 @@ pictures: $(TOOLS)  ## Take a picture of every page, by role, width and scheme, 
 tools: $(TOOLS)  ## Install the packages of tests, linters and judges, which other targets bring when they need them
 
 docs: $(TOOLS)  ## Write the generated pages under docs/reference
-	@$(BIN)/python -m runner.reference
+	@$(BIN)/python -m tools.docs
 
 lock:  ## Resolve the locked packages anew (needs uv)
 	uv pip compile --all-extras --generate-hashes --no-emit-index-url --python-version 3.11 \
@@ -122,7 +122,7 @@ lock:  ## Resolve the locked packages anew (needs uv)
 		requests rich starlette typer uvicorn | $(COMPILE) - -o runner/web/requirements.lock
 
 vendor: $(PYTHON3)  ## Fetch and check the JavaScript of others that pages bring (needs npm)
-	@$(SETUP) vendor
+	@$(BIN)/python -m tools.vendor
 
 clean:  ## Stop our own engine, remove the virtual environment and caches (results stay)
 	@if $(BIN)/python -c 'import filelock' 2>/dev/null; then $(BIN)/python -m runner.provision stop; fi

@@ -41,7 +41,6 @@ from benchmarks.planning import (
     software,
     write_project,
 )
-from runner.cli.main import collect_seldom
 from runner.engines.fake import FAKE, FakeEngine, Mounts
 from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
 from runner.execution.machine import Machine
@@ -167,7 +166,6 @@ def coordinate(
     root: Path, runs: int, address: str, artefacts: str, certificates: Path, profile: Path | None
 ) -> dict[str, Any]:
     """Do all runs of a project on the cluster; returns what it took."""
-    collect_seldom()  # as the command does that is not started here
     config = replace(configuration(root), cluster=address, artefacts=artefacts, certificates=certificates)
     engine = AnsweringEngine({EVALUATOR: software, SOFTWARE: software}, answers())
     used = Machine(config, engine=engine, images={"evaluator": EVALUATOR})

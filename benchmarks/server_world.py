@@ -25,7 +25,6 @@ from runner.model.config import Config
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
-from runner.views.plots.apart import Apart
 from runner.views.plots.published import Drawings
 from runner.work.members.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
@@ -108,21 +107,12 @@ class Site:
         begun, used = time.perf_counter(), time.process_time()
         to = Publisher(self.config.published)
         to.alive()
-        self.drawings = self.drawings or Drawings(to, Apart(), _fail)
+        self.drawings = self.drawings or Drawings(to, _fail)
         with open_store(self.config) as store:
             desk = Desk(store, load_tasks(self.config)[0], to, _fail, kept=self.kept, drawings=self.drawings)
             desk.publish(sorted(self.tokens))
         self.seconds["publishing"] = time.perf_counter() - begun
         return time.process_time() - used
-
-    def draw(self) -> float:
-        """Wait until the plots of the last publishing are drawn, beside; returns the seconds that it took."""
-        assert self.drawings is not None
-        begun, drawn = time.perf_counter(), self.drawings.drawn
-        while self.drawings.drawn == drawn:
-            time.sleep(0.05)
-            self.drawings.collect()
-        return time.perf_counter() - begun
 
     def alive(self) -> None:
         """Say that work is there: pages are those of every day."""
@@ -187,9 +177,7 @@ class Site:
         return found
 
     def open_again(self) -> None:
-        """End what draws, and give folders that were sealed back the right to be removed."""
-        if self.drawings is not None:
-            self.drawings.close()
+        """Give folders that were sealed back the right to be removed."""
         for place, _, _ in os.walk(self.root):
             Path(place).chmod(0o755)
 

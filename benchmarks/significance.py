@@ -27,7 +27,7 @@ def t_tests(data: Any) -> list[float]:
     import numpy as np
     from scipy.stats import ttest_rel
 
-    from runner.model.comparing.topics import holm
+    from runner.model.comparing import holm
 
     first, second = np.triu_indices(len(data), 1)
     return holm(ttest_rel(data[first], data[second], axis=1).pvalue.tolist())
@@ -35,7 +35,7 @@ def t_tests(data: Any) -> list[float]:
 
 def randomisation(data: Any) -> list[float]:
     """p of Fisher's randomisation test of every pair of rows, corrected by Holm: the leaderboard's own."""
-    from runner.model.comparing.topics import holm
+    from runner.model.comparing import holm
     from runner.views.leaderboard.significance import between
 
     return holm([*between(data).values()])

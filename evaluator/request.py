@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from evaluator.codes import CODES
 from evaluator.errors import EvaluatorError
 from evaluator.formats.files import Damaged, TooLarge, Unreadable, read_all
-from schemas import Problem, fits, validate
+from schemas import Problem, validate
 from schemas.details import Detail
 
 MAX_REQUEST = 1 << 20
@@ -78,8 +78,7 @@ def parse(data: Any) -> Request:
         raise EvaluatorError(
             "the request has an unknown schema_version", fix="this evaluator reads version 1"
         )
-    # The quick look first: what says what is wrong takes longer to import than a small run to score.
-    if not fits(data, "request") and (problems := validate(data, "request")):
+    if problems := validate(data, "request"):
         raise EvaluatorError("the request is wrong", listed(problems))
     for code in data.get("severities", {}):
         if code not in CODES:

@@ -209,23 +209,22 @@ class Home:
 
     @_with(*frames.COMPARISON)
     def comparison(self, task: str, runs: Sequence[str]) -> pd.DataFrame:
-        """Two to eight runs compared: one row a measure and pair of runs, over the topics that all of them have.
+        """Two runs compared: one row a measure, over the topics that both have.
 
         Args:
             task: a task's id.
-            runs: runs on one of its datasets, each by its id or the beginning of it.
+            runs: two runs on one of its datasets, each by its id or the beginning of it.
 
-        Returns a frame whose ``attrs`` name the task, dataset and runs, and hold the notes and the overlap of retrieved documents.
+        Returns a frame whose ``attrs`` name the task, dataset and runs, and hold the notes.
 
         Raises RunnerError: E101 for runs that cannot be compared, E102 for an unknown task or run and one without scores, E103 when scores by
         topic are not open to the audience.
         """
         from runner.tasks.load import load_task
-        from runner.views.comparison.several import compare_found, how_many
-        from runner.views.comparison.topics import named
+        from runner.views.comparison.topics import check_count, compare_found, named
         from runner.views.listing import looked_up
 
-        how_many(len(runs))
+        check_count(runs)
         loaded, tasks = load_task(self.where, task), self._tasks()
         with self._store() as store:
             ids = named((one.run for one in self._listed(store, loaded.id)), runs)

@@ -10,73 +10,33 @@ measures mean and their ``unit``; ``x-output`` what a run looks like, with an ``
 ``x-notes`` is what the kind may say beside scores, and to whom (``schemas/details.py``). ``x-schema`` names the schema of a
 part that may be null, for the description of the API (``runner/web/openapi.py``).
 
-This package imports none of the others, and no library before it is needed.
+This package imports none of the others. A library is imported by the function that needs it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from schemas.checking import kinds, of_kind, schema, usable, validate
-    from schemas.documents import (
-        MAX_PROBLEMS,
-        SHOWN,
-        Document,
-        Problem,
-        closest,
-        flat,
-        harmless,
-        parse_pointer,
-        render_pointer,
-        show,
-    )
-    from schemas.fitting import fits
-    from schemas.reading import JSON_BYTES, YAML_BYTES, load_json, load_yaml
-
-__all__ = [
-    "JSON_BYTES",
-    "MAX_PROBLEMS",
-    "SHOWN",
-    "YAML_BYTES",
-    "Document",
-    "Problem",
-    "canonical",
-    "closest",
-    "digest",
-    "fits",
-    "flat",
-    "harmless",
-    "kinds",
-    "load_json",
-    "load_yaml",
-    "of_kind",
-    "parse_pointer",
-    "render_pointer",
-    "schema",
-    "show",
-    "usable",
-    "validate",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """What a module here defines, imported when it is first asked for: the evaluator of a small run needs none of it."""
-    module: Any
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "fits":
-        from schemas import fitting as module
-    elif name in ("JSON_BYTES", "YAML_BYTES", "load_json", "load_yaml"):
-        from schemas import reading as module
-    elif name in ("kinds", "of_kind", "schema", "usable", "validate"):
-        from schemas import checking as module
-    else:
-        from schemas import documents as module
-    found = globals()[name] = getattr(module, name)
-    return found
+from schemas.checking import kinds as kinds
+from schemas.checking import of_kind as of_kind
+from schemas.checking import schema as schema
+from schemas.checking import usable as usable
+from schemas.checking import validate as validate
+from schemas.documents import MAX_PROBLEMS as MAX_PROBLEMS
+from schemas.documents import SHOWN as SHOWN
+from schemas.documents import Document as Document
+from schemas.documents import Problem as Problem
+from schemas.documents import closest as closest
+from schemas.documents import flat as flat
+from schemas.documents import harmless as harmless
+from schemas.documents import parse_pointer as parse_pointer
+from schemas.documents import render_pointer as render_pointer
+from schemas.documents import show as show
+from schemas.reading import YAML_BYTES as YAML_BYTES
+from schemas.reading import load_json as load_json
+from schemas.reading import load_yaml as load_yaml
 
 
 def canonical(data: Any) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 MAX_PROBLEMS = 50  # kept per file; the rest is counted
+JSON_DEPTH = 64  # lists and mappings of JSON within each other
 SHOWN = 60  # characters of a value that a message may repeat
 
 Pointer = tuple[str | int, ...]
@@ -153,3 +155,25 @@ def capped(problems: list[Problem], name: str) -> list[Problem]:
         *problems[:MAX_PROBLEMS],
         Problem(show(name, 200), f"and at least {more} more problems", "correct these first"),
     ]
+
+
+def beyond_bounds(data: Any) -> Literal["deep", "surrogate"] | None:
+    """Whether JSON data are nested too deeply, or hold text that cannot be written as UTF-8 (lone surrogates)."""
+    level, depth = [data], 0
+    while level:
+        if depth > JSON_DEPTH:
+            return "deep"
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(value)
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+            elif isinstance(value, str) and _SURROGATE.search(value):
+                return "surrogate"
+        level, depth = below, depth + 1
+    return None
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -15,7 +15,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -70,6 +70,16 @@ def sync_folder(folder: Path, *, mode: int | None = None) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def settle(paths: Iterable[Path | str]) -> None:
+    """Wait until the content of each file and folder is on the disk, one after the other. Links are not followed. Raises OSError."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

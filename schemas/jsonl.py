@@ -22,8 +22,8 @@ from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
 
 from jiter import from_json
 
+from schemas.documents import JSON_DEPTH, beyond_bounds
 from schemas.file_sorts import describe_wrong_sort, read_head
-from schemas.reading import JSON_DEPTH, beyond_bounds
 
 BLOCK = 1 << 20
 AT_ONCE = 128  # lines: what is made of them stays in the processor's cache, and the garbage collector sleeps
@@ -52,6 +52,7 @@ class Fault(NamedTuple):
         "constant", "number", "deep", "surrogate",
     ]  # fmt: skip
     detail: str = ""
+    line: int = 1  # of the value, where syntax is wrong
 
 
 class Row(NamedTuple):
@@ -208,7 +209,7 @@ def parse(raw: bytes, rules: Rules = STRICT) -> Any | Fault:
     except UnicodeDecodeError:
         return Fault("encoding")
     except json.JSONDecodeError as error:
-        return Fault("syntax", error.msg)
+        return Fault("syntax", error.msg, error.lineno)
     except RecursionError:
         return Fault("deep")
     except ValueError:  # thousands of digits

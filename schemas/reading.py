@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any
 
 from schemas.documents import MAX_PROBLEMS, Document, Node, Problem, capped, escape, render_pointer, show
 from schemas.file_sorts import find_wrong_sort
@@ -18,7 +17,6 @@ YAML_BYTES = 64 * 1024
 JSON_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 16  # of YAML
 MAX_EXPANDED = 20_000  # values of foreign YAML, with all that its aliases repeat
-JSON_DEPTH = 64
 
 
 class _Refused(Exception):
@@ -127,77 +125,33 @@ def load_json(
     """
     doc = Document(_name(source, name))
     try:
-        doc.data = parse_json(_source(source, max_bytes))
+        doc.data = _parse(_source(source, max_bytes))
     except _Refused as refused:
         where = show(doc.name, 200) + (f":{refused.line}" if refused.line else "")
         doc.problems.append(Problem(where, refused.what, refused.fix, "", refused.line))
     return doc
 
 
-def parse_json(text: str) -> Any:
-    """The value of strict JSON text. Raises an internal error that :func:`load_json` turns into a problem."""
-    try:
-        data = json.loads(
-            text, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float, parse_int=_int
-        )
-    except json.JSONDecodeError as error:
-        raise _Refused(f"is not JSON ({error.msg[:1].lower()}{error.msg[1:]})", "", error.lineno) from None
-    except RecursionError:
-        raise _Refused("is nested too deeply") from None
-    beyond = beyond_bounds(data)
-    if beyond:
-        raise _Refused(_BEYOND[beyond])
-    return data
+def _parse(text: str) -> Any:
+    """Return the value of strict JSON text. Raises _Refused."""
+    from schemas import jsonl
+
+    value = jsonl.parse(text.encode("utf-8", "surrogatepass"), jsonl.Rules(bom=False))
+    if not isinstance(value, jsonl.Fault):
+        return value
+    if value.kind == "syntax":
+        raise _Refused(f"is not JSON ({value.detail[:1].lower()}{value.detail[1:]})", "", value.line)
+    raise _Refused(_FAULTS[value.kind].format(show(value.detail)))
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _Refused(f'has the key "{show(twice)}" twice in one object')
-    return made
-
-
-def _constant(text: str) -> NoReturn:
-    raise _Refused(f"has the number {text}, which is not JSON")
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise _Refused("has a number that is too large")
-    return value
-
-
-def _int(text: str) -> int:
-    if len(text) > 40:
-        raise _Refused("has a number with more than 40 digits")
-    return int(text)
-
-
-def beyond_bounds(data: Any) -> Literal["deep", "surrogate"] | None:
-    """Whether JSON data are nested too deeply, or hold text that cannot be written as UTF-8 (lone surrogates)."""
-    level, depth = [data], 0
-    while level:
-        if depth > JSON_DEPTH:
-            return "deep"
-        below: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                below.extend(value)
-                below.extend(value.values())
-            elif isinstance(value, list):
-                below.extend(value)
-            elif isinstance(value, str) and _SURROGATE.search(value):
-                return "surrogate"
-        level, depth = below, depth + 1
-    return None
-
-
-_BEYOND = {"deep": "is nested too deeply", "surrogate": "has text with half of a surrogate pair"}
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_FAULTS = {
+    "duplicate": 'has the key "{}" twice in one object',
+    "constant": "has the number {}, which is not JSON",
+    "number": "has a number that is too large, or has more than 40 digits",
+    "deep": "is nested too deeply",
+    "surrogate": "has text with half of a surrogate pair",
+    "encoding": "has text with half of a surrogate pair",  # of text that holds one itself
+}
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")

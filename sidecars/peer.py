@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -45,13 +44,6 @@ class Failure(Exception):
         self.size = size
 
 
-@dataclass(frozen=True)
-class Reply:
-    """An answer with status 200: its body, at most as many bytes as were asked for."""
-
-    body: bytes
-
-
 class Peer:
     """A server behind a Unix socket. ``name`` is what the Host header says (``host:port``)."""
 
@@ -68,8 +60,11 @@ class Peer:
 
     async def ask(
         self, method: str, path: str, body: bytes | None = None, *, seconds: float, max_bytes: int
-    ) -> Reply:
-        """Send one request and read its answer. Raises :class:`Failure`, and never takes much longer than ``seconds``."""
+    ) -> bytes:
+        """Return the body of the answer to one request, with status 200 and at most ``max_bytes``.
+
+        Raises :class:`Failure`, and never takes much longer than ``seconds``.
+        """
         import httpx2
 
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Connection": "close"}
@@ -86,7 +81,7 @@ class Peer:
         except ValueError as error:  # numbers and texts in headers that cannot be
             raise Failure("connection", f"not HTTP: {error}") from None
 
-    async def _exchange(self, request: httpx2.Request, max_bytes: int) -> Reply:
+    async def _exchange(self, request: httpx2.Request, max_bytes: int) -> bytes:
         response = await self._transport.handle_async_request(request)
         try:
             status = response.status_code
@@ -102,7 +97,7 @@ class Peer:
         if more:
             detail = f"the answer is longer than {max_bytes} bytes"
             raise Failure("too-large", detail, status=status, size=len(body))
-        return Reply(body)
+        return body
 
     async def accepts(self, hold: float = 0.3) -> bool:
         """Whether a connection can be made and stays open for ``hold`` seconds. Nothing is sent.

@@ -25,26 +25,6 @@ settings.load_profile("proctor")
 _MACHINE = config.load(cwd=Path(__file__).parent)  # before anything is isolated
 
 
-# A failed test is repeated once, and its first failure is printed at the end. Assertions about the sandbox are final.
-_HERE = Path(__file__).parent
-_FINAL = ("attacks", "contracts", "hostile", "taken_over", "grants", "blinded", "enforcement", "sweeping")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Repeat failed tests once."""
-    for item in items:
-        final = any(word in item.path.relative_to(_HERE).as_posix() for word in _FINAL)
-        errors = ["AssertionError", "DID NOT RAISE"] if final else None
-        item.add_marker(pytest.mark.flaky(reruns=1, rerun_except=errors))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the first failures of repeated tests."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.section(f"failed, then repeated: {report.nodeid}", "_", red=True, bold=True)
-        terminalreporter.write_line(report.longreprtext)
-
-
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Every test has a data directory of its own, which it may or may not use; no RUNNER_ variable leaks in."""

@@ -22,18 +22,11 @@ ROOT = Path(__file__).parents[1]
 SELECTION = "not engine and not slow and not soak and not model"
 MAX_MODULES = 12  # test modules for one mutation
 TIMEOUT = 300  # seconds for the tests of one mutation
-PAIRS: list[tuple[type, type]] = [
-    (ast.Lt, ast.LtE),
-    (ast.Gt, ast.GtE),
-    (ast.Eq, ast.NotEq),
-    (ast.In, ast.NotIn),
-    (ast.Is, ast.IsNot),
-]
-PAIRS += [(ast.And, ast.Or), (ast.Add, ast.Sub)]
-SWAPPED: dict[type, type] = {**dict(PAIRS), **{second: first for first, second in PAIRS}}
-Mutation = tuple[
-    int, ast.AST, str, object
-]  # the line; a node, one of its fields and another value of the field
+PACKAGES = ("runner", "evaluator", "sidecars", "schemas")
+FIRST = (ast.Lt, ast.Gt, ast.Eq, ast.In, ast.Is, ast.And, ast.Add)
+SECOND = (ast.LtE, ast.GtE, ast.NotEq, ast.NotIn, ast.IsNot, ast.Or, ast.Sub)
+SWAPPED: dict[type, type] = dict(zip(FIRST + SECOND, SECOND + FIRST, strict=True))
+Mutation = tuple[int, ast.AST, str, object]  # the line; a node, one of its fields and another value of it
 
 
 def mutations(tree: ast.AST) -> Iterator[Mutation]:
@@ -55,29 +48,22 @@ def mutations(tree: ast.AST) -> Iterator[Mutation]:
 def draw(count: int, seed: int) -> list[tuple[Path, int]]:
     """Return ``count`` modules, each with the index of one of its mutations."""
     folders: dict[str, list[tuple[Path, int]]] = {}
-    for path in sorted(
-        p
-        for package in ("runner", "evaluator", "sidecars", "schemas")
-        for p in (ROOT / package).rglob("*.py")
-    ):
+    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
         module = path.relative_to(ROOT)
-        found = enumerate(mutations(ast.parse(path.read_text())))
-        folders.setdefault("/".join(module.parent.parts[:2]), []).extend(
-            (module, index) for index, _ in found
-        )
+        mutation_count = len(list(mutations(ast.parse(path.read_text()))))
+        folder = "/".join(module.parent.parts[:2])
+        folders.setdefault(folder, []).extend((module, index) for index in range(mutation_count))
     generator, places = random.Random(seed), [found for _, found in sorted(folders.items()) if found]
     return [generator.choice(places[number % len(places)]) for number in range(count)]
 
 
 def tests_of(module: Path, project: Path) -> list[str]:
     """Return the test modules that import a module, those of the closest folder first."""
-    package, _, name = (
-        module.with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__").rpartition(".")
-    )
+    dotted = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
+    package, _, name = dotted.rpartition(".")
     imported = re.compile(rf"{re.escape(package)}(\.| import .*\b){name}\b")
-    paths = sorted(
-        path for path in (project / "tests").rglob("test_*.py") if imported.search(path.read_text())
-    )
+    paths = sorted((project / "tests").rglob("test_*.py"))
+    paths = [path for path in paths if imported.search(path.read_text())]
     paths = paths or sorted((project / "tests" / module.parent).glob("test_*.py"))
     paths.sort(key=lambda path: -len(os.path.commonpath([path.relative_to(project / "tests"), module])))
     return [str(path) for path in paths[:MAX_MODULES]]
@@ -107,11 +93,11 @@ def noticed(module: Path, index: int, project: Path) -> bool:
     line, node, name, value = list(mutations(tree))[index]
     setattr(node, name, value)
     (project / module).write_text(ast.unparse(ast.fix_missing_locations(tree)))
-    found = fails(project, *(tests := tests_of(module, project)))
+    tests = tests_of(module, project)
+    found = fails(project, *tests)
     (project / module).write_text(original)
-    found = found and not fails(
-        project, "--lf", *tests
-    )  # a test that fails without the mutation, too, notices nothing
+    # A test that fails without the mutation, too, notices nothing.
+    found = found and not fails(project, "--lf", *tests)
     print(f"{'noticed' if found else 'UNNOTICED'}  {module}:{line}", flush=True)
     return found
 

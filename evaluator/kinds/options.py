@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.request import listed
-from schemas import fits, schema, validate
+from schemas import schema, validate
 
 
 def checked_options(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,8 +17,7 @@ def checked_options(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     :class:`EvaluatorError` that lists everything wrong.
     """
     name, given = f"kinds/{kind}", dict(options)
-    # The quick look first, as at the request.
-    if not fits(given, name) and (problems := validate({"options": given}, name, at=("options",))):
+    if problems := validate({"options": given}, name, at=("options",)):
         what = f"the options of the kind {kind} are wrong"
         raise EvaluatorError(what, listed(problems, "/options"), "see docs/reference/task.md")
     return _completed(schema(f"kinds/{kind}"), options)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from runner.cli import context, output
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
 MAX_LINE = 64 * 1024  # bytes
-PAUSE = 0.5  # seconds between two looks, where the database does not say that it has changed
+PAUSE = 0.5  # seconds between two looks
 
 
 def follow(where: Config, store: Store, run_id: str, tasks: Mapping[str, Task], *, show: bool) -> bool:
@@ -25,25 +26,22 @@ def follow(where: Config, store: Store, run_id: str, tasks: Mapping[str, Task], 
     """
     shown: set[int] = set()
     said = False
-    with store.changes() as wait:
-        while True:
-            number = store.archive.live().get(run_id)
-            if number is None and not _to_come(store, tasks, run_id):
-                return bool(shown)
-            if number is None and not said:
-                said = True
-                output.say(f"{run_id} does not run yet; waiting for it (Ctrl-C ends the waiting)")
-            if show and number is not None and number not in shown:
-                for line in lines(_written(where, store, run_id, number, wait)):
-                    shown.add(number)
-                    sys.stdout.write(line + "\n")
-                    sys.stdout.flush()
-            wait(PAUSE)
+    while True:
+        number = store.archive.live().get(run_id)
+        if number is None and not _to_come(store, tasks, run_id):
+            return bool(shown)
+        if number is None and not said:
+            said = True
+            output.say(f"{run_id} does not run yet; waiting for it (Ctrl-C ends the waiting)")
+        if show and number is not None and number not in shown:
+            for line in lines(_written(where, store, run_id, number)):
+                shown.add(number)
+                sys.stdout.write(line + "\n")
+                sys.stdout.flush()
+        time.sleep(PAUSE)
 
 
-def _written(
-    where: Config, store: Store, run_id: str, number: int, wait: Callable[[float], object]
-) -> Iterator[bytes]:
+def _written(where: Config, store: Store, run_id: str, number: int) -> Iterator[bytes]:
     """What the software of an attempt writes as it comes, here or at a host of a cluster, until the attempt is over."""
     from runner.execution.attempt import engine_attempt
     from runner.execution.cluster.tails import FOLDER, following
@@ -61,7 +59,7 @@ def _written(
             if piece := there.read():
                 elsewhere = True
                 yield piece
-            wait(PAUSE)
+            time.sleep(PAUSE)
         yield there.read()
     if elsewhere:
         output.say(f"it went on at another machine: runner logs {run_id} prints all that it wrote")

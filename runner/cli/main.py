@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import signal
 import sys
@@ -44,21 +42,10 @@ def load_commands(word: str = "") -> None:
         import_module(f"runner.cli.commands.{module}")
 
 
-def collect_seldom() -> None:
-    """Have Python look for garbage less often, as all commands do.
-
-    What is imported stays: looking through it takes one part in twenty of a short command, even once (37 ms at 100,000 objects).
-    """
-    gc.set_threshold(200_000, 20, 20)
-
-
 def main() -> None:
     """Entry point of ``runner``: exit codes per design (0 fine, 1 failed, 2 usage, 3 platform, 4 organiser, 130)."""
     from schemas.interrupts import interrupted
 
-    collect_seldom()
-    # The same at the end of the process, where the interpreter looks through everything: one part in six.
-    atexit.register(gc.freeze)
     # Matrices are small here: more threads of numpy's library take processor time from each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for number in (signal.SIGTERM, signal.SIGINT):  # also where a shell had the second ignored

@@ -127,9 +127,12 @@ TimeOption = Annotated[
 MemoryOption = Annotated[
     str | None, typer.Option("--memory", help="How much memory each of its runs may use, such as 8GiB.")
 ]
-DebateOption = Annotated[
+InsideOption = Annotated[
     str | None,
-    typer.Option("--debate", help="These debates in full: 3, 2-5, 1,4 or all. Default: the first."),
+    typer.Option(
+        "--topic",
+        help="What is inside it on this topic (or field of records), by its name or number, or all. Default: the first.",
+    ),
 ]
 PublicDatasetOption = Annotated[
     str | None, typer.Option("--dataset", help="Default: the task's first public dataset.")
@@ -228,7 +231,7 @@ RunArgument = Annotated[
 RunsArgument = Annotated[
     list[str],
     typer.Argument(
-        help="Two to eight runs, as runner runs lists them, or the beginnings of their ids.",
+        help="Two runs, as runner runs lists them, or the beginnings of their ids.",
         autocompletion=_runs,
         show_default=False,
     ),

@@ -52,8 +52,8 @@ def built(machine: Machine, submission: SubmissionFile, task: Task) -> ImageRef 
 
     name = f"{submission.team}/{submission.software}"
     if submission.build:
-        with Steps(output.say).step(f"building {name}") as step:
-            image = image_of(machine.config, machine.engine(), submission, on_line=step.heard)
+        with Steps(output.say).step(f"building {name}"):
+            image = image_of(machine.config, machine.engine(), submission)
     else:
         image = image_of(machine.config, machine.engine(), submission)
     if image is not None:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from runner.cli import output
 from runner.model.errors import RunnerError
+from runner.model.limits import in_units
 
 if TYPE_CHECKING:
     from runner.execution.pool import RunProgress
 
 EVERY = 60.0  # seconds between two lines of progress where there is no terminal
 BAR = 12  # columns
+PRINT_SECONDS = 10.0  # between two lines about a transfer where there is no terminal
 NOT_DONE = "not done"
 
 
@@ -180,11 +182,16 @@ def _now_and_then(tally: Tally, seconds: float) -> Iterator[None]:
 def transfers() -> Iterator[Callable[[str, int, int | None], None]]:
     """A function that takes the name of a file, its bytes that were sent or came, and all of them (None: not known): a bar for each
     file on a terminal, with the time left; elsewhere a line now and then."""
-    from runner.provision.steps import every
-
     if not sys.stderr.isatty() or output.options.quiet:
-        due = every()
-        yield lambda name, done, total: due(output.say, name, done, total)
+        printed = time.monotonic()
+
+        def line(name: str, done: int, total: int | None) -> None:
+            nonlocal printed
+            if time.monotonic() - printed >= PRINT_SECONDS:
+                printed = time.monotonic()
+                output.say(f"{name}: {in_units(done)}" + (f" of {in_units(total)}" if total else ""))
+
+        yield line
         return
     from rich.progress import (
         BarColumn,

@@ -13,7 +13,6 @@ from runner.doctor.checks import Check, Status, guarded
 from runner.doctor.engine import base_check, engine_checks
 from runner.doctor.home import (
     clock_check,
-    compose_check,
     database_check,
     disk_check,
     mode_check,
@@ -46,7 +45,6 @@ def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
         ),
         mode_check(config),
         *guarded("database", lambda: [database_check(config)]),
-        compose_check(),
         *plots_checks(config),
         clock_check(config, now),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -63,44 +63,25 @@ def _facts(config: Config, engine: Engine, where: str, now: datetime) -> list[Ch
 def limit_checks(info: EngineInfo) -> list[Check]:
     """What the engine can enforce and measure, from its facts."""
     groups = f"version {info.cgroup_version}, driver {info.cgroup_driver}"
+    missing = ", ".join(info.missing)
+    table: tuple[tuple[bool, str, str, Callable[[str, str, str], Check], str, str], ...] = (
+        (not missing, "limits", "memory, processors and processes are enforced",
+         failed, f"not enforced: {missing}", "use Docker Engine as root on cgroup v2, or rootful on v1"),
+        (info.swap, "swap accounting", "swap is part of the memory limit",
+         failed, "the engine cannot limit swap", "boot with swapaccount=1 on cgroup v1, or use cgroup v2"),
+        (info.exact_memory, "control groups", f"{groups}; peak memory is read exactly",
+         caution, f"{groups}; peak memory is sampled", "run on the engine's own machine to read it exactly"),
+        (info.counts_sockets, "memory of sockets", "what a software's sockets hold is bounded",
+         caution, "this engine cannot count it: a software can hold gigabytes in the buffers of its loopback",
+         "use cgroup v2, or run as root on the engine's own machine; or write limits: {loopback: false}"),
+        (info.user_namespaces or info.rootless, "user namespaces", "root inside a container is nobody outside",
+         caution, "off: softwares that insist on root are refused",
+         "start dockerd with --userns-remap=default to allow them"),
+    )  # fmt: skip
     checks = [
-        failed(
-            "limits",
-            "not enforced: " + ", ".join(info.missing),
-            "use Docker Engine as root on cgroup v2, or rootful on v1",
-        )
-        if info.missing
-        else passed("limits", "memory, processors and processes are enforced"),
-        passed("swap accounting", "swap is part of the memory limit")
-        if info.swap
-        else failed(
-            "swap accounting",
-            "the engine cannot limit swap",
-            "boot with swapaccount=1 on cgroup v1, or use cgroup v2",
-        ),
-        passed("control groups", f"{groups}; peak memory is read exactly")
-        if info.exact_memory
-        else caution(
-            "control groups",
-            f"{groups}; peak memory is sampled",
-            "run on the engine's own machine to read it exactly",
-        ),
-        passed("memory of sockets", "what a software's sockets hold is bounded")
-        if info.counts_sockets
-        else caution(
-            "memory of sockets",
-            "this engine cannot count it: a software can hold gigabytes in the buffers of its loopback",
-            "use cgroup v2, or run as root on the engine's own machine; or write limits: {loopback: false}",
-        ),
-        _seccomp_check(info),
-        passed("user namespaces", "root inside a container is nobody outside")
-        if info.user_namespaces or info.rootless
-        else caution(
-            "user namespaces",
-            "off: softwares that insist on root are refused",
-            "start dockerd with --userns-remap=default to allow them",
-        ),
+        passed(name, good) if fine else bad(name, wrong, fix) for fine, name, good, bad, wrong, fix in table
     ]
+    checks.append(_seccomp_check(info))
     if info.storage_driver == "vfs":
         slow = "vfs copies whole images for every container"
         checks.append(caution("storage driver", slow, "put the engine's data-root on ext4 or xfs"))

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 from contextlib import closing
 from datetime import UTC, datetime
@@ -21,8 +20,6 @@ from runner.model.errors import PlatformError
 if TYPE_CHECKING:
     from runner.model.config import Config
 
-# Each may have a folder docker/cli-plugins.
-PLUGINS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 # Free bytes: what one image and its layers take; what a task takes.
 LEAST, ENOUGH = 1 * GIB, 5 * GIB
 
@@ -92,23 +89,6 @@ def _shown(url: str) -> str:
     return URL.create(at.drivername, host=at.host, port=at.port, database=at.database).render_as_string()
 
 
-def compose_check() -> Check:
-    """Whether Docker Compose is here, as a plugin of ``docker`` or a program of its own; nothing is started."""
-    name = "compose"
-    plugins = [Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "cli-plugins"]
-    plugins += [Path(folder, "docker", "cli-plugins") for folder in PLUGINS]
-    found = [folder / "docker-compose" for folder in plugins if shutil.which("docker")]
-    found += [Path(p) for p in (shutil.which("docker-compose"), f"{sys.prefix}/bin/docker-compose") if p]
-    for path in found:
-        if os.access(path, os.X_OK):
-            return passed(name, str(path))
-    return caution(
-        name,
-        "docker compose is not here; only trying without Python needs it",
-        "runner try does more and needs none; else install docker-compose-plugin (Docker) or docker-compose (Debian)",
-    )
-
-
 def plots_checks(config: Config) -> list[Check]:
     """Where work publishes pages from here: whether it can draw their plots."""
     from runner.views.plots.drawing import INSTALL, PACKAGES
@@ -175,11 +155,11 @@ def records_check(config: Config) -> Check:
     Files of the archive are not read: that takes long, and ``runner store verify`` does it. Raises E306 or E307.
     """
     from runner.records.events import EventLog
-    from runner.records.store.connect import is_current, open_store
+    from runner.records.store.connect import open_store
     from runner.records.store.database import read_recorded
 
     events = EventLog(config.events).end().seq
-    if not is_current(config) and read_recorded(config).state != "none":
+    if read_recorded(config).state != "none":
         with open_store(config):
             pass
     return passed("records", f"{events} events, unbroken; runner store verify also reads the archive")

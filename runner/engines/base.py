@@ -318,9 +318,6 @@ class Space(NamedTuple):
 class Engine(Filled, Probe, Images, Protocol):
     """A container engine that can enforce the sandbox."""
 
-    def keeping(self, most: int) -> AbstractContextManager[bool]:
-        """While it lasts, with ``most`` sessions at once, things are made for several; gives whether to begin rooms before they are needed."""
-
     def session(
         self,
         attempt_id: str,
@@ -329,7 +326,6 @@ class Engine(Filled, Probe, Images, Protocol):
         visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
-        output: Space | None = None,
     ) -> AbstractContextManager[Session]:
         """The containers of one attempt, on data of that ``visibility``; see :mod:`runner.engines.turns`.
 
@@ -342,7 +338,6 @@ class Engine(Filled, Probe, Images, Protocol):
             visibility: of the data that the containers are given.
             cancelled: asked while it waits.
             stays: it may be left by another thread than entered it, and does not count as this thread's turn.
-            output: of a session with this one output volume and no other, so that it may be ready: :meth:`keeping`.
 
         Raises:
             Cancelled: ``cancelled`` became true while it waited.

@@ -36,7 +36,6 @@ from runner.engines.base import (
     Fill,
     Mount,
     Owner,
-    Space,
     Volume,
 )
 from runner.engines.roles import Sharing
@@ -248,10 +247,6 @@ class FakeEngine:
 
     # -- attempts -----------------------------------------------------------------------------------------
 
-    def keeping(self, _: int) -> nullcontext[bool]:
-        """Nothing is kept, and nothing takes long."""
-        return nullcontext(False)
-
     @contextmanager
     def session(
         self,
@@ -261,7 +256,6 @@ class FakeEngine:
         visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
-        output: Space | None = None,
     ) -> Iterator[FakeSession]:
         """The scripted containers of one attempt; at the end they are stopped and their volumes removed."""
         self._call("session")

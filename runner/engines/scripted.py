@@ -8,7 +8,6 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,52 +39,7 @@ class Mounts(dict[str, Path]):
 
 
 Script = Callable[[Mounts, Path], Exit | int | None]
-EVERY = 0.1  # seconds between two looks whether something was cancelled or takes too long
-
-
-class _Looks:
-    """Wakes those who wait for scripts where it is time to look again: one thread for all, however many there are."""
-
-    def __init__(self) -> None:
-        self._asked: dict[threading.Event, Callable[[], bool]] = {}
-        self._lock = threading.Lock()
-        self._begun = False
-
-    @contextmanager
-    def waking(self, woken: threading.Event, look: Callable[[], bool]) -> Iterator[None]:
-        """Set ``woken`` once ``look`` says so or fails, as long as the block lasts."""
-        with self._lock:
-            self._asked[woken] = look
-            if not self._begun:
-                threading.Thread(target=self._run, name="looks", daemon=True).start()
-                self._begun = True
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._asked[woken]
-
-    def _run(self) -> None:
-        while True:
-            time.sleep(EVERY)
-            with self._lock:
-                asked = list(self._asked.items())
-                self._begun = bool(asked)
-            if not asked:
-                return
-            for woken, look in asked:
-                if _says(look):
-                    woken.set()
-
-
-def _says(look: Callable[[], bool]) -> bool:
-    try:
-        return look()
-    except BaseException:  # noqa: BLE001 - who waits looks itself, and it is raised there
-        return True
-
-
-_looks = _Looks()
+POLL_SECONDS = 0.1  # between two looks at cancellation and the deadline
 
 
 class FakeHandle:
@@ -100,7 +54,6 @@ class FakeHandle:
         self._stopping = False
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._waiting: set[threading.Event] = set()
         self._clock = time.monotonic()
         self._started = datetime.now(UTC).isoformat()
         self._thread = threading.Thread(target=self._run, args=(script, mounts, out), daemon=True)
@@ -112,8 +65,6 @@ class FakeHandle:
         except BaseException as error:  # noqa: BLE001  (a thread's border: wait() raises it again)
             self._failure = error
         self._over.set()
-        for woken in tuple(self._waiting):
-            woken.set()
 
     def alive(self) -> bool:
         """Whether the script still runs."""
@@ -155,32 +106,17 @@ class FakeHandle:
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
         """The scripted end, or ours at the deadline or when cancelled."""
         killed: Killed | None = None
-
-        def asked() -> bool:
-            return cancelled is not None and cancelled()
-
-        def late() -> bool:
-            return time.monotonic() - self._clock >= deadline
-
         while self.alive():
-            if asked():
+            left = deadline - (time.monotonic() - self._clock)
+            if cancelled is not None and cancelled():
                 killed = "cancel"
-            elif late():
+            elif left <= 0:
                 killed = "time"
             if killed is not None:
                 self.ask_to_end()
                 break
-            self._wait_until(lambda: late() or asked())
+            self._over.wait(min(left, POLL_SECONDS))
         return self._conclude(killed)
-
-    def _wait_until(self, look: Callable[[], bool]) -> None:
-        """Until the script ends, or ``look`` says that it is time."""
-        woken = threading.Event()
-        self._waiting.add(woken)
-        with _looks.waking(woken, look):
-            if self.alive():
-                woken.wait()
-        self._waiting.discard(woken)
 
     def _conclude(self, killed: Killed | None) -> Exit:
         with self._lock:

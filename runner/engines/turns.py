@@ -154,36 +154,6 @@ class Turns:
                 self._thread.turn = None
             self.board.withdraw(attempt_id)
 
-    def line_up(self, cancelled: Callable[[], bool] | None = None) -> None:
-        """Wait until nobody waits for a turn: whoever goes on with one that is kept, see :meth:`share`, overtakes nobody.
-
-        Raises :class:`Cancelled` as :meth:`take`, ValueError inside a turn (whoever waits may wait for that one).
-        """
-        if self.engine_for == "both-without-eviction":
-            return
-        if (outer := getattr(self._thread, "turn", None)) is not None:
-            raise ValueError(f"waiting for others inside a {outer} turn")
-        with self._through_the_gate(cancelled or (lambda: False)):
-            pass
-
-    @contextmanager
-    def share(self, visibility: Visibility, attempt_id: str) -> Iterator[None]:
-        """Have a part in a turn that another session of this process has before, and until after, the context.
-
-        It is announced as any other, and does not go through the gate: who stands there may wait for that other session, which
-        would wait for this one.
-        """
-        if self.engine_for == "both-without-eviction":
-            yield
-            return
-        try:
-            self.board.announce(visibility, attempt_id)
-            self._thread.turn = visibility
-            yield
-        finally:
-            self._thread.turn = None
-            self.board.withdraw(attempt_id)
-
     def labels(self, visibility: Visibility) -> dict[str, str]:
         """What everything of a session is labelled with, so that those who keep the rules see it."""
         return {} if self.engine_for == "both-without-eviction" else {TURN: visibility}

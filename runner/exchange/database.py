@@ -10,12 +10,15 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from schemas.files import make_private
+
+if TYPE_CHECKING:
+    from sqlalchemy import CursorResult, Engine
 
 PATIENCE = 30  # seconds that somebody waits for whoever else writes
 # A server that vanished is noticed within a minute: seconds, and of the last milliseconds.
@@ -41,9 +44,9 @@ class DatabaseError(Exception):
 class Rows:
     """What a statement gave: rows as tuples, all of them at once; ``rowcount`` is how many it changed."""
 
-    def __init__(self, cursor: Any) -> None:
-        self.rowcount: int = cursor.rowcount
-        self._rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+    def __init__(self, result: CursorResult[Any]) -> None:
+        self.rowcount = result.rowcount
+        self._rows: list[tuple[Any, ...]] = [*map(tuple, result)] if result.returns_rows else []
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The first row; None where there is none."""
@@ -58,17 +61,11 @@ class Rows:
         return iter(self._rows)
 
 
-class _Kind(Protocol):
-    begin: str
-
-    def connect(self) -> Any: ...
-    def errors(self) -> type[Exception]: ...
-    def told(self, error: Exception) -> DatabaseError: ...
-    def check(self, connection: Any) -> None: ...
-    def lost(self, connection: Any) -> bool: ...
-    def run(self, connection: Any, text: str, values: Sequence[object]) -> Rows: ...
-    def version(self, database: Database) -> int: ...
-    def made(self, database: Database, version: int) -> None: ...
+_UNREADABLE = "the address of the database cannot be read"
+_BEGIN = "BEGIN IMMEDIATE"
+_BEGIN_AT_SERVER = (
+    "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('proctor small ' || current_schema(), 0))"
+)
 
 
 class Database:
@@ -83,46 +80,73 @@ class Database:
     """
 
     def __init__(self, at: Path | str, name: str = "") -> None:
-        self._kind: _Kind = _File(at) if isinstance(at, Path) else _Server(at, name)
-        self.is_file = isinstance(at, Path)
-        self._depth = 0
-        self._connection = self._connected()
+        self._file, self._depth = at if isinstance(at, Path) else None, 0
+        engine = _file_engine(at) if isinstance(at, Path) else _server_engine(at, name)
+        self._opened = None if self._file is None else self._file.stat()
+        with self._errors():
+            self._connection = engine.connect()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file of SQLite."""
+        return self._file is not None
 
     def execute(self, text: str, values: Sequence[object] = ()) -> Rows:
         """Do what a statement says. Outside of a transaction a connection that was lost is made again once."""
-        try:
-            return self._kind.run(self._connection, text, values)
-        except self._kind.errors() as error:
-            if self._depth or not self._kind.lost(self._connection):
-                raise self._kind.told(error) from error
-        self._connection = self._connected()
-        try:
-            return self._kind.run(self._connection, text, values)
-        except self._kind.errors() as error:
-            raise self._kind.told(error) from error
+        from sqlalchemy.exc import DBAPIError
+
+        if not self.is_file:
+            # Texts are compared byte by byte, as SQLite does, whatever collation the server has.
+            if text.lstrip().startswith(("CREATE TABLE", "ALTER TABLE")):
+                text = text.replace(" TEXT", ' TEXT COLLATE "C"')
+            text = text.replace("%", "%%").replace("?", "%s")
+        with self._errors():
+            try:
+                return Rows(self._connection.exec_driver_sql(text, tuple(values)))
+            except DBAPIError as error:
+                if self._depth or not error.connection_invalidated:
+                    raise
+            self._connection.rollback()
+            return Rows(self._connection.exec_driver_sql(text, tuple(values)))
 
     def follow(self, changes: Sequence[str]) -> int:
         """Do those of the changes that were not done yet; returns how many had been, which a newer program may have made more."""
         with self:
-            done = self._kind.version(self)
+            self.execute(
+                "CREATE TABLE IF NOT EXISTS version (one INTEGER PRIMARY KEY, number INTEGER NOT NULL)"
+            )
+            done = int((self.execute("SELECT number FROM version").fetchone() or (0,))[0])
             for change in changes[done:]:
                 for statement in filter(str.strip, change.split(";")):
                     self.execute(statement)
             if done < len(changes):
-                self._kind.made(self, len(changes))
+                if not self.is_file:
+                    self._number_rows()
+                query = "INSERT INTO version VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET number = excluded.number"
+                self.execute(query, (len(changes),))
         return done
+
+    def _number_rows(self) -> None:
+        """Give the tables at a server a ``rowid``, which SQLite's have. It is the last column: INSERTs that follow a new one name theirs."""
+        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_name <> 'version'"
+        for (name,) in self.execute(query):
+            self.execute(
+                f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS rowid BIGINT GENERATED ALWAYS AS IDENTITY"
+            )
 
     def close(self) -> None:
         """Close it."""
-        with suppress(self._kind.errors()):
+        from sqlalchemy.exc import DBAPIError
+
+        with suppress(DBAPIError):
             self._connection.close()
 
     def __enter__(self) -> Database:
         """Begin a transaction, or be a part of the one that was begun."""
         if not self._depth:
             try:
-                self.execute(self._kind.begin)
-                self._kind.check(self._connection)
+                self.execute(_BEGIN if self.is_file else _BEGIN_AT_SERVER)
+                self._check_file()
             except BaseException:
                 self._undo()  # it may have begun, and wait for its lock
                 raise
@@ -137,168 +161,114 @@ class Database:
         if kind is not None:
             self._undo()
             return
-        self._depth = 1  # what is lost now is not done once more by a connection of its own
         try:
-            self.execute("COMMIT")
+            with self._errors():
+                self._connection.commit()
         except BaseException:
             self._undo()
             raise
-        finally:
-            self._depth = 0
 
     def _undo(self) -> None:
-        with suppress(self._kind.errors()):
-            self._connection.execute("ROLLBACK")
+        from sqlalchemy.exc import DBAPIError
 
-    def _connected(self) -> Any:
+        with suppress(DBAPIError):
+            self._connection.rollback()
+
+    def _check_file(self) -> None:
+        """Raise DatabaseError where the file was moved away since it was opened."""
+        if self._file is None or self._opened is None:
+            return
+        if not self._file.exists() or not os.path.samestat(self._file.stat(), self._opened):
+            raise DatabaseError(f"{self._file} is another file now than the one that was opened")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        from sqlalchemy.exc import DBAPIError, ProgrammingError
+
         try:
-            return self._kind.connect()
-        except self._kind.errors() as error:
-            raise self._kind.told(error) from error
+            yield
+        except DBAPIError as error:
+            text = " ".join(str(error.orig).split())
+            if self._file is not None:
+                damaged = not isinstance(error.orig, sqlite3.OperationalError)
+                raise DatabaseError(f"{self._file}: {text}", damaged=damaged) from error
+            if isinstance(error, ProgrammingError) and getattr(error.orig, "sqlstate", None) is None:
+                text = _UNREADABLE  # what the driver says of an address may hold a part of the password
+            raise DatabaseError(text) from error
 
 
-class _File:
-    """A file of SQLite, for its owner alone. What is erased is overwritten."""
+def _file_engine(path: Path) -> Engine:
+    """The engine of a file of SQLite, for its owner alone. What is erased is overwritten."""
+    from sqlalchemy import URL, NullPool, create_engine, event
 
-    begin = "BEGIN IMMEDIATE"
+    try:
+        make_private(path.parent)
+        path.touch(0o600)
+    except OSError as error:
+        raise DatabaseError(f"{path}: {error.strerror}") from error
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+        connect_args={"timeout": PATIENCE},
+    )
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    @event.listens_for(engine, "connect")
+    def on_connect(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
 
-    def connect(self) -> sqlite3.Connection:
-        try:
-            make_private(self._path.parent)
-            self._path.touch(0o600)
-            self._opened = self._path.stat()
-        except OSError as error:
-            raise DatabaseError(f"{self._path}: {error.strerror}") from error
-        connection = sqlite3.connect(
-            self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+    return engine
+
+
+def _server_engine(address: str, name: str) -> Engine:
+    """The engine of a schema of a database of PostgreSQL."""
+    from sqlalchemy import NullPool, create_engine, event, make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if find_spec("psycopg") is None:
+        raise DatabaseError("its driver is not installed: pip install 'proctor-ir[postgres]'")
+    rest = address.partition("://")[2]
+    # With a second @ a part of a password would be taken for a host.
+    if re.split("[/?]", rest, maxsplit=1)[0].count("@") > 1:
+        raise DatabaseError(f"{_UNREADABLE}: write each @ of a password as %40")
+    try:
+        url = make_url(f"postgresql+psycopg://{rest}")
+    except (ArgumentError, ValueError) as error:
+        raise DatabaseError(_UNREADABLE) from error
+    engine = create_engine(
+        url,
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+        connect_args={
+            "connect_timeout": CONNECTING,
+            "application_name": "proctor",
+            "prepare_threshold": None,
+            **_ALIVE,
+        },
+    )
+
+    @event.listens_for(engine, "connect")
+    def on_connect(connection: Any, _: object) -> None:
+        # Whoever vanished in the middle of a transaction lets its lock go within a minute.
+        connection.execute(
+            f"SET lock_timeout = '{PATIENCE}s'; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; "
+            "SET tcp_keepalives_count = 3"
         )
-        try:
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA secure_delete = ON")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def errors(self) -> type[Exception]:
-        return sqlite3.Error
-
-    def told(self, error: Exception) -> DatabaseError:
-        none = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
-        return DatabaseError(f"{self._path}: {error}", damaged=none)
-
-    def check(self, connection: Any) -> None:
-        """Within a transaction: raise DatabaseError where the file was moved away since it was opened."""
-        if not self._path.exists() or not os.path.samestat(self._path.stat(), self._opened):
-            raise DatabaseError(f"{self._path} is another file now than the one that was opened")
-
-    def lost(self, connection: Any) -> bool:
-        return False
-
-    def run(self, connection: Any, text: str, values: Sequence[object]) -> Rows:
-        return Rows(connection.execute(text, values))
-
-    def version(self, database: Database) -> int:
-        return int((database.execute("PRAGMA user_version").fetchone() or (0,))[0])
-
-    def made(self, database: Database, version: int) -> None:
-        database.execute(f"PRAGMA user_version = {version}")
-
-
-class _Server:
-    """A schema of a database of PostgreSQL."""
-
-    begin = "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('proctor small ' || current_schema(), 0))"
-
-    def __init__(self, url: str, name: str) -> None:
-        if find_spec("psycopg") is None:
-            raise DatabaseError("its driver is not installed: pip install 'proctor-ir[postgres]'")
-        rest = url.partition("://")[2]
-        if (
-            re.split("[/?]", rest, maxsplit=1)[0].count("@") > 1
-        ):  # a part of a password would be taken for a host
-            raise DatabaseError(
-                "the address of the database cannot be read: write each @ of a password as %40"
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('proctor schemas', 0))")
+            query = (
+                "SELECT s, quote_ident(s), to_regnamespace(quote_ident(s)) IS NOT NULL "
+                "FROM (SELECT current_schema() || '_' || %s) AS one (s)"
             )
-        self._url, self._name = f"postgresql://{rest}", name
+            schema, quoted, there = connection.execute(query, (name,)).fetchone()
+            if schema is None:
+                raise DatabaseError("the first schema of the search path of its database is not there")
+            if not there:
+                connection.execute(f"CREATE SCHEMA {quoted}")
+        connection.execute(f"SET search_path TO {quoted}")
 
-    def connect(self) -> Any:
-        import psycopg
-
-        try:
-            found = psycopg.connect(
-                self._url,
-                autocommit=True,
-                connect_timeout=CONNECTING,
-                application_name="proctor",
-                prepare_threshold=None,
-                **_ALIVE,
-            )
-        except (
-            psycopg.ProgrammingError
-        ) as error:  # what it says of an address may hold a part of the password
-            raise DatabaseError("the address of the database cannot be read") from error
-        try:
-            # Whoever vanished in the middle of a transaction lets its lock go within a minute.
-            found.execute(
-                f"SET lock_timeout = '{PATIENCE}s'; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; "
-                "SET tcp_keepalives_count = 3"
-            )
-            with found.transaction():
-                found.execute("SELECT pg_advisory_xact_lock(hashtextextended('proctor schemas', 0))")
-                query = (
-                    "SELECT s, quote_ident(s), to_regnamespace(quote_ident(s)) IS NOT NULL "
-                    "FROM (SELECT current_schema() || '_' || %s) AS one (s)"
-                )
-                schema, quoted, there = found.execute(query, (self._name,)).fetchone() or (None, None, False)
-                if schema is None:
-                    raise DatabaseError("the first schema of the search path of its database is not there")
-                if not there:
-                    found.execute(f"CREATE SCHEMA {quoted}".encode())
-            found.execute(f"SET search_path TO {quoted}".encode())
-        except BaseException:
-            found.close()
-            raise
-        return found
-
-    def errors(self) -> type[Exception]:
-        import psycopg
-
-        return psycopg.Error
-
-    def told(self, error: Exception) -> DatabaseError:
-        return DatabaseError(" ".join(str(error).split()))
-
-    def check(self, connection: Any) -> None:
-        pass
-
-    def lost(self, connection: Any) -> bool:
-        return bool(connection.closed)
-
-    def run(self, connection: Any, text: str, values: Sequence[object]) -> Rows:
-        # Texts are compared byte by byte, as SQLite does, whatever collation the server has.
-        if text.lstrip().startswith(("CREATE TABLE", "ALTER TABLE")):
-            text = text.replace(" TEXT", ' TEXT COLLATE "C"')
-        if not values:  # as it stands, also several statements at once
-            return Rows(connection.execute(text))
-        return Rows(connection.execute(text.replace("%", "%%").replace("?", "%s"), values))
-
-    def version(self, database: Database) -> int:
-        database.execute("CREATE TABLE IF NOT EXISTS version (number INTEGER NOT NULL)")
-        return int((database.execute("SELECT number FROM version").fetchone() or (0,))[0])
-
-    def made(self, database: Database, version: int) -> None:
-        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-        for (name,) in database.execute(query):
-            # SQLite has it unasked. It stands behind the columns of before: whoever adds a column names the columns in INSERTs.
-            database.execute(
-                f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS rowid BIGINT GENERATED ALWAYS AS IDENTITY"
-            )
-        database.execute("DELETE FROM version")
-        database.execute("INSERT INTO version VALUES (?)", (version,))
+    return engine
 
 
 def at_server(address: str) -> bool:
@@ -345,9 +315,7 @@ def moved(file: Path, database: Database, changes: Sequence[str], *, more: bool 
 def copied(source: Database, target: Database) -> None:
     """Put all rows of a database into another of the same changes; one of the two is a file. What the other has already stays."""
     file = next(one for one in (source, target) if one.is_file)
-    query = (
-        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
-    )
+    query = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'version' ORDER BY rowid"
     with source, target:
         for name, made in file.execute(query):
             columns = ", ".join(row[1] for row in file.execute(f"PRAGMA table_info({name})"))

@@ -9,59 +9,32 @@ from __future__ import annotations
 
 import platform as host
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from runner.engines.base import Cancelled, Engine
+from runner.engines.base import Engine
 from runner.engines.lending import Rooms
-from runner.execution.contract import RunFiles, output_of
-from runner.execution.evaluation import Evaluated
-from runner.execution.evaluation import evaluate as run_evaluator
+from runner.execution.contract import RunFiles
+from runner.execution.evaluation import Evaluated, EvaluationJob
 from runner.execution.evaluator import Evaluator, no_sidecars
 from runner.execution.hardware import Energy, machine_of, runner_version
 from runner.execution.job import Executed, Job
+from runner.execution.stop import Stop
 from runner.execution.workflows import workflow
 from runner.execution.workflows.starting import begin, conclude, now
 from runner.model.container import Collected, Exit, Resources
-from runner.model.errors import PlatformError, RunnerError
+from runner.model.errors import RunnerError
 from runner.model.pins import of_task, pins
 from runner.model.task import Dataset
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.files import file_sha256, write_json
+from runner.records.staging import Staging
 from runner.tasks.files import part
 from schemas.details import Detail
-
-
-class Stop(Protocol):
-    """Who may stop work: one run (``cancelled``, ``called_off``), or everything (``stopping``)."""
-
-    def cancelled(self, run_id: str) -> bool:
-        """Whether the run was asked to stop, or everything was."""
-
-    def called_off(self, run_ids: Collection[str]) -> set[str]:
-        """Those of some runs for which that holds."""
-
-    def stopping(self) -> bool:
-        """Whether everything was asked to stop."""
-
-
-class NotStoppable:
-    """A run or command that nobody can stop."""
-
-    def cancelled(self, run_id: str) -> bool:
-        """Always false."""
-        return False
-
-    def called_off(self, run_ids: Collection[str]) -> set[str]:
-        """Always none."""
-        return set()
-
-    def stopping(self) -> bool:
-        """Always false."""
-        return False
 
 
 def engine_attempt(run_id: str, number: int, role: str = "run") -> str:
@@ -69,7 +42,7 @@ def engine_attempt(run_id: str, number: int, role: str = "run") -> str:
     return f"{run_id}-{number}" if role == "run" else f"{run_id}-{number}-{role}"
 
 
-def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = NotStoppable()) -> Attempt:
+def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = Stop()) -> Attempt:
     """Run ``job`` once and seal what came out as the next attempt of its run.
 
     Returns the sealed attempt, whatever the verdict. Raises KeyboardInterrupt when the whole command is
@@ -77,11 +50,16 @@ def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = NotStopp
     a run that does not end well on them is not executed on the others.
     """
     refuse_what_cannot_work(job, engine)
-    staging = archive.begin(job.task.id, job.run_id)
+    with discard_on_error(archive, archive.begin(job.task.id, job.run_id)) as staging:
+        record = perform(job, first_cases(job), staging.number, staging.path, engine, stop)
+        return archive.seal(staging, record)
+
+
+@contextmanager
+def discard_on_error(archive: RunArchive, staging: Staging) -> Iterator[Staging]:
+    """An attempt or evaluation that was begun in an archive; it is discarded if the block fails."""
     try:
-        return archive.seal(
-            staging, perform(job, first_cases(job), staging.number, staging.path, engine, stop)
-        )
+        yield staging
     except BaseException:
         archive.discard(staging)
         raise
@@ -93,7 +71,7 @@ def perform(
     number: int,
     folder: Path,
     engine: Engine,
-    stop: Stop = NotStoppable(),
+    stop: Stop = Stop(),
     *,
     name: str = "",
 ) -> dict[str, Any]:
@@ -119,29 +97,21 @@ def perform(
 
 def fail(job: Job, engine: Engine, archive: RunArchive, error: RunnerError) -> Attempt:
     """Seal a failure of the platform in the place of an attempt of which nothing could be kept, for the reason that ``error`` says."""
-    staging = archive.begin(job.task.id, job.run_id)
-    try:
+    with discard_on_error(archive, archive.begin(job.task.id, job.run_id)) as staging:
         write_json(staging.path / "lock.json", job.lock)
         why = Detail("platform", what=error.what, why=error.why)
         executed = conclude(job, begin(staging.path), Collected(), None, platform=why)
         return archive.seal(staging, _run_record(job, staging.number, staging.path, executed, engine))
-    except BaseException:
-        archive.discard(staging)
-        raise
 
 
 def fail_evaluation(
     attempt: Attempt, evaluator: Evaluator, dataset: Dataset, archive: RunArchive, error: RunnerError
 ) -> Evaluation:
     """As :func:`fail`, in the place of an evaluation of ``attempt``."""
-    staging = archive.begin_evaluation(attempt)
-    try:
+    with discard_on_error(archive, archive.begin_evaluation(attempt)) as staging:
         done = Evaluated("error", Detail("platform", what=error.what, why=error.why), None, now(), now())
         asked = ordered_evaluation(attempt, staging.number, evaluator, dataset)
         return archive.add_evaluation(attempt, staging, {**asked, **ended_evaluation(done)})
-    except BaseException:
-        archive.discard(staging)
-        raise
 
 
 def first_cases(job: Job) -> Job | None:
@@ -255,7 +225,7 @@ def evaluate(
     scenario: str,
     engine: Engine,
     archive: RunArchive,
-    stop: Stop = NotStoppable(),
+    stop: Stop = Stop(),
     rooms: Rooms | None = None,
 ) -> Evaluation:
     """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation next to it, never over another.
@@ -267,59 +237,20 @@ def evaluate(
     """
     run_file = attempt.record()["output"]["file"]
     assert run_file is not None, "only attempts with a run file are evaluated"
-    staging = archive.begin_evaluation(attempt)
-    name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
-    try:
-        with output_of(attempt) as output:
+    with discard_on_error(archive, archive.begin_evaluation(attempt)) as staging:
+        name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
+        with attempt.output() as output:
             files = RunFiles(output, run_file, attempt.lock()["workflow"] == "interactive")
-            done = assess(
-                evaluator, dataset, scenario, files, engine, staging.path, stop, name=name, rooms=rooms
+            job = EvaluationJob(
+                evaluator, dataset, scenario, files, engine, name, staging.path, stop, rooms=rooms
             )
+            done = job.assess()
         record = {
             **ordered_evaluation(attempt, staging.number, evaluator, dataset),
             "gateway": _gateway_record(evaluator, done),
             **ended_evaluation(done),
         }
         return archive.add_evaluation(attempt, staging, record)
-    except BaseException:
-        archive.discard(staging)
-        raise
-
-
-def assess(
-    evaluator: Evaluator,
-    dataset: Dataset,
-    scenario: str,
-    files: RunFiles,
-    engine: Engine,
-    folder: Path,
-    stop: Stop,
-    *,
-    name: str,
-    rooms: Rooms | None = None,
-) -> Evaluated:
-    """Evaluate the files of a run and leave what the evaluator wrote in ``folder``; nothing is archived.
-
-    ``name`` is that by which the engine knows its containers. Returns and raises as :func:`evaluate`.
-    """
-    try:
-        return run_evaluator(
-            evaluator,
-            dataset,
-            scenario,
-            files,
-            engine,
-            attempt_id=name,
-            staging=folder,
-            cancelled=stop.stopping,
-            rooms=rooms,
-        )
-    except Cancelled:
-        raise KeyboardInterrupt from None
-    except PlatformError as error:
-        if error.code in ("E301", "E305", "E307", "E311"):
-            raise
-        return Evaluated("error", Detail("platform", what=error.what, why=error.why), None, "", "")
 
 
 def ordered_evaluation(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import schemas
 from runner.engines.base import Engine
 from runner.execution.contract import RunFiles
-from runner.execution.evaluation import Evaluated, evaluate
+from runner.execution.evaluation import Evaluated, EvaluationJob
 from runner.execution.evaluator import Evaluator
 from runner.model.errors import Problem, RunnerError
 from runner.model.task import Dataset, Measure, Task
@@ -97,16 +97,10 @@ def _on_an_empty_run(evaluator: Evaluator, dataset: Dataset, engine: Engine) -> 
         run.mkdir()
         staging.mkdir()
         (run / task.output).touch()
-        return evaluate(
-            evaluator,
-            dataset,
-            task.default_scenario().id,
-            RunFiles(run, task.output),
-            engine,
-            attempt_id=f"check.{task.id}.{secrets.token_hex(4)}",
-            staging=staging,
-            cancelled=lambda: False,
-        )
+        files, name = RunFiles(run, task.output), f"check.{task.id}.{secrets.token_hex(4)}"
+        return EvaluationJob(
+            evaluator, dataset, task.default_scenario().id, files, engine, name, staging
+        ).evaluate()
 
 
 def refusal(task: Task, answers: list[Answer]) -> RunnerError | None:

@@ -5,55 +5,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import schemas
 from runner.model.limits import MIB
 from runner.model.task import Task
-from runner.records.archive import Attempt
 from runner.records.files import damaged
 from schemas import jsonl
 
 MAX_HANDED_FILES = 64
-SMALL = 1 * MIB  # of output that is held in memory while it is evaluated
 RESULT_FILES = ("result.json", "scores.jsonl", "findings.jsonl")
 DETAILS = "details.jsonl"  # optional: one line a topic with what its scores are made of
+LINES = {"scores.jsonl": "score", "findings.jsonl": "finding", DETAILS: ""}  # with the schema of a line
 MAX_RESULT_BYTES = 256 * MIB
 MAX_RESULT_JSON = 4 * MIB
-FINDING_KEYS = {"code", "severity", "file", "line", "message", "fix", "topic"}
 MAX_VALUE = 1e150  # of a score or measure, and below zero: squares and sums of such values are finite, too
-SEVERITIES = ("error", "defect", "warning")
 
 
 def contract_problem(folder: Path, task: Task) -> str:
     """The first breach of the evaluator contract by the files in ``folder``, or an empty string.
 
-    ``result.json`` is checked by its schema; lines of the others by hand, because there may be hundreds of thousands of them.
+    Result and lines are checked by their schemas.
     """
     result = schemas.load_json(folder / "result.json", "result.json", max_bytes=MAX_RESULT_JSON)
-    quickly = not result.problems and schemas.fits(result.data, "result")
-    if not quickly and (problems := schemas.validate(result, "result")):
+    if problems := schemas.validate(result, "result"):
         return str(problems[0])
     known = {m.id for m in task.measures.values()}
     if broken := _measures_problem(result.data, known):
         return f"result.json {broken}"
-    checks: dict[str, Callable[[Any, Set[str]], str]] = {
-        "scores.jsonl": _score_problem,
-        "findings.jsonl": _finding_problem,
-    }
-    if (folder / DETAILS).is_file():
-        checks[DETAILS] = lambda line, _: ""
-    for name, check in checks.items():
+    for name, schema in LINES.items():
+        if name == DETAILS and not (folder / name).is_file():
+            continue
         for number, line in enumerate(_lines(folder / name), start=1):
-            if line is not None and name == "scores.jsonl" and _is_plain_score(line, known):
-                continue
-            broken = "not a JSON object" if line is None else check(line, known)
+            broken = "not a JSON object" if line is None else _line_problem(line, schema, known)
             if broken:
                 return f"{name}:{number}: {broken}"
     return ""
+
+
+def _line_problem(line: dict[str, Any], schema: str, known: Set[str]) -> str:
+    """What is wrong with a line of a file whose lines have that schema (empty: they have none)."""
+    if not schema or (schema == "score" and _is_plain_score(line, known)):
+        return ""
+    if problems := schemas.validate(line, schema):
+        return schemas.show(str(problems[0]), 300)
+    if schema != "score":
+        return ""
+    if line["measure"] not in known:
+        return "measure is not one of the task's"
+    return "" if _is_value(line["value"]) else "value is not a number between -1e150 and 1e150"
 
 
 def _measures_problem(result: dict[str, Any], known: Set[str]) -> str:
@@ -89,29 +91,16 @@ def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
             yield data if isinstance(data, dict) else None
 
 
-def _is_plain_score(data: dict[str, Any], known: Set[str]) -> bool:
-    """Whether a line of scores is one as nearly all are; any other one is looked at by :func:`_score_problem`."""
-    value = data.get("value")
+def _is_plain_score(line: dict[str, Any], known: Set[str]) -> bool:
+    """True for a line as nearly all are: there may be hundreds of thousands, and a schema takes fifteen times as long."""
     return (
-        len(data) == 3
-        and type(value) is float
-        and -MAX_VALUE <= value <= MAX_VALUE  # which NaN is not
-        and type(data.get("topic")) is str
-        and type(measure := data.get("measure")) is str
-        and measure in known
+        len(line) == 3
+        and type(line.get("topic")) is str
+        and len(line["topic"]) <= 1000
+        and type(line.get("measure")) is str
+        and line["measure"] in known
+        and _is_value(line.get("value"))
     )
-
-
-def _score_problem(data: dict[str, Any], known: Set[str]) -> str:
-    if not isinstance(data.get("measure"), str) or data["measure"] not in known:
-        return "measure is not one of the task's"
-    if not isinstance(data.get("topic"), str):
-        return "topic is not a string"
-    if not _is_value(data.get("value")):
-        return "value is not a number between -1e150 and 1e150"
-    if not isinstance(data.get("answered", True), bool):
-        return "answered is neither true nor false"
-    return "" if isinstance(data.get("facets", {}), dict) else "facets is not an object"
 
 
 def _is_value(value: Any) -> bool:
@@ -119,73 +108,30 @@ def _is_value(value: Any) -> bool:
     return number and -MAX_VALUE <= value <= MAX_VALUE  # which NaN is not
 
 
-def _finding_problem(data: dict[str, Any], _: Set[str]) -> str:
-    if not isinstance(data.get("code"), str) or not isinstance(data.get("message"), str):
-        return "code and message must be strings"
-    if data.get("severity") not in SEVERITIES:
-        return f"severity is not one of {', '.join(SEVERITIES)}"
-    for key in ("file", "fix", "topic"):
-        if not isinstance(data.get(key, ""), str):
-            return f"{key} is not a string"
-    number = data.get("line")
-    if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
-        return "line is not an integer"
-    unknown = data.keys() - FINDING_KEYS
-    return f"it has the unknown key {schemas.show(min(unknown))}" if unknown else ""
-
-
 class RunFiles(NamedTuple):
-    """What is evaluated: a folder of output files, or what they hold by their names, and the name of the run file among them.
+    """What is evaluated: a folder of output files, and the name of the run file among them.
 
     ``records`` says that the platform's own records of an interactive run lie there, too (see :func:`runner.tasks.request.request`).
     """
 
-    folder: Path | Mapping[str, bytes]
+    folder: Path
     name: str
     records: bool = False
 
 
-@contextmanager
-def output_of(attempt: Attempt) -> Iterator[Path | Mapping[str, bytes]]:
-    """The output files of an attempt as :class:`RunFiles` takes them, as long as the context lasts; each is compared with its digest.
-
-    Those of a small one are read: copying them into a folder, from which an engine reads them once, takes longer. Raises E306, E307.
-    """
-    files = {name: file for name, file in attempt.files("output").items() if "/" not in name}
-    if sum(file.size for file in files.values()) > SMALL:
-        with attempt.output() as folder:
-            yield folder
-        return
-    held = dict[str, bytes]()
-    for name, file in files.items():
-        with file.open() as stream:
-            held[name] = stream.read()
-    yield held
-
-
-def files_for_evaluator(
-    output: Path | Mapping[str, bytes], run_file: str, most: int
-) -> dict[str, Path | bytes]:
+def files_for_evaluator(output: Path, run_file: str, most: int) -> dict[str, Path]:
     """The files of a run's output that the evaluator is given: the main one, and others next to it by name.
 
     Others are left out where they would make it more than ``most`` bytes or :data:`MAX_HANDED_FILES` files. Raises E307 where the main one
     is none of the output's own.
     """
-    there: dict[str, Path | bytes]
-    if isinstance(output, Path):
-        there = {p.name: p for p in sorted(output.iterdir()) if p.is_file() and not p.is_symlink()}
-    else:
-        there = dict(sorted(output.items()))
+    there = {p.name: p for p in sorted(output.iterdir()) if p.is_file() and not p.is_symlink()}
     if run_file not in there:
         raise damaged(f"the run file {schemas.show(run_file, 200)} is not in the output")
-    found, left = {run_file: there[run_file]}, most - size_of(there[run_file])
-    for name, what in there.items():
-        if name not in found and size_of(what) <= left and len(found) < MAX_HANDED_FILES:
-            found[name] = what
-            left -= size_of(what)
+    found, left = {run_file: there[run_file]}, most - there[run_file].stat().st_size
+    for name, path in there.items():
+        size = path.stat().st_size
+        if name not in found and size <= left and len(found) < MAX_HANDED_FILES:
+            found[name] = path
+            left -= size
     return found
-
-
-def size_of(what: Path | bytes) -> int:
-    """The bytes of a file, or of what one holds. Raises OSError."""
-    return len(what) if isinstance(what, bytes) else what.stat().st_size

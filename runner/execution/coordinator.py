@@ -15,11 +15,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from runner.engines.lending import Rooms
-from runner.execution.attempt import NotStoppable, evaluate, execute
-from runner.execution.cluster.places import kept_here, over_hosts, stays
+from runner.execution.attempt import evaluate, execute
+from runner.execution.cluster.places import over_hosts, stays
 from runner.execution.cluster.tails import FOLDER, sweep
-from runner.execution.evaluation import prepare
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import InputRun, Job
@@ -270,14 +268,10 @@ class Coordinator:
             run = detail(self.store, job.run_id, [task]).run
             work_at(host, self.config, self.machine, desk, run, job)
             return job, detail(self.store, job.run_id, [task])
-        with engine.keeping(1) as ahead, Rooms(engine) as rooms:
-            if ahead and job.workflow == "batch":
-                prepare(evaluator, dataset, rooms, engine, NotStoppable().stopping)
-            attempt = execute(job, engine, archive)
-            commit(self.store, attempt)
-            if attempt.record()["verdict"]["name"] == "ok":
-                done = evaluate(attempt, evaluator, dataset, scenario, engine, archive, rooms=rooms)
-                commit(self.store, done)
+        attempt = execute(job, engine, archive)
+        commit(self.store, attempt)
+        if attempt.record()["verdict"]["name"] == "ok":
+            commit(self.store, evaluate(attempt, evaluator, dataset, scenario, engine, archive))
         return job, detail(self.store, job.run_id, [task])
 
     def _publish_due(self) -> None:
@@ -322,16 +316,13 @@ class Coordinator:
             try:
                 evaluators[task.id] = self._checked_evaluator(task, steps[task.id], images)
                 self._say_without_key(task)
-                if kept := kept_here(self.config, self.workspace, steps[task.id]):
-                    self.listener.say(f"{task.id}: {kept}")
             except RunnerError as error:
                 self.listener.problem(error)
                 unusable |= {p.run.id: Undone(error.what, error.exit_code) for p in steps[task.id]}
         left = replace(todo, work=tuple(p for p in todo.work if p.run.id not in unusable))
         workspace = replace(self.workspace, evaluators=evaluators)
         with control.interruptible(), self.listener.progress(len(left.work)) as on_progress:
-            here = partial(stays, self.config, workspace)
-            local = LocalExecutor(engine, workspace, control, jobs=jobs, here=here)
+            local = LocalExecutor(engine, workspace, control, jobs=jobs)
             executor = over_hosts(self.config, local, self.listener.say)
             pool = Pool(executor, workspace, control, on_progress=on_progress)
             done = pool.run(left)

@@ -7,17 +7,26 @@ reads ``request.json`` and writes three files will do (a fourth, ``details.jsonl
 from __future__ import annotations
 
 import json
-import secrets
 import tempfile
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import schemas
-from runner.engines.base import ROOM_IN, ROOM_OUT, ContainerSpec, Engine, Filled, Mount, Room, Session
+from runner.engines.base import (
+    ROOM_IN,
+    ROOM_OUT,
+    Cancelled,
+    ContainerSpec,
+    Engine,
+    Filled,
+    Mount,
+    Room,
+    Session,
+)
 from runner.engines.lending import Rooms
 from runner.execution.contract import (
     DETAILS,
@@ -26,13 +35,13 @@ from runner.execution.contract import (
     RunFiles,
     contract_problem,
     files_for_evaluator,
-    size_of,
 )
 from runner.execution.evaluator import Evaluator
+from runner.execution.stop import Stop
 from runner.execution.workflows.gateway import GatewayFacts, GatewayRoom, refusal
 from runner.execution.workflows.starting import keep_logs, now
 from runner.model.container import Exit
-from runner.model.errors import RunnerError
+from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB
 from runner.model.task import Dataset, Task
 from runner.tasks.data_files import folder_files
@@ -69,41 +78,8 @@ class Evaluated:
     fault: Fault = "platform"
 
 
-def evaluate(
-    evaluator: Evaluator,
-    dataset: Dataset,
-    scenario: str,
-    run: RunFiles,
-    engine: Engine,
-    *,
-    attempt_id: str,
-    staging: Path,
-    cancelled: Callable[[], bool],
-    rooms: Rooms | None = None,
-) -> Evaluated:
-    """Run the evaluator on a run's files and leave its checked files and logs in ``staging``, an empty folder.
-
-    The platform's own evaluator, where it asks no models, runs in a room that serves one run after another; any other one
-    has a container of its own. ``attempt_id`` is the name under which the engine knows the containers, ``rooms`` are those
-    of other evaluations. One that fails, is killed at its limits or breaks the contract gives the status ``error``. Raises
-    PlatformError when the engine fails, KeyboardInterrupt when ``cancelled`` said so.
-    """
-    started = now()
-    task = evaluator.task
-    (staging / "logs").mkdir()
-    work = _Work(evaluator, dataset, scenario, run, engine, attempt_id, staging, cancelled)
-    with work.in_a_room(rooms) if _shares(evaluator) else work.alone() as (ended, room):
-        status, detail, fault, final = _judge(ended, staging, task)
-        if room is not None and status == "error" and fault == "platform":
-            room.retire()
-    if status == "error":
-        for name in RESULTS:
-            (staging / name).unlink(missing_ok=True)
-    return Evaluated(status, detail, ended.exit, started, now(), final, ended.facts, fault)
-
-
 def proof(
-    evaluator: Evaluator, dataset: Dataset, scenario: str, engine: Engine, *, attempt_id: str
+    evaluator: Evaluator, dataset: Dataset, scenario: str, engine: Engine, name: str
 ) -> Mapping[str, Any]:
     """What outputs that the platform's evaluator makes from the truths of ``dataset`` score there.
 
@@ -120,8 +96,8 @@ def proof(
         folder.mkdir()
         (folder / task.output).touch()
         run = RunFiles(folder, task.output)
-        work = _Work(evaluator, dataset, scenario, run, engine, attempt_id, staging, lambda: False, "prove")
-        with work.in_a_room(None) as (ended, _):
+        job = EvaluationJob(evaluator, dataset, scenario, run, engine, name, staging, command="prove")
+        with job.in_a_room() as (ended, _):
             broken = _broken(ended.exit, task)
         said, why = ((staging / "logs" / f"{name}.log").read_bytes() for name in ("stdout", "stderr"))
     if broken is not None:
@@ -142,32 +118,71 @@ class _Ended(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Work:
-    """One evaluation, as it is handed to the engine; see :func:`evaluate`."""
+class EvaluationJob:
+    """One evaluation: of the files ``run``, by an evaluator, on a dataset in a scenario.
+
+    ``name`` is the one by which the engine knows the containers, ``staging`` the empty folder in which the checked files and the
+    logs are left, and ``rooms`` are those of other evaluations. ``command`` is that of the platform's evaluator.
+    """
 
     evaluator: Evaluator
     dataset: Dataset
     scenario: str
     run: RunFiles
     engine: Engine
-    attempt_id: str
+    name: str
     staging: Path
-    cancelled: Callable[[], bool]
-    command: str = "run"  # of the platform's evaluator
+    stop: Stop = field(default_factory=Stop)
+    command: str = "run"
+    rooms: Rooms | None = None
+
+    def assess(self) -> Evaluated:
+        """Evaluate; a failure of the engine is an evaluation of the status ``error``.
+
+        Raises KeyboardInterrupt when everything is stopped, E301 when the engine is gone, E305 when it lacks the gateway's network, and
+        E307 when the run's files are damaged.
+        """
+        try:
+            return self.evaluate()
+        except Cancelled:
+            raise KeyboardInterrupt from None
+        except PlatformError as error:
+            if error.code in ("E301", "E305", "E307", "E311"):
+                raise
+            return Evaluated("error", Detail("platform", what=error.what, why=error.why), None, "", "")
+
+    def evaluate(self) -> Evaluated:
+        """Run the evaluator on the files of a run.
+
+        The platform's own evaluator, where it asks no models, runs in a room that serves one run after another; any other one
+        has a container of its own. One that fails, is killed at its limits or breaks the contract gives the status ``error``. Raises
+        PlatformError when the engine fails, KeyboardInterrupt when everything is stopped.
+        """
+        started = now()
+        task = self.evaluator.task
+        (self.staging / "logs").mkdir()
+        with self.in_a_room() if _shares(self.evaluator) else self._alone() as (ended, room):
+            status, detail, fault, final = _judge(ended, self.staging, task)
+            if room is not None and status == "error" and fault == "platform":
+                room.retire()
+        if status == "error":
+            for name in RESULTS:
+                (self.staging / name).unlink(missing_ok=True)
+        return Evaluated(status, detail, ended.exit, started, now(), final, ended.facts, fault)
 
     @contextmanager
-    def in_a_room(self, rooms: Rooms | None) -> Iterator[tuple[_Ended, Room]]:
+    def in_a_room(self) -> Iterator[tuple[_Ended, Room]]:
         """Run the platform's evaluator in a room, which is nobody else's until the context is left."""
         limits = self.evaluator.task.evaluator_limits
         key, furnish = _room(self.evaluator, self.dataset, self.engine, records=self.run.records)
         with ExitStack() as stack:
             room = stack.enter_context(
-                (rooms or stack.enter_context(Rooms(self.engine))).lend(
+                (self.rooms or stack.enter_context(Rooms(self.engine))).lend(
                     key,
                     furnish,
-                    attempt_id=self.attempt_id,
+                    attempt_id=self.name,
                     visibility=self.dataset.visibility,
-                    cancelled=self.cancelled,
+                    cancelled=self.stop.stopping,
                 )
             )
             request_file = f"{ROOM_IN}/{REQUEST}"
@@ -177,7 +192,7 @@ class _Work:
                 self.staging,
                 env={"EVALUATOR_REQUEST": request_file},
                 deadline=limits.wall_clock,
-                cancelled=self.cancelled,
+                cancelled=self.stop.stopping,
                 allowed=RESULTS.__contains__,
                 max_bytes=MAX_RESULT_BYTES,
                 max_files=MAX_RESULTS,
@@ -187,18 +202,18 @@ class _Work:
             yield _Ended(done.exit, done.collected.files), room
 
     @contextmanager
-    def alone(self) -> Iterator[tuple[_Ended, None]]:
+    def _alone(self) -> Iterator[tuple[_Ended, None]]:
         """Run the evaluator's image as it is, in a container of its own, beside a gateway where it may ask models."""
         limits = self.evaluator.task.evaluator_limits
         gone, facts = False, None
         with self.engine.session(
-            self.attempt_id,
+            self.name,
             labels={"role": "evaluator"},
             visibility=self.dataset.visibility,
-            cancelled=self.cancelled,
+            cancelled=self.stop.stopping,
         ) as session:
             files = self._files("/in", "/out")
-            size = sum(map(size_of, files.values()))
+            size = sum(len(one) if isinstance(one, bytes) else one.stat().st_size for one in files.values())
             box = session.output_volume("in", bytes=size + 4 * MIB, inodes=len(files) + 16)
             session.copy_in(box, files)
             out = session.output_volume("out", bytes=limits.output, inodes=MAX_RESULTS)
@@ -213,7 +228,7 @@ class _Work:
                 env = {"EVALUATOR_REQUEST": f"/in/{REQUEST}"}
                 spec = ContainerSpec("evaluator", self.evaluator.image, None, limits, tuple(mounts), env)
                 handle = session.start(spec)
-                exit_ = handle.wait(limits.wall_clock, self.cancelled)
+                exit_ = handle.wait(limits.wall_clock, self.stop.stopping)
                 gone = gateway is not None and gateway.handle is not None and gateway.handle.ended()
             finally:
                 # What was paid for is kept, however this evaluation ends.
@@ -236,19 +251,6 @@ class _Work:
         )
         files = files_for_evaluator(run.folder, run.name, most_handed(task, records=run.records))
         return {REQUEST: json.dumps(asked).encode(), **{f"run/{name}": path for name, path in files.items()}}
-
-
-def prepare(
-    evaluator: Evaluator, dataset: Dataset, rooms: Rooms, engine: Engine, cancelled: Callable[[], bool]
-) -> None:
-    """Begin to make the room in which a run that writes its output itself will be evaluated, where it shares one. Does not wait.
-
-    Nothing of the run is in the room, and nothing runs in it, before the run is sealed.
-    """
-    if _shares(evaluator):
-        key, furnish = _room(evaluator, dataset, engine, records=False)
-        name, visibility = f"room-{secrets.token_hex(12)}", dataset.visibility
-        rooms.ahead(key, furnish, attempt_id=name, visibility=visibility, cancelled=cancelled)
 
 
 def _shares(evaluator: Evaluator) -> bool:

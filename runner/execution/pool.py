@@ -6,7 +6,6 @@ Its executor executes and evaluates, and touches no database. The coordinator (t
 
 from __future__ import annotations
 
-import gc
 import math
 import threading
 import time
@@ -33,6 +32,7 @@ from runner.execution.executors.base import (
 )
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Schedule, lane_of
+from runner.execution.stop import Stop
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import PLATFORM, RunnerError
@@ -40,14 +40,13 @@ from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation
 from runner.records.commit import commit, commit_orphans
 from runner.records.store.connect import Refused
-from runner.records.store.queries import pauses
-from runner.records.store.runs_at_once import find_runs, may_be_called_off
+from runner.records.store.queries import find_runs, pauses
 from schemas.files import make_private
 from schemas.interrupts import Interrupts
 
 
 @dataclass
-class Control:
+class Control(Stop):
     """How a person stops work: everything (``stop``, or when ``asked`` says so) or one run (a file named like it in ``folder``)."""
 
     folder: Path
@@ -62,10 +61,6 @@ class Control:
     def stopping(self) -> bool:
         """Whether everything was asked to stop."""
         return self.stop.is_set() or (self.asked is not None and self.asked())
-
-    def cancelled(self, run_id: str) -> bool:
-        """Whether the run was asked to stop, or everything was."""
-        return self.stopping() or (self.folder / run_id).exists()
 
     def called_off(self, run_ids: Collection[str]) -> set[str]:
         """Those of some runs that were asked to stop, by one look for all of them; all where everything was."""
@@ -116,7 +111,6 @@ MANY = 64  # steps under way from which on what ended is gathered
 GATHERED = 0.5  # seconds for which it is before it is committed
 TICK = 0.05  # seconds for which it is before others begin in its place
 SHOWN = 5  # hosts that are named where none will do
-LONG = 1000  # runs, from which on it pays to have the garbage collector pass over their plan
 OUTAGES = 20  # of the scheduler in the middle of one run, after which it is not tried again by itself
 LOSSES = 3  # of hosts in the middle of one run, after which it is not tried again by itself
 
@@ -153,7 +147,7 @@ class Pool:
         Raises KeyboardInterrupt after every container was removed; what was sealed by then is committed.
         """
         try:
-            with _long_lived(len(plan.work)), self.executor:
+            with self.executor:
                 try:
                     return self._run(plan)
                 except BaseException:
@@ -341,8 +335,8 @@ class Pool:
         for planned in steps:
             if planned.step == "execute":
                 self.control.forget(planned.run.id)
-        store, before = self.workspace.store, {planned.run.id: planned.run for planned in steps}
-        now = find_runs(store, may_be_called_off(store, [*before.values()]), self.workspace.tasks.values())
+        before = {planned.run.id: planned.run for planned in steps}
+        now = find_runs(self.workspace.store, before, self.workspace.tasks.values())
         return {
             id: run
             for id, run in now.items()
@@ -380,21 +374,3 @@ class Pool:
         if run.outcome.todo == "evaluate":
             return Planned(run, "evaluate", run.outcome.reason, pausable=False)
         return run
-
-
-@contextmanager
-def _long_lived(runs: int) -> Iterator[None]:
-    """Have the garbage collector pass over what is there now, while so many runs are done.
-
-    A plan stays to the end. Looking through one of 20,000 runs stops every thread for a third of a second, and is done again and again, as
-    outcomes are added.
-    """
-    if runs < LONG:
-        yield
-        return
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

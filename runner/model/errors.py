@@ -20,202 +20,72 @@ FINE, FAILED, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 @dataclass(frozen=True)
 class Code:
-    """A registered error code: its exit code, its title, and a longer explanation for the errors page."""
+    """A registered error code: its exit code, and what it means."""
 
     exit: int
-    title: str
-    explain: str
+    text: str
 
 
 _TEXTS = {
     # E1xx: how the command was called
-    "E101": ("bad arguments", "The command was called in a way it does not understand."),
-    "E102": (
-        "no such thing",
-        "A task, team, software, dataset, submission or run of that name does not exist.",
-    ),
-    "E103": ("not for this audience", "The view that was asked for is not open to this audience."),
-    "E104": (
-        "a decision is needed",
-        "The command would do something that was not asked for in so many words, and nobody is there to be asked: executing settled runs again because a limit, an image or data have changed.",
-    ),
-    "E105": (
-        "no right token",
-        "A server asks for a token (Authorization: Bearer TOKEN), and none was sent, or one that is mistyped, replaced or revoked. The organiser gives tokens: runner team rotate TEAM.",
-    ),
-    "E106": (
-        "too often",
-        "A server takes only so many tries and hand-ins in a time; it says in how many seconds there may be another.",
-    ),
+    "E101": "The command was called in a way it does not understand.",
+    "E102": "A task, team, software, dataset, submission or run of that name does not exist.",
+    "E103": "The view that was asked for is not open to this audience.",
+    "E104": "The command would do something that was not asked for in so many words, and nobody is there to be asked: executing settled runs again because a limit, an image or data have changed.",
+    "E105": "A server asks for a token (Authorization: Bearer TOKEN), and none was sent, or one that is mistyped, replaced or revoked. The organiser gives tokens: runner team rotate TEAM.",
+    "E106": "A server takes only so many tries and hand-ins in a time; it says in how many seconds there may be another.",
     # E2xx: a team's files
-    "E201": (
-        "submission.yaml is not valid",
-        "The file breaks the schema of submission.yaml; every problem is listed with its line.",
-    ),
-    "E202": (
-        "a path leaves the submission's folder",
-        "The build context, the Dockerfile and run files must lie inside the submission's folder, also through links.",
-    ),
-    "E203": ("the image could not be built", "The build failed, ran out of time or broke its limits."),
-    "E204": (
-        "the image is missing",
-        "The image named by the submission is not there. A submission without an image is refused, never registered.",
-    ),
-    "E205": (
-        "the bundle is not valid",
-        "A file of the bundle is missing, was changed after packing or is not allowed in a bundle.",
-    ),
-    "E206": ("quota used up", "The team has used its quota for this task."),
-    "E207": (
-        "the submission does not fit the task",
-        "The submission names a scenario, input or option the task does not offer.",
-    ),
-    "E208": (
-        "not a name",
-        "Names of teams and softwares are letters, digits, _, - and single dots inside, with a letter or digit at both ends; those of tasks and datasets are lower-case letters, digits and hyphens; all have at most 40 characters. Words that the platform uses itself (organiser, public, all …) and names of devices (con, nul …) are no names.",
-    ),
-    "E209": (
-        "the local check failed",
-        "The software failed, or its output is not a valid run, on the public dataset.",
-    ),
-    "E210": (
-        "the task takes no submissions now",
-        "The task or dataset has not opened yet, is paused, or its deadline is over. The organiser can extend the deadline for a team.",
-    ),
-    "E211": (
-        "the round cannot be frozen",
-        "The round's date is not over, or runs that were handed in in time are not settled.",
-    ),
-    "E212": (
-        "the image may not be taken from there",
-        "Where submissions are taken in, an image is named by a tag of its own or a registry's digest, and a Dockerfile builds on its own stages, on the base images that the organiser lists in RUNNER_BASES and on a registry's digests; images are fetched from the engine's own registry, and from those that the organiser lists in RUNNER_REGISTRIES. Images of other teams and of the platform belong to them. ADD in the Dockerfile of a team takes files of the build context, and fetches nothing from another machine.",
-    ),
-    "E213": (
-        "the bundle is not that team's",
-        "The bundle says another team than the one that the organiser was given it by, or it says the organiser's.",
-    ),
-    "E214": (
-        "the table of run files cannot be taken",
-        "Lines of the table that was given to runner register --table are wrong, or what they name cannot be registered; every problem is listed with its line, and nothing was registered.",
-    ),
-    "E215": (
-        "the name cannot be told from another one",
-        "Another team, or another software of the team, has a name that differs only in case, in which of . _ - stand between words and how many of them, or in letters and digits that look the same (O and 0; l, I and 1; rn and m).",
-    ),
-    "E216": (
-        "the image is too large",
-        "A software's image may have so many bytes as limits.image of task.yaml says; a registration that is refused costs no quota.",
-    ),
-    "E217": (
-        "the image is for other machines",
-        "A software's image has to be built for the operating system and the processors of the engine that runs it; a registration that is refused costs no quota.",
-    ),
-    "E218": (
-        "another dataset comes first",
-        "A dataset that requires another one takes a software once the same image was scored there (run files: the same software); a refusal costs no quota.",
-    ),
-    "E219": (
-        "the run file is not valid",
-        "A run file that is handed in over the web is checked before it is taken; every finding is listed with its line, and a refusal costs no quota. Findings by code: docs/reference/findings.md.",
-    ),
-    "E220": (
-        "the receipt does not hold",
-        "A receipt was changed after the server signed it, is not one of that server's, or is no receipt.",
-    ),
+    "E201": "The file breaks the schema of submission.yaml; every problem is listed with its line.",
+    "E202": "The build context, the Dockerfile and run files must lie inside the submission's folder, also through links.",
+    "E203": "The build failed, ran out of time or broke its limits.",
+    "E204": "The image named by the submission is not there. A submission without an image is refused, never registered.",
+    "E205": "A file of the bundle is missing, was changed after packing or is not allowed in a bundle.",
+    "E206": "The team has used its quota for this task.",
+    "E207": "The submission names a scenario, input or option the task does not offer.",
+    "E208": "Names of teams and softwares are letters, digits, _, - and single dots inside, with a letter or digit at both ends; those of tasks and datasets are lower-case letters, digits and hyphens; all have at most 40 characters. Words that the platform uses itself (organiser, public, all …) and names of devices (con, nul …) are no names.",
+    "E209": "The software failed, or its output is not a valid run, on the public dataset.",
+    "E210": "The task or dataset has not opened yet, is paused, or its deadline is over. The organiser can extend the deadline for a team.",
+    "E211": "The round's date is not over, or runs that were handed in in time are not settled.",
+    "E212": "Where submissions are taken in, an image is named by a tag of its own or a registry's digest, and a Dockerfile builds on its own stages, on the base images that the organiser lists in RUNNER_BASES and on a registry's digests; images are fetched from the engine's own registry, and from those that the organiser lists in RUNNER_REGISTRIES. Images of other teams and of the platform belong to them. ADD in the Dockerfile of a team takes files of the build context, and fetches nothing from another machine.",
+    "E213": "The bundle says another team than the one that the organiser was given it by, or it says the organiser's.",
+    "E214": "Lines of the table that was given to runner register --table are wrong, or what they name cannot be registered; every problem is listed with its line, and nothing was registered.",
+    "E215": "Another team, or another software of the team, has a name that differs only in case, in which of . _ - stand between words and how many of them, or in letters and digits that look the same (O and 0; l, I and 1; rn and m).",
+    "E216": "A software's image may have so many bytes as limits.image of task.yaml says; a registration that is refused costs no quota.",
+    "E217": "A software's image has to be built for the operating system and the processors of the engine that runs it; a registration that is refused costs no quota.",
+    "E218": "A dataset that requires another one takes a software once the same image was scored there (run files: the same software); a refusal costs no quota.",
+    "E219": "A run file that is handed in over the web is checked before it is taken; every finding is listed with its line, and a refusal costs no quota. Findings by code: docs/reference/findings.md.",
+    "E220": "A receipt was changed after the server signed it, is not one of that server's, or is no receipt.",
     # E3xx: platform
-    "E301": ("no container engine answers", "Nothing answers at the container engine's address."),
-    "E302": (
-        "the container engine cannot enforce the limits",
-        "The engine ignores limits that the sandbox needs (for example rootless on cgroup v1, or Podman).",
-    ),
-    "E303": (
-        "the container engine failed",
-        "The engine refused or broke off an operation that should work.",
-    ),
-    "E304": ("our own image is missing", "An image of the platform (evaluator) has not been built yet."),
-    "E305": (
-        "this machine cannot give what the task asks for",
-        "The task asks for more memory, processors or GPUs than the engine's machine has, or for a network of its gateway (services.gateway.network) that the engine does not have. runner doctor says what there is. Engines that runner setup starts have no bridge: there the network is host.",
-    ),
-    "E306": (
-        "the data directory cannot be used",
-        "The data directory (RUNNER_HOME) is missing, not writable, locked by another process or damaged, or its disk is full. Nothing of a refused command is recorded; the same command works once there is space.",
-    ),
-    "E307": (
-        "the archive or event log was changed",
-        "A hash of the archive or of the event chain does not match its content.",
-    ),
-    "E308": (
-        "internal error",
-        "A defect of this program. Run again with --debug and report the traceback.",
-    ),
-    "E309": (
-        "the server does not answer",
-        "Nobody answers at the address of a server, or something that is no server of this kind.",
-    ),
-    "E311": (
-        "blinded and public runs cannot be kept apart on this engine",
-        "What a run on hidden inputs read stays in the memory of the engine's machine, where a later run could find it; the platform empties that memory in between, and here it cannot, or RUNNER_ENGINE_FOR keeps such runs away from this engine. docs/how-to/two-engines.md says what to do.",
-    ),
-    "E312": (
-        "the server does not answer, or not as it should",
-        "Nothing answers at the server's address, the connection broke off, or the server refuses or fails. What was sent as a whole is kept there; the same command goes on.",
-    ),
-    "E313": (
-        "the cluster or its artefact store cannot be used",
-        "The scheduler of a cluster, its hosts, or the place where files are laid down for them does not answer or refuses.",
-    ),
+    "E301": "Nothing answers at the container engine's address.",
+    "E302": "The engine ignores limits that the sandbox needs (for example rootless on cgroup v1, or Podman).",
+    "E303": "The engine refused or broke off an operation that should work.",
+    "E304": "An image of the platform (evaluator) has not been built yet.",
+    "E305": "The task asks for more memory, processors or GPUs than the engine's machine has, or for a network of its gateway (services.gateway.network) that the engine does not have. runner doctor says what there is. Engines that runner setup starts have no bridge: there the network is host.",
+    "E306": "The data directory (RUNNER_HOME) is missing, not writable, locked by another process or damaged, or its disk is full. Nothing of a refused command is recorded; the same command works once there is space.",
+    "E307": "A hash of the archive or of the event chain does not match its content.",
+    "E308": "A defect of this program. Run again with --debug and report the traceback.",
+    "E309": "Nobody answers at the address of a server, or something that is no server of this kind.",
+    "E311": "What a run on hidden inputs read stays in the memory of the engine's machine, where a later run could find it; the platform empties that memory in between, and here it cannot, or RUNNER_ENGINE_FOR keeps such runs away from this engine. docs/how-to/two-engines.md says what to do.",
+    "E312": "Nothing answers at the server's address, the connection broke off, or the server refuses or fails. What was sent as a whole is kept there; the same command goes on.",
+    "E313": "The scheduler of a cluster, its hosts, or the place where files are laid down for them does not answer or refuses.",
     # E4xx: organiser's files
-    "E401": (
-        "task.yaml is not valid",
-        "The file breaks the schema of task.yaml; every problem is listed with its line.",
-    ),
-    "E402": (
-        "the task's files are wrong",
-        "Files that task.yaml names are missing or unsuitable. A run whose argument index, simulated user or driver cannot use them is held at once; it costs the team nothing.",
-    ),
-    "E403": (
-        "truths are in reach of participants",
-        "Truths of a blinded dataset must lie outside the tree that participants get and outside the inputs.",
-    ),
-    "E404": (
-        "the evaluator failed",
-        "The evaluator container failed, its result breaks the contract, or it cannot compute a measure of the task.",
-    ),
-    "E405": (
-        "not a valid YAML file",
-        "The file is not YAML in the restricted form that is accepted: no aliases, tags, merges or duplicate keys, at most 64 KiB.",
-    ),
-    "E406": (
-        "a file is not the one that task.yaml describes",
-        "A fetched or imported file has another size or hash than its entry under sources; it is not put in its place.",
-    ),
-    "E407": (
-        "a remote file cannot be fetched",
-        "The address does not answer, refuses, or breaks off again and again; or the disk has no room. What has arrived is kept, and the same command goes on with it.",
-    ),
-    "E408": (
-        "a model cannot be asked: the key is missing or refused",
-        "The environment variable that services.gateway.key names is not set where runner evaluate was started, and there is no kept reply to what was asked; or the endpoint refuses the key. The run or the evaluation is held at once; it costs the team nothing.",
-    ),
-    "E409": (
-        "the budget for models is used up",
-        "The calls, tokens or cost that services.gateway allows the task, over all its runs and evaluations, were not enough. The run or the evaluation is held at once; replies that came are kept and cost nothing again.",
-    ),
-    "E410": (
-        "a stage cannot be made",
-        "The runs that a dataset is made from are not settled, or the file that it takes is not among their output.",
-    ),
-    "E411": (
-        "hidden inputs are in reach of participants",
-        "Inputs of a blinded dataset must lie outside the tree that participants clone, and no text of hidden files in what they are handed out. runner task hide moves them; tasks with demo: true are exempt.",
-    ),
+    "E401": "The file breaks the schema of task.yaml; every problem is listed with its line.",
+    "E402": "Files that task.yaml names are missing or unsuitable. A run whose argument index, simulated user or driver cannot use them is held at once; it costs the team nothing.",
+    "E403": "Truths of a blinded dataset must lie outside the tree that participants get and outside the inputs.",
+    "E404": "The evaluator container failed, its result breaks the contract, or it cannot compute a measure of the task.",
+    "E405": "The file is not YAML in the restricted form that is accepted: no aliases, tags, merges or duplicate keys, at most 64 KiB.",
+    "E406": "A fetched or imported file has another size or hash than its entry under sources; it is not put in its place.",
+    "E407": "The address does not answer, refuses, or breaks off again and again; or the disk has no room. What has arrived is kept, and the same command goes on with it.",
+    "E408": "The environment variable that services.gateway.key names is not set where runner evaluate was started, and there is no kept reply to what was asked; or the endpoint refuses the key. The run or the evaluation is held at once; it costs the team nothing.",
+    "E409": "The calls, tokens or cost that services.gateway allows the task, over all its runs and evaluations, were not enough. The run or the evaluation is held at once; replies that came are kept and cost nothing again.",
+    "E410": "The runs that a dataset is made from are not settled, or the file that it takes is not among their output.",
+    "E411": "Inputs of a blinded dataset must lie outside the tree that participants clone, and no text of hidden files in what they are handed out. runner task hide moves them; tasks with demo: true are exempt.",
 }
 # A team's file that cannot be used is a wrong use of the command; these say that something was done and failed.
 _FAILED = ("E203", "E206", "E209", "E210", "E211", "E218", "E219", "E220")
 _EXITS = {"E1": USAGE, "E2": USAGE, "E3": PLATFORM, "E4": ORGANISER}
 CODES: dict[str, Code] = {
-    code: Code(FAILED if code in _FAILED else _EXITS[code[:2]], *texts) for code, texts in _TEXTS.items()
+    code: Code(FAILED if code in _FAILED else _EXITS[code[:2]], text) for code, text in _TEXTS.items()
 }
 
 

@@ -85,7 +85,6 @@ class Collector(Protocol):
         source: str,
         folder: Path,
         hidden: Path,
-        public: int,
         say: Callable[[str], None],
         text_fields: Sequence[str] = (),
     ) -> list[Problem]:
@@ -96,7 +95,6 @@ class Collector(Protocol):
             source: A folder, an archive, a file, or a name that the kind knows what to do with.
             folder: An empty folder, which participants will get.
             hidden: An empty folder apart from it: ``inputs`` and ``truths`` of each blinded dataset, as ``<dataset>/inputs``.
-            public: How many topics everybody sees with their truths.
             say: Is given what was taken as what, what was left, and how far a long reading is.
             text_fields: The fields of a topic that hold its text, where the kind cannot know them.
 
@@ -138,8 +136,6 @@ class KindSpec:
     - ``presenter(found, task, audience, dataset)`` returns what the audience may see of a run's contents, None when
       there is nothing. Raises E103 for those who may not know of the run. ``found`` is a ``RunDetail``, ``audience`` an
       ``Audience``; ``task`` may be None.
-    - ``retrieved(found, task, audience, dataset)`` returns the documents of a run by topic, the best first and a hundred at
-      most, escaped; None where the audience may not see them.
     - ``importer`` turns a release into a dataset.
     - ``skeleton(task_id)`` returns the files of a small task that works, by name; those called ``.gz`` are compressed.
     - ``likes``: such skeletons by name, where tasks of the kind ask for different things; ``skeleton`` is one of them.
@@ -153,7 +149,6 @@ class KindSpec:
     """
 
     presenter: Callable[[Any, Task | None, Any, Any], Content | None] | None = None
-    retrieved: Callable[[Any, Task, Any, Any], Mapping[str, Sequence[str]] | None] | None = None
     importer: Importer | None = None
     skeleton: Skeleton | None = None
     likes: Mapping[str, Skeleton] = field(default_factory=dict)

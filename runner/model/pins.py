@@ -37,27 +37,6 @@ def of_task(task: Task) -> dict[str, Any]:
     }
 
 
-def of_request(request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same of a ``request.json``; None when it does not say what was asked."""
-    measures = request.get("measures")
-    if not isinstance(measures, list) or not measures:
-        return None
-    return {
-        "kind": request.get("kind"),
-        "measures": {
-            m["id"]: {
-                "measure": m["measure"],
-                "truths": m.get("truths"),
-                "options": m.get("options") or {},
-            }
-            for m in measures
-        },
-        "options": request.get("options") or {},
-        "severities": request.get("severities") or {},
-        "score_precision": request.get("score_precision", "float32"),
-    }
-
-
 def pins(asked: Mapping[str, Any]) -> dict[str, Any]:
     """SHA-256 of each definition: ``measures`` by id, and each of :data:`PARTS`."""
     return {

@@ -2,8 +2,8 @@
 
 ``all`` (default) sets up what commands need · ``everything`` also what is otherwise made when it is needed · ``packages``
 only the Python packages of the commands · ``tools`` those of tests, linters, judges and sidecars, too · ``engine`` only the
-container engine · ``base`` all but our images; the base image's name is printed · ``host`` prints the engine's address ·
-``vendor`` fetches the JavaScript of others that pages bring · ``stop`` ends the engine of our own, if one runs · ``remove`` also deletes its images and volumes.
+container engine · ``host`` prints the engine's address ·
+``stop`` ends the engine of our own, if one runs · ``remove`` also deletes its images and volumes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from runner.model.config import Config
 
-WORDS = ("all", "everything", "packages", "tools", "engine", "base", "host", "vendor", "stop", "remove")
+WORDS = ("all", "everything", "packages", "tools", "engine", "host", "stop", "remove")
 
 
 def main(arguments: list[str]) -> int:
@@ -59,22 +59,11 @@ def _do(word: str, config: Config) -> None:
     elif word in ("packages", "tools"):
         from runner.provision.packages import Packages
 
-        packages = Packages(word == "tools")
-        packages.rest(steps)
+        Packages(word == "tools").install(steps)
     elif word == "engine":
         engine.ensure_engine(config, steps)
-    elif word == "base":
-        opened = setup.prepare(config, steps)
-        from runner.provision.base import base_image
-
-        print(base_image(config, opened, steps))
-        setup.summary(config, opened, steps)
     elif word == "host":
         print(engine.docker_host(config) or "")
-    elif word == "vendor":
-        from runner.provision.vendor import fetch
-
-        _say(f"fetched and checked: {', '.join(fetch())}")
     elif word == "stop":
         _say("Engine stopped." if engine.stop(config) else "No engine of our own was running.")
     else:

@@ -35,7 +35,6 @@ _INCLUDED = ("python3", "python3-pip", "python3-venv", "ca-certificates", "socat
 _PYTHON = "3.11"  # of both base images; the wheels carried in are made for it
 _SILENCE = 20.0  # seconds without a word from the registry until we go on without it
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-_ROOM = 2 * 1024**3  # bytes free in memory that make it the faster place to assemble a root file system
 _NO_NAME = re.compile(r"-(?!-hash=)|.*(?:[/@\ufffd]|\$\{)")  # options, addresses, paths, variables, not ASCII
 _GLIBC = range(36, 4, -1)  # 2.36 is bookworm's; wheels name the oldest that they need
 
@@ -72,23 +71,17 @@ def base_mode(config: Config) -> str:
 
 
 def wheels(
-    config: Config,
-    engine: Probe,
-    requirements: Path,
-    dest: Path | None,
-    steps: Steps | None = None,
+    config: Config, engine: Probe, requirements: Path, dest: Path, steps: Steps | None = None
 ) -> list[Path]:
     """Put the wheels that ``requirements`` names into ``dest``, for Python 3.11 in our base image.
 
-    They come from a cache in the data directory when the same file was asked for before; without ``dest`` they are
-    only put there. ``steps`` says that they are fetched. Returns the files.
+    They come from a cache in the data directory when the same file was asked for before. ``steps`` says that they are
+    fetched. Returns the files.
     Raises PlatformError when pip cannot get them (no network, no wheel for this platform, no hash or a wrong one).
     """
     found = _cached(config, engine, requirements, True, steps or Steps())
-    if dest is None:
-        return found
     dest.mkdir(parents=True, exist_ok=True)
-    return [_place(file, dest / file.name) for file in found]
+    return [Path(shutil.copyfile(file, dest / file.name)) for file in found]
 
 
 def carries_wheels(config: Config) -> bool:
@@ -198,11 +191,11 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
             fix=f"give the engine a network, or load an image with Python 3.11 and tag it {LOCAL_IMAGE}",
         )
     if shutil.which("mmdebstrap") is None:
-        with Steps.of(say).step("mmdebstrap", note="installing it") as step:
-            install("mmdebstrap", "debian-archive-keyring", "ca-certificates", on_line=step.heard)
+        with Steps.of(say).step("mmdebstrap", note="installing it"):
+            install("mmdebstrap", "debian-archive-keyring", "ca-certificates")
     with (
-        Steps.of(say).step("base image", note=f"{LOCAL_IMAGE}, made with mmdebstrap, about a minute") as step,
-        tempfile.TemporaryDirectory(prefix="proctor-base-", dir=_fast_folder()) as folder,
+        Steps.of(say).step("base image", note=f"{LOCAL_IMAGE}, made with mmdebstrap, about a minute"),
+        tempfile.TemporaryDirectory(prefix="proctor-base-") as folder,
     ):
         archive = Path(folder) / "root.tar"
         hooks = [
@@ -216,20 +209,9 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
         command.append(f"--include={','.join(_INCLUDED)}")
         command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
         command += [f"--customize-hook={hook}" for hook in hooks]
-        run_tool(
-            [*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder}, on_line=step.heard
-        )
+        run_tool([*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder})
         changes = ("ENV LANG=C.UTF-8", 'CMD ["python3"]', f'LABEL {LABEL}="{",".join(_INCLUDED)}"')
         engine.import_root(archive, LOCAL_IMAGE, changes)
-
-
-def _fast_folder() -> Path | None:
-    """A folder in memory when there is space: on a disk most of the time goes into syncing."""
-    memory = Path("/dev/shm")  # noqa: S108  (a private folder is made in it)
-    try:
-        return memory if shutil.disk_usage(memory).free >= _ROOM else None
-    except OSError:
-        return None
 
 
 def _cached(
@@ -248,18 +230,12 @@ def _cached(
     if not cached.is_dir():
         make_private(cached.parent)
         name = f"packages for {requirements.parent.name}"
-        with steps.step(name, total=requirements.read_text("utf-8").count("==")) as step:
-            _download(requirements, cached, architecture, require_hashes, step.heard)
+        with steps.step(name):
+            _download(requirements, cached, architecture, require_hashes)
     return sorted(cached.iterdir())
 
 
-def _download(
-    requirements: Path,
-    into: Path,
-    architecture: str,
-    require_hashes: bool,
-    on_line: Callable[[str], None],
-) -> None:
+def _download(requirements: Path, into: Path, architecture: str, require_hashes: bool) -> None:
     """Fill ``into`` with pip; it appears whole or not at all."""
     into.parent.mkdir(parents=True, exist_ok=True)
     command = [
@@ -275,19 +251,9 @@ def _download(
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=into.parent) as folder:
         whole = Path(folder) / "wheels"
         command += ["--requirement", str(requirements), "--dest", str(whole)]
-        run_tool(command, timeout=1200, on_line=on_line)
+        run_tool(command, timeout=1200)
         try:
             whole.rename(into)
         except OSError:
             if not into.is_dir():  # another process was not faster: it is the disk
                 raise
-
-
-def _place(source: Path, dest: Path) -> Path:
-    """A link where the file systems allow one, else a copy."""
-    if not dest.exists():
-        try:
-            os.link(source, dest)
-        except OSError:
-            shutil.copyfile(source, dest)
-    return dest

@@ -13,9 +13,7 @@ import os
 import platform
 import shutil
 import subprocess
-import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,8 +102,8 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
         if daemon.which("dockerd") is None:
             with Steps.of(say).step(
                 "container engine", note=f"none answers: installing Debian's {', '.join(PACKAGES)}"
-            ) as step:
-                install(*PACKAGES, on_line=step.heard)
+            ):
+                install(*PACKAGES)
             if Path("/run/systemd/system").is_dir() and daemon.wait_for(DEFAULT_SOCKET, 15.0):
                 say(f"The engine that the package started is used: {DEFAULT_SOCKET}")
                 return DEFAULT_SOCKET
@@ -137,7 +135,7 @@ def can_install() -> bool:
     return os.geteuid() == 0 and _debian_like() and daemon.which("apt-get") is not None
 
 
-def install(*packages: str, on_line: Callable[[str], None] = lambda _: None) -> None:
+def install(*packages: str) -> None:
     """Install Debian packages (root on Debian or Ubuntu only). Raises PlatformError E301, E303."""
     if not can_install():
         raise PlatformError(
@@ -149,47 +147,22 @@ def install(*packages: str, on_line: Callable[[str], None] = lambda _: None) -> 
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300"]
     run_tool([*apt, "update", "-q"], timeout=300, env=env)
-    run_tool(
-        [*apt, "install", "-y", "-q", "--no-install-recommends", *packages],
-        timeout=900,
-        env=env,
-        on_line=on_line,
-    )
+    run_tool([*apt, "install", "-y", "-q", "--no-install-recommends", *packages], timeout=900, env=env)
 
 
-_tools: set[subprocess.Popen[str]] = set()  # that run now
-
-
-def end_tools() -> None:
-    """Kill what :func:`run_tool` has running, in any thread: a set-up that failed or was interrupted waits for nothing."""
-    for process in list(_tools):
-        process.kill()
-
-
-def run_tool(
-    command: list[str],
-    *,
-    timeout: float,
-    env: dict[str, str] | None = None,
-    on_line: Callable[[str], None] = lambda _: None,
-    fine: Sequence[int] = (0,),
-) -> None:
+def run_tool(command: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None) -> None:
     """Run a tool to its end.
 
     Args:
         command: the tool and its arguments.
         timeout: seconds after which it is killed.
-        env: variables that it gets beside this process's own.
-        on_line: told every line that it prints.
-        fine: exit codes that are no failure.
+        env: variables that it gets in addition to this process's own.
 
     Raises:
         PlatformError: E303, with its last lines.
     """
-    last: deque[str] = deque(maxlen=8)
-    over = threading.Event()
     try:
-        with subprocess.Popen(
+        done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -197,33 +170,17 @@ def run_tool(
             encoding="utf-8",
             errors="replace",
             env={**os.environ, **(env or {})},
-        ) as process:
-
-            def give_up() -> None:
-                over.set()
-                process.kill()
-
-            if command[0] != "apt-get":  # which would leave the system's packages half installed
-                _tools.add(process)
-            timer = threading.Timer(timeout, give_up)
-            timer.start()
-            try:
-                assert process.stdout is not None
-                for line in process.stdout:
-                    last.append(line.strip())
-                    on_line(line.strip())
-            except BaseException:
-                process.kill()
-                raise
-            finally:
-                timer.cancel()
-                _tools.discard(process)
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        why = " ".join(command)
+        raise PlatformError(f"{command[0]} took longer than {timeout:.0f} seconds", why=why) from error
     except OSError as error:
         raise PlatformError(f"{command[0]} cannot be run", why=str(error)) from error
-    if over.is_set():
-        raise PlatformError(f"{command[0]} took longer than {timeout:.0f} seconds", why=" ".join(command))
-    if process.returncode not in fine:
-        how = f"{' '.join(command)}: exit {process.returncode}"
+    if done.returncode:
+        how = f"{' '.join(command)}: exit {done.returncode}"
+        last = [line.strip() for line in done.stdout.splitlines()[-8:]]
         raise PlatformError(f"{command[0]} failed", why="\n".join([how, *filter(None, last)]))
 
 

@@ -14,7 +14,6 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -131,7 +130,12 @@ def ensure_images(
         make_private(config.home / "engine")
         with FileLock(config.home / "engine" / "images.lock", timeout=1800):
             looked = zip(wanted, states(engine, wanted), strict=True)
-            _build_all(engine, config, [image for image, state in looked if state.problem], say)
+            steps, base = Steps.of(say), base_image(config, engine, say)
+            for image in [image for image, state in looked if state.problem]:
+                with tempfile.TemporaryDirectory(prefix="proctor-build-") as folder:
+                    context = Path(folder) / image.name
+                    wheels(config, engine, image.root / image.requirements, context / "wheels", steps)
+                    _build(engine, steps, image, context, base)
     # Not asked again whether they are stale: a source that was saved meanwhile is the next call's business.
     return {image.name: engine.resolve(tag(image)) for image in wanted}
 
@@ -152,13 +156,6 @@ def first_needed(engine: Engine, config: Config, names: Sequence[str], say: Call
     if absent:
         say(f"{', '.join(tag(image) for image in absent)} is needed for the first time and is made now.")
         ensure_images(engine, config, say, absent)
-
-
-def fetch(engine: Engine, config: Config, steps: Steps, wanted: Sequence[OwnImage]) -> None:
-    """Fetch the packages of those of these images that will have to be built. Raises PlatformError E303."""
-    for image, state in zip(wanted, states(engine, wanted), strict=True):
-        if state.problem:
-            wheels(config, engine, image.root / image.requirements, None, steps)
 
 
 def source_digest(image: OwnImage, root: Path | None = None) -> str:
@@ -203,27 +200,6 @@ def _files(image: OwnImage, root: Path) -> Iterator[Path]:
                 yield Path(path)
 
 
-def _build_all(
-    engine: Engine, config: Config, wanted: Sequence[OwnImage], say: Callable[[str], None]
-) -> None:
-    """Build images: the base and all packages at the same time first, because most of that is waiting."""
-    steps = Steps.of(say)
-    with tempfile.TemporaryDirectory(prefix="proctor-build-") as folder, ThreadPoolExecutor() as pool:
-        contexts = {image: Path(folder) / image.name for image in wanted}
-        fetched = [
-            pool.submit(wheels, config, engine, image.root / image.requirements, context / "wheels", steps)
-            for image, context in contexts.items()
-        ]
-        base = base_image(config, engine, steps)
-        for done in fetched:
-            done.result()
-        built = [
-            pool.submit(_build, engine, steps, image, context, base) for image, context in contexts.items()
-        ]
-        for image_built in built:
-            image_built.result()
-
-
 def _build(engine: Engine, steps: Steps, image: OwnImage, context: Path, base: str) -> ImageRef:
     for path in _files(image, image.root):
         into = context / path.relative_to(image.root)
@@ -240,5 +216,5 @@ def _build(engine: Engine, steps: Steps, image: OwnImage, context: Path, base: s
     dockerfile.write_text(stages(dockerfile.read_text(encoding="utf-8"), image.name), encoding="utf-8")
     spec = BuildSpec(context, tag=tag(image), target=image.name, args={"BASE_IMAGE": base})
     spec = replace(spec, labels={LABEL: digest}, network=image.debian and base == REGISTRY_IMAGE)
-    with steps.step(f"building {tag(image)}", note=f"on {base}") as step:
-        return engine.build(spec, step.heard)
+    with steps.step(f"building {tag(image)}", note=f"on {base}"):
+        return engine.build(spec)

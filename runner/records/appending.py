@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.model.errors import PlatformError
+from runner.records.archive_lock import exclusive
 from runner.records.files import on_disk
-from schemas.files import make_private, sync_folder
+from schemas.files import sync_folder
 
 WHAT = "the event log cannot be written"
 
@@ -34,24 +35,17 @@ class Addition:
 @contextmanager
 def locked(path: Path, seconds: float) -> Iterator[None]:
     """Hold the lock of the file at ``path``, whose folder is made. Raises E306 after so many ``seconds``."""
-    from filelock import FileLock, Timeout
+    path = path.with_name(f"{path.name}.lock")
 
-    lock = FileLock(f"{path}.lock", timeout=seconds)
-    try:
+    def refused() -> PlatformError:
+        why = f"Another process has held {path} for {seconds:g} s."
+        fix = "wait for the other command, or end it"
+        return PlatformError("the event log is locked", why=why, fix=fix, code="E306")
+
+    with ExitStack() as lock:
         with on_disk(WHAT, path):
-            make_private(path.parent)
-            lock.acquire()
-    except Timeout as error:
-        raise PlatformError(
-            "the event log is locked",
-            why=f"Another process has held {path}.lock for {seconds:g} s.",
-            fix="wait for the other command, or end it",
-            code="E306",
-        ) from error
-    try:
+            lock.enter_context(exclusive(path, seconds, refused))
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager

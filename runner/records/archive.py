@@ -11,7 +11,7 @@ regular files is kept, and no file is read into memory as a whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from runner.records.files import (
 )
 from runner.records.sealing import MANIFEST, NOTHING, Known, Manifest, seal_folder
 from runner.records.staging import Staging, StagingFolders
-from runner.records.syncing import settle
+from schemas.files import settle
 
 _RUN = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 Key = tuple[str, str, int, int | None]  # task, run id, attempt, and evaluation of a committed thing
@@ -191,7 +191,6 @@ class RunArchive:
         self.tmp = root / ".tmp"
         self.contents = ContentStore(root)
         self._staging = StagingFolders(self.tmp)
-        self._known = set[str]()  # tasks whose folder this process knows to be on the disk
 
     # Writing
 
@@ -239,18 +238,8 @@ class RunArchive:
         if run_json.get("attempt") != staging.number or run_json.get("run_id") != staging.run_id:
             raise ValueError("run.json names another attempt than the one that was begun")
         with on_disk("the attempt cannot be archived", self.root):
-            sealed = self._commit(staging, target, ("run.json", run_json), self._way(staging), known)
-        self._known.add(staging.task)
+            sealed = self._commit(staging, target, ("run.json", run_json), known, above=4)
         return Attempt(staging.task, staging.run_id, staging.number, target, self.contents, sealed)
-
-    def _way(self, staging: Staging) -> list[Path]:
-        """The folders down to an attempt in which a name may be new: its own always, those above it with the first attempt."""
-        way = [self._attempts(staging.task, staging.run_id)]
-        if staging.number == 1:
-            way += way[0].parents[:2]
-        if staging.task not in self._known:
-            way.append(self.root)
-        return way
 
     def settle(self, sealed: Attempt | Evaluation) -> None:
         """Wait until the place of what a process sealed that was killed then is on the disk. Raises E306."""
@@ -305,8 +294,7 @@ class RunArchive:
             raise ValueError("evaluation.json names another evaluation than the one that was begun")
         target = attempt.path / "evaluations" / str(staging.number)
         with on_disk("the evaluation cannot be archived", self.root):
-            way = [target.parent] if target.parent.is_dir() else [target.parent, attempt.path]
-            sealed = self._commit(staging, target, ("evaluation.json", evaluation_json), way, known)
+            sealed = self._commit(staging, target, ("evaluation.json", evaluation_json), known, above=2)
         return replace(attempt.evaluation(staging.number), sealed=sealed)
 
     def discard(self, staging: Staging) -> None:
@@ -369,17 +357,18 @@ class RunArchive:
         staging: Staging,
         target: Path,
         record: tuple[str, Mapping[str, Any]],
-        way: Sequence[Path],
         known: Known,
+        *,
+        above: int,
     ) -> Manifest:
-        """Seal a folder with its record and move it to ``target``; all of it, and the names on the ``way``, is on the disk then."""
+        """Seal a folder with its record and move it to ``target``; all of it, and the names in so many folders ``above``, is on the disk then."""
         manifest = seal_folder(staging.path, *record, self.contents, known)
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists():
             raise PlatformError(f"{target} is already there", why="Attempts are written once.", code="E306")
         staging.path.rename(target)
         target.chmod(0o555)
-        settle(way)
+        settle(target.parents[:above])
         self._staging.finish(staging)
         return manifest
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +21,10 @@ from schemas.files import make_private
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
+    from runner.model.errors import PlatformError
+
+WORK_LOCK = "work.lock"  # of the work process, in the folder of locks
+COORDINATOR_LOCK = "coordinator.lock"  # of the process that runs and evaluates
 PATIENCE = 60  # seconds for which another thread is waited for, and then another process
 _held: set[Held] = set()  # what this process has open of locks
 
@@ -97,6 +101,36 @@ def locked(tmp: Path) -> Iterator[None]:
             held.release()
     finally:
         turn.release()
+
+
+@contextmanager
+def exclusive(path: Path, seconds: float, refused: Callable[[], PlatformError]) -> Iterator[None]:
+    """Hold the lock file at ``path``, whose folder is made. Raises what ``refused`` returns after so many ``seconds``, and OSError."""
+    from filelock import FileLock, Timeout
+
+    make_private(path.parent)
+    lock = FileLock(path, timeout=seconds)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise refused() from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_held(path: Path) -> bool:
+    """Return True if a process holds this lock now; it may release it in the next moment."""
+    from filelock import FileLock, Timeout
+
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 @cache

@@ -5,24 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation, RunArchive
+from runner.records.archive_lock import COORDINATOR_LOCK, WORK_LOCK, exclusive, is_held
 from runner.records.events import COORDINATOR
 from runner.records.integrity import uncommitted
 from runner.records.store.connect import Refused, Store
 from runner.records.store.results import counting
-from schemas.files import make_private
 
 if TYPE_CHECKING:
     from runner.model.task import Task
 
-WORK_LOCK = "work.lock"  # of the work process, in the folder of locks
-COORDINATOR_LOCK = "coordinator.lock"  # of the process that runs and evaluates
 REGISTERING = 600.0  # seconds: large images are taken in meanwhile
 IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
@@ -146,33 +143,15 @@ def registering(config: Config) -> Iterator[None]:
 
     Raises E306 when another process has been at it for :data:`REGISTERING` seconds: it stands still.
     """
-    from filelock import FileLock, Timeout
+    path = config.locks / "register.lock"
 
-    make_private(config.locks)
-    lock = FileLock(config.locks / "register.lock", timeout=REGISTERING)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        why = f"It has held {lock.lock_file} for {REGISTERING:g} s."
+    def refused() -> PlatformError:
+        why = f"It has held {path} for {REGISTERING:g} s."
         fix = "look at what runs (runner work, runner register, runner submit): let it go on (kill -CONT), or end it"
-        raise PlatformError("another process is registering", why=why, fix=fix, code="E306") from error
-    try:
+        return PlatformError("another process is registering", why=why, fix=fix, code="E306")
+
+    with exclusive(path, REGISTERING, refused):
         yield
-    finally:
-        lock.release()
-
-
-def is_held(path: Path) -> bool:
-    """Return True if a process holds this lock now; it may release it in the next moment."""
-    from filelock import FileLock, Timeout
-
-    if not path.exists():
-        return False
-    try:
-        with FileLock(path, timeout=0):
-            return False
-    except Timeout:
-        return True
 
 
 @contextmanager
@@ -181,25 +160,15 @@ def coordinator(config: Config, store: Store, *, is_work: bool = False) -> Itera
 
     Raises E306 when another process is.
     """
-    from filelock import FileLock, Timeout
+    path = config.locks / COORDINATOR_LOCK
 
-    make_private(config.locks)
-    lock = FileLock(config.locks / COORDINATOR_LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
+    def refused() -> PlatformError:
         what, fix = "another runner evaluate", "wait for it to end, or stop it with Ctrl-C"
         if not is_work and is_held(config.locks / WORK_LOCK):
             what = "runner work"
             fix = "leave it to it: it does what is missing by itself; to choose or force runs, end it first (--dry-run needs nobody's end)"
-        raise PlatformError(
-            f"{what} is at work on this data directory",
-            why=f"It holds {config.locks / 'coordinator.lock'}.",
-            fix=fix,
-            code="E306",
-        ) from error
-    try:
-        with store.coordinating():
-            yield
-    finally:
-        lock.release()
+        what = f"{what} is at work on this data directory"
+        return PlatformError(what, why=f"It holds {path}.", fix=fix, code="E306")
+
+    with exclusive(path, 0, refused), store.coordinating():
+        yield

@@ -93,11 +93,6 @@ class ContentStore:
         with _verified(path, content) as file:
             yield file
 
-    def copy(self, content: Content, target: Path) -> None:
-        """Write the bytes of a content to the new file ``target``. Raises E307 as :meth:`open`, E306 when the disk fails."""
-        with self.open(content) as source:
-            _copy(source, target)
-
     def place(self, content: Content) -> str:
         """Where a content lies (or would) in the archive, without its ending."""
         return f"{self.root.name}/{content.sha256[:2]}/{content.sha256}"

@@ -119,10 +119,8 @@ def read_json(path: Path, schema: str | None) -> dict[str, Any]:
         raise damaged(f"{path} is not JSON") from None
     if not isinstance(data, dict):
         raise damaged(f"{path} is not a JSON object")
-    if schema is not None and not schemas.fits(data, schema):
-        problems = schemas.validate(data, schema)
-        if problems:
-            raise damaged(f"{path}: {problems[0].what}")
+    if schema is not None and (problems := schemas.validate(data, schema)):
+        raise damaged(f"{path}: {problems[0].what}")
     return data
 
 

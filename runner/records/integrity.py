@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from runner.model.errors import PlatformError, Problem
 from runner.records.archive import Attempt, Evaluation, Key, RunArchive
@@ -15,6 +16,7 @@ from runner.records.sealing import MANIFEST
 
 MOST = 20  # of what needs a content that are named
 _BACKUP = "restore it from a backup"
+_RUNS = "runs/"  # begins the names of run files in a bundle
 
 
 def uncommitted(archive: RunArchive, events: Iterable[Event]) -> list[Attempt | Evaluation]:
@@ -112,24 +114,80 @@ def _committed(events: Iterable[Event]) -> Iterator[tuple[Key, Event]]:
 def _check_folder(root: Path, sealed: Attempt | Evaluation) -> list[Problem]:
     place = str(sealed.path.relative_to(root))
     try:
-        listed = sealed.manifest()
-        wanted = {n: (entry["size"], entry["sha256"]) for n, entry in listed.items() if "stored" not in entry}
+        listed = {name: entry for name, entry in sealed.manifest().items() if "stored" not in entry}
     except PlatformError:
         return [Problem(f"{place}/{MANIFEST}", "is missing or damaged.", _BACKUP)]
-    problems = []
-    missing = set(wanted)
+    skip = "evaluations" if isinstance(sealed, Attempt) else None
+    return list(_compare_files(sealed.path, place, listed, listed, "sealing", skip=skip))
+
+
+def _compare_files(
+    folder: Path,
+    place: str,
+    listed: Mapping[str, Mapping[str, Any]],
+    needed: Iterable[str],
+    since: str,
+    *,
+    skip: str | None = None,
+) -> Iterator[Problem]:
+    """Compare the files of a folder with those that its manifest ``listed``; the ``needed`` ones may not be missing."""
+    missing = set(needed)
     try:
-        for name, path in walk(sealed.path, skip="evaluations" if isinstance(sealed, Attempt) else None):
+        for name, path in walk(folder, skip=skip):
             if name == MANIFEST:
                 continue
             missing.discard(name)
-            if name not in wanted:
-                problems.append(Problem(f"{place}/{shown(name)}", "was added after sealing.", "remove it"))
-            elif (path.stat().st_size, file_sha256(path)) != wanted[name]:
-                problems.append(Problem(f"{place}/{shown(name)}", "was changed after sealing.", _BACKUP))
+            entry = listed.get(name)
+            if entry is None:
+                yield Problem(f"{place}/{shown(name)}", f"was added after {since}.", "remove it")
+            elif (path.stat().st_size, file_sha256(path)) != (entry["size"], entry["sha256"]):
+                yield Problem(f"{place}/{shown(name)}", f"was changed after {since}.", _BACKUP)
     except PlatformError as error:
-        problems.append(Problem(place, error.why))
-    return problems + [Problem(f"{place}/{shown(name)}", "is missing.", _BACKUP) for name in sorted(missing)]
+        yield Problem(place, error.why, _BACKUP)
+    for name in sorted(missing):
+        yield Problem(f"{place}/{shown(name)}", "is missing.", _BACKUP)
+
+
+def verify_bundles(registered: Path, events: Iterable[Event]) -> list[Problem]:
+    """Compare the kept bundle of each registration with its event, and the files with the bundle's manifest.
+
+    Run files in the content store are not read here: :func:`verify` reads them.
+
+    Args:
+        registered: The folder of the registered bundles.
+        events: The events; an event without the digest of a manifest registered no bundle.
+
+    Returns:
+        The problems, each with its place in the data directory.
+    """
+    problems: list[Problem] = []
+    for event in events:
+        submission, manifest = event.data.get("submission"), event.data.get("manifest")
+        if (
+            event.type == "submission-registered"
+            and isinstance(submission, str)
+            and isinstance(manifest, str)
+        ):
+            folder = registered / submission / "bundle"
+            problems += _verify_bundle(folder, f"submissions/{shown(submission)}/bundle", event)
+    return problems
+
+
+def _verify_bundle(folder: Path, place: str, event: Event) -> Iterator[Problem]:
+    if not folder.is_dir():
+        yield Problem(place, f"is missing, but event {event.seq} registered it.", _BACKUP)
+        return
+    try:
+        listed = read_json(folder / MANIFEST, "manifest")["files"]
+        is_noted = file_sha256(folder / MANIFEST) == event.data["manifest"]
+    except PlatformError as error:
+        yield Problem(place, error.why, _BACKUP)
+        return
+    if not is_noted:
+        yield Problem(f"{place}/{MANIFEST}", f"is not what event {event.seq} registered.", _BACKUP)
+        return
+    needed = (name for name in listed if not name.startswith(_RUNS))
+    yield from _compare_files(folder, place, listed, needed, "the registration")
 
 
 def _add(found: dict[Content, list[str]], more: Iterable[tuple[Content, str]]) -> None:
@@ -148,7 +206,7 @@ def _of_bundles(registered: Path) -> Iterator[tuple[Content, str]]:
     """The contents that registered bundles need: the run files of their manifests that do not lie beside these."""
     for path in sorted(registered.glob(f"[!.]*/bundle/{MANIFEST}")):
         for name, entry in read_json(path, "manifest")["files"].items():
-            if name.startswith("runs/") and not (path.parent / name).is_file():
+            if name.startswith(_RUNS) and not (path.parent / name).is_file():
                 yield Content(entry["sha256"], entry["size"]), f"{path.parts[-3]} ({shown(name)})"
 
 

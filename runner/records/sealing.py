@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from runner.records.contents import Content, ContentStore
 from runner.records.files import readable, tree
-from runner.records.syncing import settle
-from schemas.files import file_sha256
+from schemas.files import file_sha256, settle
 
 MANIFEST = "manifest.json"
 LARGE = 4096  # bytes; less would save no block of a disk

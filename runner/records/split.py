@@ -7,13 +7,13 @@ is the same for every measure, stays when topics are added or judged again, and 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from math import fsum, isfinite, sqrt
+from math import fsum, sqrt
+from statistics import fmean
 from typing import Literal
 
 import schemas
-from runner.model.comparing.topics import deviation, mean
 from runner.model.run import MeasureValue
 
 Part = Literal["all", "public", "private"]
@@ -67,17 +67,16 @@ class Split:
         if self.part(dataset) == "all":
             return whole
         values = list(self.topics(dataset, scores).values())
-        if not values or abs(mean(list(scores.values())) - whole.value) > 1e-9 * max(1.0, abs(whole.value)):
+        if not values or abs(fmean(scores.values()) - whole.value) > 1e-9 * max(1.0, abs(whole.value)):
             return None
-        middle, count = mean(values), len(values)
+        middle, count = fmean(values), len(values)
         known = whole.covered is not None and len(scores) - len(unanswered) == whole.covered
         missing = sum(self.takes(dataset, topic) for topic in unanswered)
         covered = count - missing if known else None
         if whole.low is None or count < 2:
             return MeasureValue(middle, count, covered, measure=whole.measure)
-        half = _NORMAL * _error(values, middle)
-        if not (isfinite(middle - half) and isfinite(middle + half)):
-            return MeasureValue(middle, count, covered, measure=whole.measure)
+        error = sqrt(fsum((value - middle) ** 2 for value in values) / (count - 1) / count)
+        half = _NORMAL * error
         return MeasureValue(middle, count, covered, middle - half, middle + half, whole.measure)
 
 
@@ -88,11 +87,3 @@ def is_public(key: str, dataset: str, topic: str, share: float) -> bool:
     """Whether a topic is a public one: the first 64 bits of HMAC-SHA-256(key, [dataset, topic]) lie in the share of them."""
     digest = hmac.digest(bytes.fromhex(key), schemas.canonical(["topic", dataset, topic]), "sha256")
     return int.from_bytes(digest[:8]) < share * 2**64
-
-
-def _error(values: Sequence[float], middle: float) -> float:
-    """The standard error of the mean of two values or more; infinity where it is beyond all floats."""
-    try:
-        return sqrt(fsum((value - middle) ** 2 for value in values) / (len(values) - 1) / len(values))
-    except OverflowError:
-        return deviation(values, middle) / sqrt(len(values))

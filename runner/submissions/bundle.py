@@ -23,7 +23,6 @@ from runner.model.names import ABOUT, DISPLAYED
 from runner.model.run import submission_id
 from runner.records.contents import Content, ContentStore, KeptFile, Stored
 from runner.records.files import file_sha256, on_disk
-from runner.records.registered_bundles import bundle_digest as bundle_digest
 from runner.submissions.definition import SubmissionFile
 from schemas.files import atomic_folder
 
@@ -71,6 +70,17 @@ class Bundle:
     def submission_id(self) -> str:
         """The id under which it is registered: team, software and the beginning of its digest."""
         return submission_id(self.data["team"], self.data["software"], self.digest)
+
+
+def bundle_digest(data: Mapping[str, Any]) -> str:
+    """SHA-256 of what was submitted: bundle.json without how, when and from which commit it was packed, and the local check's result.
+
+    The same software is the same submission, whether its image travels in the bundle or not.
+    """
+    fields = {k: v for k, v in data.items() if k not in ("packed", "check", "source")}
+    if fields["image"]:
+        fields["image"] = {k: v for k, v in fields["image"].items() if k != "archive"}
+    return schemas.digest(fields)
 
 
 def store_runs(bundle: Bundle, contents: ContentStore) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import schemas
 from runner.model.config import Config
-from runner.model.errors import RunnerError, no_such
+from runner.model.errors import Problem, RunnerError, no_such
 from runner.model.limits import asked
 from runner.model.mapping import from_mapping
 from runner.model.names import ABOUT, DISPLAYED, SAID, check_apart, check_name, text_problem
@@ -227,3 +227,31 @@ def _missing(config: Config, team: str, software: str | None) -> RunnerError:
     why = f"submissions/{team}/{software}/submission.yaml does not exist."
     known = f"known: {schemas.show(', '.join(softwares), 200) or 'none'}"
     return no_such("software", software, softwares, of=f"the team {team}", why=why, fix=known)
+
+
+def baseline_problems(task: Task, config: Config) -> list[Problem]:
+    """What is wrong with the softwares that tables of ``task`` name as baselines; one that is not there is left out."""
+    doc = schemas.load_yaml(task.folder / "task.yaml", f"tasks/{task.folder.name}/task.yaml")
+    found: list[Problem] = []
+    seen: set[str] = set()
+    for i, table in enumerate(task.tables.values()):
+        name = table.baseline
+        if not name or name in seen or not (config.submissions / name / "submission.yaml").is_file():
+            continue
+        seen.add(name)
+        team, _, software = name.partition("/")
+        try:
+            submissions = load_submissions(config, team, software, {task.id: task})
+        except RunnerError as error:
+            own = error.problems or [Problem(f"submissions/{name}/submission.yaml", error.what, error.fix)]
+            found += [replace(problem, code="E402") for problem in own]
+            continue
+        others = {one.task for one in submissions} - {task.id}
+        if others:
+            what = f'the baseline "{schemas.show(name)}" takes part in {schemas.show(min(others))}, not here'
+            found.append(
+                replace(
+                    doc.problem(("tables", i, "baseline"), what, "name a software of this task"), code="E402"
+                )
+            )
+    return found

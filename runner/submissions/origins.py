@@ -34,7 +34,6 @@ KEPT = "proctor-submissions"  # where the images of registered submissions are k
 OURS = "proctor"
 OWN_LABEL = "proctor.image"  # on every image of the platform
 _DIGEST = re.compile(r"[a-z0-9][a-z0-9._:/-]{0,300}@sha256:[0-9a-f]{64}")
-_OF_A_TEAM = re.compile(KEPT + "/[0-9a-f]{32}")
 _HUB = "docker.io"
 _FROM_ELSEWHERE = (
     "build it, by a Dockerfile of one line: FROM and that name; then the image itself is sent. Or push it to one of these, "
@@ -268,8 +267,6 @@ class Origins:
             return "An identity, or the beginning of one, is no name: whoever knows it could use anybody's image."
         teams = (self.owners or {}).get(image.id, frozenset())
         kept = {name for name in repositories if name.startswith(f"{KEPT}/")} - {_repository_of(self.team)}
-        if teams:  # a name of before they were digests says no team; the store here does
-            kept = {name for name in kept if _OF_A_TEAM.fullmatch(name)}
         if teams - {self.team} or kept:
             return "It is an image of another team's submission."
         if OWN_LABEL in image.labels or any(name.startswith(f"{OURS}/") for name in repositories):

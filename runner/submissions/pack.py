@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,13 +31,7 @@ BUILD_MEMORY = 4 * GIB
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
-def image_of(
-    config: Config,
-    engine: Engine,
-    submission: SubmissionFile,
-    *,
-    on_line: Callable[[str], None] | None = None,
-) -> ImageRef | None:
+def image_of(config: Config, engine: Engine, submission: SubmissionFile) -> ImageRef | None:
     """The image of a submission: built from its folder, or resolved by name. None for uploaded run files.
 
     Builds have no network unless the submission asks for one, a memory limit and a time limit. Raises E203
@@ -58,7 +52,7 @@ def image_of(
         path = build.context / dockerfile
         shown = f"{dockerfile} of {build.git}" if build.git else str(path.relative_to(config.root))
         allowed.dockerfile(path, arguments, shown, network=build.network)
-        return _built(config, engine, build, arguments, on_line, isolated=allowed.strict)
+        return _built(config, engine, build, arguments, isolated=allowed.strict)
 
 
 def _built(
@@ -66,7 +60,6 @@ def _built(
     engine: Engine,
     build: Build,
     arguments: Mapping[str, str],
-    on_line: Callable[[str], None] | None,
     *,
     isolated: bool,
 ) -> ImageRef:
@@ -85,7 +78,7 @@ def _built(
             isolated=isolated,
         )
         with _helping(network=build.network, carried=carries_wheels(config)):
-            return engine.build(spec, on_line)
+            return engine.build(spec)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import schemas
 from runner.engines.base import Engine, find_image
@@ -190,6 +190,8 @@ def unpack(path: Path, own: Mapping[str, Part], target: Path) -> Bundle:
         found = sent.get(entry["sha256"]) or own[entry["sha256"]]
         if found.size != entry["size"]:
             raise _refused("a part has another size than it says")
+        if _part(found.path, found.offset, found.size).sha256 != found.sha256:
+            raise _refused(f"sha256:{found.sha256} is another content")
         return found
 
     staging = target.with_name(f"{target.name}.parts")
@@ -200,7 +202,7 @@ def unpack(path: Path, own: Mapping[str, Part], target: Path) -> Bundle:
             raise _refused("a file is in it twice")
         to.parent.mkdir(parents=True, exist_ok=True)
         with to.open("xb") as file:
-            _copy(part(entry), file)
+            file.writelines(part(entry).chunks())
         files[entry["name"]] = to
     if head["image"] is not None:
         _write_archive(staging / IMAGE, head["image"], part)
@@ -210,7 +212,7 @@ def unpack(path: Path, own: Mapping[str, Part], target: Path) -> Bundle:
 
 
 def _opened(path: Path) -> tuple[dict[str, Any], dict[str, Part]]:
-    """The head of a parcel, and what was sent, by digest; its contents are hashed when they are copied."""
+    """The head of a parcel, and what was sent, by digest; its contents are hashed before they are copied."""
     with path.open("rb") as file:
         line = file.readline(MAX_HEAD + 1)
         size = file.seek(0, 2)
@@ -230,32 +232,6 @@ def _opened(path: Path) -> tuple[dict[str, Any], dict[str, Part]]:
     return head, sent
 
 
-def _copy(part: Part, to: IO[bytes]) -> None:
-    """Copy a part, and look whether it is what it is said to be."""
-    digest = hashlib.sha256()
-    for chunk in part.chunks():
-        digest.update(chunk)
-        to.write(chunk)
-    if digest.hexdigest() != part.sha256:
-        raise _refused(f"sha256:{part.sha256} is another content")
-
-
-class _Hashed(io.RawIOBase):
-    """A part as a file that is read once, and hashed meanwhile."""
-
-    def __init__(self, part: Part) -> None:
-        super().__init__()
-        self._chunks, self._rest, self.hash = part.chunks(), b"", hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        """At most ``size`` bytes."""
-        while len(self._rest) < size and (more := next(self._chunks, b"")):
-            self.hash.update(more)
-            self._rest += more
-        found, self._rest = self._rest[:size], self._rest[size:]
-        return found
-
-
 def _write_archive(
     path: Path, members: Iterable[Mapping[str, Any]], part: Callable[[Mapping[str, Any]], Part]
 ) -> None:
@@ -269,10 +245,10 @@ def _write_archive(
                 tar.addfile(entry)
                 continue
             found = part(member)
-            entry.size, content = found.size, _Hashed(found)
-            tar.addfile(entry, content)
-            if content.hash.hexdigest() != found.sha256:
-                raise _refused(f"sha256:{found.sha256} is another content")
+            entry.size = found.size
+            with found.path.open("rb") as content:
+                content.seek(found.offset)
+                tar.addfile(entry, content)
 
 
 def _data(files: Mapping[str, Path]) -> dict[str, Any]:

@@ -132,8 +132,6 @@ def _once(problems: Problems, where: str, named: Iterable[tuple[Pointer, str]], 
 def _check_kind(data: Raw, problems: Problems) -> None:
     """The kind's own schema for ``options``; a kind of nobody's needs an evaluator image."""
     kind, known = data.get("kind"), schemas.kinds()
-    if kind in known and schemas.fits(data.get("options", {}), f"kinds/{kind}"):
-        return
     if kind in known:
         options = schemas.Document(problems.doc.name, {"options": {}, **data}, lines=problems.doc.lines)
         problems.take(schemas.validate(options, f"kinds/{kind}", at=("options",)))

@@ -99,8 +99,7 @@ def read_definition(config: Config, folder: Path) -> Problems:
         name = f"{folder.name}/task.yaml"
     doc = schemas.load_yaml(folder / "task.yaml", name)
     problems = Problems(doc, "E405" if doc.data is None and doc.problems else "E401")
-    if doc.problems or not schemas.fits(doc.data, "task"):
-        problems.take(schemas.validate(doc, "task"))
+    problems.take(schemas.validate(doc, "task"))
     return problems
 
 

@@ -73,7 +73,6 @@ def new_task_from(
     source: str,
     *,
     kind: str = "adhoc",
-    public: int = 0,
     text_fields: Sequence[str] = (),
     say: Callable[[str], None],
 ) -> tuple[Path, Path | None]:
@@ -86,7 +85,6 @@ def new_task_from(
         task_id: the task's name.
         source: a folder, an archive, a file, or ``irds:ID``.
         kind: the task's kind.
-        public: how many topics everybody sees with their truths; the others are blinded.
         text_fields: the fields of a topic that hold its text, where they cannot be known.
         say: is given what was taken as what, and what was left.
 
@@ -100,14 +98,7 @@ def new_task_from(
     """
     collect = _spec(kind, "collection").collection
     assert collect is not None
-    root = private_root(config)
-    if within(root, tree(config)):
-        raise RunnerError(
-            "E411",
-            "the hidden inputs and truths would lie in the tree that participants clone",
-            why=f"They would be in {schemas.show(str(root), 200)}.",
-            fix="set RUNNER_PRIVATE, or private in proctor.yaml, to a folder outside the project",
-        )
+    root = _outside(config)
     hidden = root / task_id
     with _placed(config, task_id) as folder:
         if os.path.lexists(hidden):
@@ -119,7 +110,7 @@ def new_task_from(
         with scratch_folder(root) as scratch:
             folder.mkdir()
             refuse(
-                collect(task_id, source, folder, scratch / task_id, public, say, text_fields),
+                collect(task_id, source, folder, scratch / task_id, say, text_fields),
                 "no task was made of this collection",
             )
             _finish(replace(config, private=scratch), folder)
@@ -127,6 +118,18 @@ def new_task_from(
                 return config.tasks / task_id, None
             put_in_place(scratch / task_id, hidden)
     return config.tasks / task_id, hidden
+
+
+def _outside(config: Config) -> Path:
+    """Return the private root. Raises E411 when it lies in the tree that participants clone."""
+    root = private_root(config)
+    if within(root, tree(config)):
+        why = f"It is {schemas.show(str(root), 300)}."
+        fix = "set RUNNER_PRIVATE, or private in proctor.yaml, to a folder outside the project"
+        raise RunnerError(
+            "E411", "the private folder lies in the tree that participants clone", why=why, fix=fix
+        )
+    return root
 
 
 def _spec(kind: str, part: Literal["skeleton", "collection"]) -> KindSpec:
@@ -215,14 +218,7 @@ def hide(config: Config, task_id: str) -> list[Moved]:
     changed = _without_keys(text, data, problems.doc.name)
     if not moves and changed == text:
         return []
-    root = private_root(config)
-    if within(root, tree(config)):
-        why = f"It is {schemas.show(str(root), 300)}."
-        fix = "set RUNNER_PRIVATE, or private in proctor.yaml, to a folder outside the project"
-        raise RunnerError(
-            "E411", "the private folder lies in the tree that participants clone", why=why, fix=fix
-        )
-    make_private(root)
+    make_private(_outside(config))
     for move in moves:
         if not holds_files(move.target):
             with atomic_folder(move.target) as copy:

@@ -47,7 +47,7 @@ def content(status: int, why: str = "", error: RunnerError | None = None) -> byt
     if error is not None:
         said = {name: getattr(error, name) for name in ("code", "what", "why", "fix")}
         said |= {"problems": error.lines()} if error.problems else {}
-    return schemas.canonical({"status": status, "title": CODES[said["code"]].title, **said})
+    return schemas.canonical({"status": status, "title": CODES[said["code"]].text, **said})
 
 
 def problem(status: int, why: str = "", *, wait: int = 0, error: RunnerError | None = None) -> Response:

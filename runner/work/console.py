@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.model.comparing.topics import by_number
+from runner.model.comparing import by_number
 from runner.views.audience import on_boards
 from runner.views.history import told
 from runner.work.handlers.organise import may_rerun

@@ -29,13 +29,12 @@ from runner.model.clock import Clock, SystemClock
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.model.task import Task
-from runner.records.commit import WORK_LOCK
+from runner.records.archive_lock import WORK_LOCK
 from runner.records.store.connect import Store, open_store
 from runner.submissions.parcel import note_bases
 from runner.tasks.load import load_tasks
 from runner.views.overview.offering import Offering
-from runner.views.plots.apart import Apart
-from runner.views.plots.published import Drawings
+from runner.views.plots.published import DRAWING_SECONDS, Drawings
 from runner.work.between import Between, Ended
 from runner.work.checks import Checks, Slot
 from runner.work.front import Front
@@ -188,10 +187,10 @@ class Work:
             open_accounts(config, clock=self.clock) as accounts,
             closing(Checks.on(machine := self.machine or Machine(config, self.listener.say))) as checks,
             closing(Slot()) as slot,
-            closing(Drawings(to, Apart(), self.listener.say)) as drawings,
             closing(Offering(to, self.listener.problem, beside=True)) as offering,
             closing(LiveLogs(config.exchange, config.home / FOLDER, machine.engine, self._no_logs)) as logs,
         ):
+            drawings = Drawings(to, self.listener.say, seconds=DRAWING_SECONDS)
             publish_access(config, accounts)
             signer = Signer.load(config.home / KEY)
             publish_key(config.published, signer)
@@ -303,7 +302,7 @@ class Work:
             accounts.registrations.acceptances(),
             accounts.people.all_wants(),
             self._told.time(),
-            drawings.drawn,
+            drawings.rounds,
             offering.done,
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from runner.model.errors import RunnerError, no_such
-from runner.records.opening import closed_run, publish, release
+from runner.records.review import closed_run, publish, release
 from runner.records.store.queries import published, runs
 from runner.views.audience import escape
 from runner.views.excerpts import STREAMS, hidden_run, lines_of, prepared

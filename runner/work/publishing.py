@@ -39,9 +39,8 @@ from runner.views.overview.offering import Offering, Reader
 from runner.views.overview.screen import parts, printed
 from runner.views.overview.taking_part import baselines, participation
 from runner.views.pages import render
-from runner.views.plots.figure import Figure, below_board, figures
 from runner.views.plots.making import Board
-from runner.views.plots.published import Drawings
+from runner.views.plots.published import Drawings, Figure, below_board, figure_of_board, plots_page
 from runner.views.redact import redact_row
 from runner.views.show import page as run_page
 from runner.work.console import console
@@ -84,7 +83,7 @@ class Desk:
     meanwhile: Callable[[], None] = lambda: None
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
     _made: dict[tuple[str, ...], tuple[Object, ...]] = field(default_factory=dict)
-    _figures: dict[Object, list[Figure]] = field(default_factory=dict)  # of boards
+    _figures: dict[Object, Figure | None] = field(default_factory=dict)  # of boards
     _tables: dict[Object, LeaderboardTable] = field(default_factory=dict)
 
     @cached_property
@@ -312,8 +311,7 @@ class Desk:
             )
         else:
             made = board_of_round(self.store, task, round_, table, audience)
-        every = round_ is None and task.tables[table].part_of is None
-        drawn = figures(Board(self.store, task, made, audience), every, self._drawings.figure)
+        drawn = figure_of_board(Board(self.store, task, made, audience), self._drawings)
         text = board_page.to_html(made, piece=True, task_at=f"/tasks/{task.id}") + below_board(task.id, drawn)
         path = f"tasks/{task.id}/{table}" if round_ is None else f"tasks/{task.id}/rounds/{round_}/{table}"
         style = self._style(board_page.STYLE)
@@ -339,23 +337,18 @@ class Desk:
         shown = {
             one.digest: one
             for board in (*boards, *(made[0] for made in frozen))
-            for one in self._figures[board]
+            if (one := self._figures[board]) is not None
         }
         yield from (self._drawings.object(one) for one in shown.values() if one.drawn)
         if shown:
+            whole = [board for board in boards if task.tables[self._tables[board].table].part_of is None]
             found = [
-                (made.heading or made.table, self._figures[board])
-                for board in boards
-                for made in [self._tables[board]]
-                if task.tables[made.table].part_of is None
+                (self._tables[board].heading or self._tables[board].table, one)
+                for board in whole
+                if (one := self._figures[board]) is not None
             ]
-            data = [{"table": title, **one.brief()} for title, drawn in found for one in drawn]
-            text = render(
-                "runner.views.plots/plots.html",
-                title=task.title,
-                boards=found,
-                parts=len(found) < len(boards),
-            )
+            data = [{"table": title, **one.brief()} for title, one in found]
+            text = plots_page(task.title, found, parts=len(whole) < len(boards))
             yield self.to.object(f"plots-of/{task.id}", "plots", f"{task.title}: plots", data, text)
 
     def _runs(self, audience: Audience, runs: Sequence[ListedRun]) -> tuple[list[Any], list[Object]]:

@@ -28,8 +28,7 @@ from runner.views.irmetadata import NAME as METADATA
 from runner.views.irmetadata import to_take
 from runner.views.listing import ListedRun
 from runner.views.logs import log_of
-from runner.views.plots.figure import Figure, figure_of_run
-from runner.views.plots.published import Drawings
+from runner.views.plots.published import Drawings, Figure, figure_of_run
 from runner.views.redact import RunView, published_before, redact_run
 from runner.views.show import page as run_page
 from runner.views.show.contents import inside
@@ -127,7 +126,7 @@ class RunPages:
         measures = frozenset(view["topic_scores"])
         medians, of_medians = self._medians_of(listed, audience, measures)
         beside = tuple(self._beside(found, view, task, dataset))
-        drawn = figure_of_run(view, topics_of(view, task), self.drawings.figure)
+        drawn = figure_of_run(view, topics_of(view, task), self.drawings)
         takes = any(one.kind == "metadata" for one in beside)
         within, helps = inside(found, task, audience, dataset), hint(view, task)
         topics = topics_of(view, task, medians)
@@ -157,7 +156,7 @@ class RunPages:
         except Damaged:
             return None
         task = self.tasks.get(listed.run.submission.task)
-        drawn = figure_of_run(view, topics_of(view, task), self.drawings.figure)
+        drawn = figure_of_run(view, topics_of(view, task), self.drawings)
         part = run_page.topics_part(topics_of(view, task, medians), drawn.html if drawn else "")
         begin, end = before.part
         page = replace(before.page, page=self.to.keep((text[:begin] + part + text[end:]).encode()))
@@ -192,7 +191,7 @@ class RunPages:
         """What stands beside the page of a run, as far as its audience may have it: what it is compared by, log and metadata."""
         name, audience = found.run.id, view.audience
         contents = inside(found, task, audience, dataset).contents
-        if task is not None and (shown := comparison.published(found, task, view, dataset, contents)):
+        if task is not None and (shown := comparison.published(found, view, dataset, contents)):
             beside, texts = shown
             kept = self.to.keep(schemas.canonical(texts)) if texts else ""
             if kept:  # the same for all runs of a dataset

@@ -80,7 +80,7 @@ async def _turn(debate: _Debate, number: int, config: Config, software: Software
         debate.for_software.append({"role": "user", "content": spoken.utterance})
         try:
             reply = await software.ask("/", encode({"messages": debate.for_software}).encode())
-            found = read_answer(reply.body)
+            found = read_answer(reply)
             size = len(found.encoded.encode()) + len(encode(found.utterance).encode())
             debate.share.take(size, found, "answers")
             answer = found

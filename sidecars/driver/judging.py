@@ -72,7 +72,7 @@ class _Judging:
         failure: Failure | None = None
         try:
             reply = await self.software.ask(f"/{criterion.lower()}", body)
-            found = read_judgment(reply.body)
+            found = read_judgment(reply)
             self.share.take(len(encode(found.data).encode()), found, "judgments")
             judgment = found
         except Failure as caught:

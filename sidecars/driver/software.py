@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from sidecars.driver.config import Config
-from sidecars.peer import Failure, Peer, Reply
+from sidecars.peer import Failure, Peer
 
 POLL = 0.2  # seconds between looks whether the server listens
 GONE = 3.0  # seconds in which the end of its container has to become known after the server went
@@ -49,7 +49,7 @@ class Software:
             return _run_limit()
         return None
 
-    async def ask(self, path: str, body: bytes) -> Reply:
+    async def ask(self, path: str, body: bytes) -> bytes:
         """One request within the limits of an answer. Raises :class:`Failure`."""
         if over := self.over():
             raise over

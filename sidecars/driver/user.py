@@ -74,7 +74,7 @@ class User:
                     seconds=self.config.user_seconds,
                     max_bytes=REPLY_BYTES,
                 )
-                return _read(reply.body)
+                return _read(reply)
             except Failure as failure:
                 # Anything but "not now" is final: what asks a model has tried again by itself.
                 if attempt == TRIES or failure.status not in (None, 503):

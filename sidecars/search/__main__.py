@@ -1,4 +1,4 @@
-"""``python -m sidecars.search [serve] | prepare | convert``."""
+"""``python -m sidecars.search [serve] | prepare``."""
 
 from __future__ import annotations
 
@@ -77,13 +77,7 @@ def _serve(args: argparse.Namespace) -> None:
 def _prepare(args: argparse.Namespace) -> None:
     from sidecars.search.prepared import prepare
 
-    print(json.dumps(prepare(args.data, args.out or args.data, args.dtype)))
-
-
-def _convert(args: argparse.Namespace) -> None:
-    from sidecars.search.convert import convert
-
-    print(json.dumps(convert(args.url, args.index, args.out, key_name=args.api_key_env, page=args.page)))
+    print(json.dumps(prepare(args.data)))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,18 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     prepare = commands.add_parser("prepare", help="index once, so that serving starts at once")
     add = prepare.add_argument
     add("--data", type=Path, required=True, metavar="DIR", help=data)
-    add("--out", type=Path, metavar="DIR", help="make this a data folder (default: the same folder)")
-    add("--dtype", choices=("float16", "float32"), help="store copied matrices as this")
     prepare.set_defaults(call=_prepare)
 
-    convert = commands.add_parser("convert", help="copy an index out of a running Elasticsearch")
-    add = convert.add_argument
-    add("--from", dest="url", required=True, metavar="URL", help="its address, up to the index")
-    add("--index", required=True, metavar="NAME")
-    add("--out", type=Path, required=True, metavar="DIR", help="the data folder to write")
-    add("--api-key-env", metavar="NAME", help="environment variable with an API key")
-    add("--page", type=int, default=250, metavar="N", help="arguments at a time (default: %(default)s)")
-    convert.set_defaults(call=_convert)
     return parser
 
 

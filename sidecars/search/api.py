@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +18,8 @@ from sidecars.search.prepared import Collection
 from sidecars.search.queries import Queries
 from sidecars.search.reading import flag, options, read_json
 from sidecars.search.requests import HARMLESS, Search, read_search
-from sidecars.search.searching import MAX_NUMBERS, Known, count, fetch, search
+from sidecars.search.searching import MAX_NUMBERS, Known, count, fetch, nearest_to_each, parts_of, search
 from sidecars.search.served import ServedLog
-from sidecars.search.together import Together
 
 VERSION = "8.18.0"  # of the interface that this is a part of
 MAX_SEARCHES = 32  # in one _msearch
@@ -68,11 +66,7 @@ Handler = Callable[[Call, dict[str, str]], tuple[int, Any]]
 
 
 class Api:
-    """Answers requests about one index, for several threads.
-
-    ``threads`` of them (default: one a processor) are to work at a time, each holding ``working``, which it gives back while it waits
-    for neighbours: those are looked for together.
-    """
+    """Answers requests about one index. ``threads`` requests (default: one a processor) are answered at a time."""
 
     def __init__(
         self,
@@ -86,8 +80,6 @@ class Api:
         self._prefix = "/" + prefix.strip("/") if prefix.strip("/") else ""
         self._log = log or ServedLog(None)
         self.threads = threads or max(2, os.cpu_count() or 1)
-        self.working = threading.Semaphore(self.threads)
-        self.together = Together(collection, self.working)
 
     def answer(self, call: Call) -> Answer:
         """The answer to a request; refusals, too, are answers."""
@@ -146,7 +138,7 @@ class Api:
 
     def _search(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
         wanted = read_search(_body(call), address, self._collection)
-        return 200, self._found(wanted, self.together.neighbours([wanted]))
+        return 200, self._found(wanted, {})
 
     def _found(self, wanted: Search, known: Known) -> dict[str, Any]:
         began = time.monotonic()
@@ -177,7 +169,7 @@ class Api:
                 if any(part.filter is None and id(part) not in known for part in one.knn):
                     known = {}
                     rest = (search for search in wanted[place:] if isinstance(search, Search))
-                    known = self.together.neighbours(rest)
+                    known = nearest_to_each(self._collection, parts_of(rest))
                 found = self._found(one, known)
                 responses.append({**found, "status": 200})
                 numbers += _numbers(found, self._collection)

@@ -15,7 +15,6 @@ from starlette.routing import Route
 from sidecars.http import HttpError, read_body
 from sidecars.search.api import Answer, Api, Call
 from sidecars.search.errors import SearchError
-from sidecars.search.together import TOGETHER
 
 BODY_BYTES = 1 << 20
 QUERY_SECONDS = 30.0
@@ -26,8 +25,8 @@ _KINDS = {408: "timeout_exception", 413: "content_too_long_exception"}
 
 
 def application(api: Api) -> Starlette:
-    """The application around ``api``, with threads for as many requests as it works on, and for those that wait for neighbours."""
-    pool = ThreadPoolExecutor(api.threads + TOGETHER, thread_name_prefix="search")
+    """Return the application around ``api``, with a thread for each request that it works on."""
+    pool = ThreadPoolExecutor(api.threads, thread_name_prefix="search")
     busy = 0
 
     async def handle(request: Request) -> Response:
@@ -51,7 +50,7 @@ def application(api: Api) -> Starlette:
                 content_encoding=request.headers.get("content-encoding", "identity"),
                 accept=request.headers.get("accept", ""),
             )
-            work = asyncio.get_running_loop().run_in_executor(pool, _in_turn, api, call)
+            work = asyncio.get_running_loop().run_in_executor(pool, _work, api, call)
             return await asyncio.wait_for(asyncio.shield(work), QUERY_SECONDS)
         except HttpError as error:
             return _refusal(request.method, error.status, _KINDS[error.status], error.message)
@@ -63,11 +62,6 @@ def application(api: Api) -> Starlette:
             busy -= 1
 
     return Starlette(routes=[Route("/{path:path}", handle, methods=_METHODS)])
-
-
-def _in_turn(api: Api, call: Call) -> Response:
-    with api.working:
-        return _work(api, call)
 
 
 def _work(api: Api, call: Call) -> Response:

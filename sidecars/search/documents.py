@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -45,14 +44,6 @@ def unpack(packed: Path, target: Path) -> None:
                     raise DataError([f"{packed}: more than {UNPACKED_BYTES} bytes when unpacked"])
     except (EOFError, OSError, zlib.error) as error:
         raise DataError([f"{packed}: cannot be unpacked to {target}: {error}"]) from error
-
-
-def copy(path: Path, target: Path) -> None:
-    """Copy the file, unpacked if it is packed."""
-    if path.name == PACKED:
-        unpack(path, target)
-    else:
-        shutil.copyfile(path, target)
 
 
 class Reader:

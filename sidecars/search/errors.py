@@ -62,7 +62,7 @@ def no_index(name: str) -> SearchError:
 
 
 class DataError(Exception):
-    """A data folder (or a server to copy from) that cannot be used: all that is wrong with it, a line each."""
+    """A data folder that cannot be used: all that is wrong with it, a line each."""
 
     def __init__(self, problems: Sequence[str], fix: str = "") -> None:
         super().__init__("; ".join(problems))

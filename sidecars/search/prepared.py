@@ -157,56 +157,35 @@ def _open_prepared(
         raise DataError([what], "remove that folder, and prepare again") from error
 
 
-def prepare(folder: Path, out: Path, dtype: str | None = None) -> Mapping[str, Any]:
-    """Make ``out`` a data folder that opens fast; ``out`` may be ``folder`` itself.
+def prepare(folder: Path) -> Mapping[str, Any]:
+    """Index the data folder once, so that it opens fast.
 
-    ``dtype`` (float16 or float32) is what copied matrices are stored as; None leaves them as they are. What was
-    prepared before is replaced at the end, in one step. Returns the count of arguments and the seconds taken.
+    What was prepared before is replaced at the end, in one step. Returns the count of arguments and the seconds taken.
     Raises DataError.
     """
     began = time.monotonic()
-    out.mkdir(parents=True, exist_ok=True)
-    same = out.resolve() == folder.resolve()
-    if same and dtype is not None:
-        what = "the type of the matrices cannot be changed in place"
-        raise DataError([what], "give another folder with --out")
     path = documents.source(folder)
-    with tempfile.TemporaryDirectory(prefix=".preparing-", dir=out) as name:
-        work = Path(name)
-        new = work / PREPARED
+    with tempfile.TemporaryDirectory(prefix=".preparing-", dir=folder) as name:
+        new = Path(name) / PREPARED
         for part in (new, new / "text", new / "lengths"):
             part.mkdir()
         plain = path
-        if not same:
-            plain = work / documents.PLAIN
-            documents.copy(path, plain)
-        elif path.name == documents.PACKED:
+        if path.name == documents.PACKED:
             plain = new / documents.PLAIN
             documents.unpack(path, plain)
         fields, offsets = _survey(plain)
         np.save(new / "offsets.npy", offsets)
         text = TextIndex.build(documents.Reader(plain), fields, new / "text")
         for field, file in vectors.files(folder).items():
-            matrix = np.load(file, mmap_mode="r", allow_pickle=False)
             Matrix.open(file, text.count, np.empty(0, dtype=np.float32))  # is it one at all
-            if not same:
-                _copy_matrix(matrix, work / file.name, dtype)
-                matrix = np.load(work / file.name, mmap_mode="r", allow_pickle=False)
+            matrix = np.load(file, mmap_mode="r", allow_pickle=False)
             np.save(new / "lengths" / f"{field}.npy", vectors.inverse_lengths(matrix))
-        made_from = _identity(folder, path) if same else _identity(work, plain)
-        about = {"fields": fields, "count": text.count, **made_from}
+        about = {"fields": fields, "count": text.count, **_identity(folder, path)}
         (new / ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         _readable(new)
-        _move(work, out)
+        shutil.rmtree(folder / PREPARED, ignore_errors=True)
+        new.replace(folder / PREPARED)
     return {"arguments": text.count, "fields": fields, "seconds": round(time.monotonic() - began, 1)}
-
-
-def _copy_matrix(matrix: np.ndarray[Any, Any], target: Path, dtype: str | None) -> None:
-    kind = np.dtype(dtype) if dtype else matrix.dtype
-    copy = np.lib.format.open_memmap(target, mode="w+", dtype=kind, shape=matrix.shape)  # type: ignore[no-untyped-call]
-    for start in range(0, len(matrix), vectors.BLOCK):
-        copy[start : start + vectors.BLOCK] = matrix[start : start + vectors.BLOCK]
-    copy.flush()
 
 
 def _readable(folder: Path) -> None:
@@ -216,13 +195,3 @@ def _readable(folder: Path) -> None:
             path.unlink()
         else:
             path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def _move(work: Path, out: Path) -> None:
-    """Put everything new in its place; matrices and arguments of before are replaced."""
-    for file in sorted(work.iterdir()):
-        if file.is_file():
-            file.chmod(0o644)
-            file.replace(out / file.name)
-    shutil.rmtree(out / PREPARED, ignore_errors=True)
-    (work / PREPARED).replace(out / PREPARED)

@@ -18,20 +18,21 @@ from sidecars.search.text import both
 
 MAX_NUMBERS = 2_000_000  # of vectors, in one answer: 650 arguments with three vectors of 1,024 dimensions
 MAX_RESPONSE = 64 << 20  # bytes of documents in one answer
+TOGETHER = 16  # vectors of one request whose neighbours are looked for at once: 4 bytes a row and vector
 
 Scored = list[tuple[int, float]]
 Known = Mapping[int, Scored]  # the neighbours of a part of a search, by its id()
 
 
-def parts_of(searches: Iterable[Search], most: int) -> list[Nearest]:
-    """The parts of the first of some searches whose neighbours can be looked for at once, ``most`` of them.
+def parts_of(searches: Iterable[Search]) -> list[Nearest]:
+    """Return the parts of the first of some searches whose neighbours can be looked for at once, :data:`TOGETHER` of them.
 
     Those of whole searches, and of the first always. Not those with a filter, which reads other rows.
     """
     found: list[Nearest] = []
     for one in searches:
         some = [part for part in one.knn if part.filter is None]
-        if found and len(found) + len(some) > most:
+        if found and len(found) + len(some) > TOGETHER:
             break
         found += some
     return found

@@ -149,10 +149,6 @@ class Matrix:
             return None
         return cast(list[float], self._rows[row].tolist())
 
-    def rows_with_vectors(self) -> Places:
-        """The places of the rows that have a vector."""
-        return np.flatnonzero(self._inverse > 0)
-
 
 def _unit(query: Floats) -> Floats:
     """The vector with length 1."""

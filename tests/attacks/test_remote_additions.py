@@ -19,7 +19,7 @@ from runner.submissions import origins
 from runner.submissions.load import load_submission
 from runner.submissions.pack import image_of
 from tests.contracts.conftest import WebServer, web_server
-from tests.worlds.mini import Project, call_here
+from tests.worlds.mini import Project, call, call_here
 
 pytestmark = pytest.mark.engine
 
@@ -68,14 +68,14 @@ def test_a_teams_build_fetches_nothing(
     project: Project,
     service: WebServer,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     name: str,
 ) -> None:
     """The builder itself would fetch all of them, because ADD has the network of the engine."""
     write_system(project, "alpha", ADDITIONS[name].format(port=service.port), network=True)
     for command in (("pack", "--no-check"), ("submit", "--no-check"), ("try",)):
-        result = call_here(project, [command[0], "-t", "alpha", "-s", "fetcher", *command[1:]], capsys)
-        assert result.code == 2 and "E212" in result.err and "fetcher/Dockerfile:" in result.err
+        words = [command[0], "-t", "alpha", "-s", "fetcher", *command[1:]]
+        result = call(project, *words, expect=2)
+        assert "E212" in result.err and "fetcher/Dockerfile:" in result.err
     assert service.paths == []
     monkeypatch.setattr(origins, "unproven_additions", lambda _: [])
     assert build(engine, project, submit=False)

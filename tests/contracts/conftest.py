@@ -86,6 +86,14 @@ def wait_for_line(handle: Handle, start: str, seconds: float = 40.0) -> str:
         time.sleep(0.02)
 
 
+@contextmanager
+def raises_in(module: str) -> Iterator[pytest.ExceptionInfo[ValueError]]:
+    """Expect a ValueError of the module with this file name."""
+    with pytest.raises(ValueError) as caught:
+        yield caught
+    assert caught.traceback[-1].path.name == module, caught.value
+
+
 def run_at_once(run: Callable[[int], Any], numbers: Iterable[int] = range(3)) -> list[Any]:
     """Call ``run`` with each number in a thread of its own, all at the same time; return the results."""
     calls = list(numbers)

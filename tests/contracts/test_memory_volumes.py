@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from runner.engines.base import ContainerSpec, Mount
+from runner.engines.docker import own_mounts
 from runner.engines.docker.engine import DockerEngine
-from runner.engines.docker.memory import own_mounts
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import MIB
@@ -88,7 +88,7 @@ def test_a_software_finds_the_same_by_both_ways(
 def test_nothing_starts_where_the_engine_does_not_see_it(
     engine: DockerEngine, scratch_image: ImageRef
 ) -> None:
-    """As one in a mount namespace of its own, which :func:`runner.engines.docker.memory.own_mounts.usable` finds out before."""
+    """As one in a mount namespace of its own, which :func:`runner.engines.docker.own_mounts.usable` finds out before."""
     with engine.session(f"test-{secrets.token_hex(6)}-1") as one:
         out = one.output_volume("output", bytes=MIB, inodes=8)
         (mounted,) = ours()
@@ -111,7 +111,7 @@ def test_only_an_engine_that_sees_our_mounts_is_given_them(engine: DockerEngine,
 
 def test_a_process_with_mounts_of_its_own_mounts_none(engine: DockerEngine) -> None:
     """As one that systemd gave a private ``/tmp``, or that runs in a container: the engine would not see them."""
-    asks = f"from runner.engines.docker.memory import own_mounts; print(own_mounts.usable({engine.clients.host!r}))"
+    asks = f"from runner.engines.docker import own_mounts; print(own_mounts.usable({engine.clients.host!r}))"
     for around, expected in (((), "True\n"), (("unshare", "--mount"), "False\n")):
         command = [*around, sys.executable, "-c", asks]
         assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == expected

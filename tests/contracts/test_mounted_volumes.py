@@ -1,4 +1,4 @@
-"""What a software leaves, and a room's files, by both ways: where the volumes are mounted on this machine, and by the engine."""
+"""Output and the files of a room, by each way of keeping a memory volume."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.engines.base import ContainerSpec, Mount
-from runner.engines.docker import session_volumes
 from runner.engines.docker.engine import DockerEngine
-from runner.engines.docker.memory import mounted
 from runner.model.container import Collected, ImageRef
 from runner.model.limits import MIB
 from tests.contracts.conftest import LIMITS
@@ -69,13 +67,8 @@ def left(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("leaves", "files", "refused", "here_alone"),
-    [
-        (PLAIN, 3, 2, True),
-        (LEAVES, 3, 7, False),
-        (INTO_A_FOLDER, 0, 2, False),
-        (LARGE_IN_A_FOLDER, 1, 1, False),
-    ],
+    ("leaves", "files", "refused"),
+    [(PLAIN, 3, 2), (LEAVES, 3, 7), (INTO_A_FOLDER, 0, 2), (LARGE_IN_A_FOLDER, 1, 1)],
 )
 def test_all_ways_take_the_same(
     engine: DockerEngine,
@@ -83,16 +76,12 @@ def test_all_ways_take_the_same(
     keeper_engine: DockerEngine,
     scratch_image: ImageRef,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     leaves: str,
     files: int,
     refused: int,
-    here_alone: bool,
 ) -> None:
     assert engine.local and engine.mounts_memory, "this test compares with an engine on this machine"
     by_engine = left(far_engine, scratch_image, tmp_path / "far", leaves)
-    if here_alone:
-        monkeypatch.setattr(session_volumes, "TRANSFER", None)  # asking the engine for the files would fail
     assert left(keeper_engine, scratch_image, tmp_path / "kept", leaves) == by_engine
     here = left(engine, scratch_image, tmp_path / "here", leaves)
     assert here == by_engine
@@ -102,27 +91,11 @@ def test_all_ways_take_the_same(
     )
 
 
-@pytest.mark.parametrize("local", [True, False])
 def test_a_program_finds_nothing_of_the_one_before(
-    engine: DockerEngine,
-    scratch_image: ImageRef,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    local: bool,
+    engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path
 ) -> None:
-    """Whichever way its files came; deep folders go by the engine's way in any case."""
-    used = DockerEngine(engine.clients.host, local=local, engine_for="both-without-eviction")
-    filled: list[bool] = []
-    anew = mounted.anew
-
-    def counted(*args: object, **options: object) -> None:
-        filled.append(False)
-        anew(*args, **options)  # type: ignore[arg-type]
-        filled[-1] = True
-
-    monkeypatch.setattr(mounted, "anew", counted)
     spec = ContainerSpec("evaluator", scratch_image, None, replace(LIMITS, wall_clock=60))
-    with used.session(f"test-{secrets.token_hex(6)}-1", stays=True) as one:
+    with engine.session(f"test-{secrets.token_hex(6)}-1", stays=True) as one:
         place = one.room(spec, given=MIB)
         for word in ("one", "two"):
             done = place.run(
@@ -131,5 +104,3 @@ def test_a_program_finds_nothing_of_the_one_before(
             )  # fmt: skip
             assert done.exit.code == 0, done.stderr
             assert done.stdout.decode() == f"[] [] ['word'] {word}\n"
-    used.close()
-    assert filled == ([True, False] if local else [])

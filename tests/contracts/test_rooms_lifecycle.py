@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import Mount
+from runner.engines.base import ContainerSpec, Mount
 from runner.model.errors import PlatformError
 from runner.model.limits import MIB
-from tests.contracts.conftest import wait_for_line
+from tests.contracts.conftest import raises_in, wait_for_line
 
 
 def test_stopping_politely(world: Any, attempt: str) -> None:
@@ -114,21 +114,32 @@ def test_who_may_join_whom(world: Any, attempt: str) -> None:
         second = session.start(world.spec("polite", role="sidecar"))
         software = session.start(world.spec("polite", join=relay))
         guest = session.start(world.spec("polite", role="sidecar", join=second))
-        for role, host in (
-            ("sidecar", relay),  # the software is there already
-            ("software", relay),
-            ("sidecar", software),
-            ("sidecar", guest),
-            ("software", foreign),
-            ("evaluator", second),
-            ("gateway", second),
-            ("software", session.start(world.spec("polite", role="gateway"))),
+        gateway = session.start(world.spec("polite", role="gateway"))
+        reasons: list[set[str]] = []
+        for refused in (
+            [("sidecar", relay), ("software", relay), ("sidecar", guest)],  # joined, or has joined another
+            [
+                ("sidecar", software),
+                ("software", foreign),
+                ("software", gateway),
+            ],  # no sidecar of the session
+            [("evaluator", second)],
+            [("gateway", second)],
         ):
-            with pytest.raises(ValueError):
-                session.start(world.spec("polite", role=role, join=host))
+            reasons.append(
+                {refusal(session, world.spec("polite", role=role, join=to)) for role, to in refused}
+            )
         for role in ("software", "evaluator", "sidecar"):
-            with pytest.raises(ValueError):
-                session.start(world.spec("polite", role=role, network="bridge"))
+            reasons.append({refusal(session, world.spec("polite", role=role, network="bridge"))})
+        assert [len(same) for same in reasons] == [1] * 7
+        assert len(set.union(*reasons)) == 7, reasons
+
+
+def refusal(session: Any, spec: ContainerSpec) -> str:
+    """Return the reason for which a container may not share a network."""
+    with raises_in("roles.py") as caught:
+        session.start(spec)
+    return str(caught.value)
 
 
 def test_nobody_joins_what_has_ended(world: Any, attempt: str) -> None:

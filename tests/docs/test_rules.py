@@ -77,7 +77,7 @@ def test_every_rule_stands_on_the_page_with_an_example(key: str, of: Mapping[str
 
 @pytest.fixture
 def shown(tmp_path: Path) -> Callable[[Made], str]:
-    """What ``runner task show --full`` says of a definition. Raises E401 for one that is wrong."""
+    """What ``runner task show`` says of a definition. Raises E401 for one that is wrong."""
     config = project(tmp_path / "root", truths=tmp_path / "truths")
     (config.tasks / "toy").mkdir(parents=True)
     (config.tasks / "toy" / "terms.txt").write_text(

@@ -134,7 +134,7 @@ def test_debates_in_the_room(held: Project) -> None:
     # A run reads as a debate.
     shown = cli(held, "show", runs["one"]["run"]).out
     assert "Homework" in shown and " served " in shown
-    tried = cli(held, "try", "--team", "alpha", "--software", "one", "--debate", "2").out
+    tried = cli(held, "try", "--team", "alpha", "--software", "one", "--topic", "2").out
     assert "debate 2 of" in tried and " served " in tried, "a trial keeps nothing for show"
 
     _labels(held, runs["one"]["run"], runs["rad-elastic-perl"]["run"])

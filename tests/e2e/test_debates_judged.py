@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, cli
+from tests.worlds.mini import Project, call, cli
 from tests.worlds.model_judge import (
     CANARY,
     KEY,
@@ -86,7 +86,7 @@ def judged(
 @pytest.mark.timeout(900)
 def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoint: OpenAIServer) -> None:
     said = [cli(judged, "submit", "--team", "alpha", "--no-check")]
-    said.append(cli(judged, "evaluate", "--all", "--json", env=KEY))
+    said.append(call(judged, "evaluate", "--all", "--json", env=KEY))
     assert said[-1].json["done"][0]["outcome"]["name"] == "scored", said[-1].all
     (first,) = evaluations(judged, "talk")
     measures = json.loads((first / "result.json").read_text())["measures"]
@@ -130,8 +130,12 @@ def test_no_board_ranks_by_a_judge_that_an_echo_wins(judged: Project, endpoint: 
     assert result["measures"]["score"]["value"] == 0.5 and result["judge"]["canaries"]["score"] == 1.0
     assert result["findings"]["codes"]["F226"]["count"] == 8
     board = cli(judged, "leaderboard", "talk")
-    assert "1.0000" in board.out, "what an answer without worth gets"
-    assert cli(judged, "leaderboard", "talk", "--format", "json").json["rank_by"] == "answered"
+    exported = cli(judged, "leaderboard", "talk", "--format", "json").json
+    assert exported["rank_by"] == "answered"
+    # A note names the measure, what an answer without worth gets, and the measure that is used instead.
+    (note,) = (text for text in exported["notes"] if "1.0000" in text)
+    assert {"score", "answered"} <= set(re.findall(r"\w+", note))
+    assert "".join(note.split()) in "".join(board.out.split())
 
     # The gateway repeats a refusal as it repeats answers.
     assert "E408" not in judge_again(judged, "talk", endpoint).all

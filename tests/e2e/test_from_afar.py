@@ -12,7 +12,7 @@ import pytest
 from runner.model.container import ImageRef
 from runner.submissions.parcel import BASES, PARTS
 from tests.e2e.test_server import serving, until
-from tests.worlds.mini import GOOD, Project, cli
+from tests.worlds.mini import GOOD, Project, call, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +44,7 @@ def test_a_software_is_sent_without_what_the_team_sent_before(
         until(lambda: [*live.home.glob(f"{BASES}/*/{PARTS}")])
         cli(live, "team", "add", "gamma")  # the server publishes again
         bases = set(until(lambda: server.parts(token["alpha"])))
-        cli(home, "login", server.url, env={"RUNNER_TOKEN": token["alpha"]})
+        call(home, "login", server.url, env={"RUNNER_TOKEN": token["alpha"]})
         submit = ("submit", "--to", "local", "--no-check", "--wait", "--json")
         [first] = (said := cli(home, *submit, "--team", "alpha", "--software", "one")).json
         assert first["answer"]["accepted"] is True, said.err

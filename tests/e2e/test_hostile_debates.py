@@ -124,10 +124,10 @@ def _terminal(project: Project, run: str, attempt: Path) -> None:
     said: list[Said] = [
         cli(project, "runs"),
         cli(project, "show", run),
-        cli(project, "show", run, "--debate", "all"),
-        cli(project, "show", run, "--debate", "2", "--as", "team:alpha"),
+        cli(project, "show", run, "--topic", "all"),
+        cli(project, "show", run, "--topic", "2", "--as", "team:alpha"),
         cli(project, "show", run, "--json"),
-        cli(project, "show", run, "--json", "--debate", "all"),
+        cli(project, "show", run, "--json", "--topic", "all"),
         cli(project, "logs", run),
         cli(project, "logs", run, "--evaluator"),
         *(cli(project, "logs", run, "--sidecar", name) for name in ("driver", "search", "user", "relay")),

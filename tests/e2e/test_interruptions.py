@@ -96,6 +96,14 @@ def _attempts(live: Project) -> dict[str, list[int]]:
     return {name: [a.number for a in archive.attempts(*key)] for name, key in softwares.items()}
 
 
+def _nothing_left(live: Project) -> None:
+    """No container, volume, folder of a check or half-made file outlasts a command."""
+    assert _left(live) == []
+    _no_stagings(live)
+    assert not [path for path in live.home.iterdir() if path.name.startswith(("check-", ".new"))]
+    assert not [path for path in (live.home / "submissions").iterdir() if path.name.startswith(".")]
+
+
 def _no_stagings(live: Project) -> None:
     tmp = live.home / "archive" / ".tmp"
     assert [p.name for p in tmp.iterdir() if p.is_dir()] == []
@@ -187,6 +195,7 @@ def test_done_work_is_never_done_twice(live: Project) -> None:
     assert [p["run"] for p in planned["work"]] == [run]
     assert _attempts(live) == {}, "--dry-run does nothing"
     cli(live, "evaluate", "--all")
+    _nothing_left(live)
     events = live.config.events.read_bytes()
     again = cli(live, "evaluate", "--all", "--json").json
     assert again["work"] == [] and [s["run"] for s in again["skipped"]] == [run]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, cli
+from tests.worlds.mini import Project, call, cli
 from tests.worlds.model_judge import CANARY, KEY, assert_no_key, evaluations, gateway, judge_again
 from tests.worlds.openai_server import OpenAIServer, Request
 
@@ -83,7 +83,7 @@ def judged(
 @pytest.mark.engine
 def test_a_judged_run_is_paid_for_once(judged: Project, endpoint: OpenAIServer) -> None:
     packed = cli(judged, "submit", "--team", "alpha", "--no-check")
-    ran = cli(judged, "evaluate", "--all", "--json", env=KEY)
+    ran = call(judged, "evaluate", "--all", "--json", env=KEY)
     assert ran.json["done"][0]["outcome"]["name"] == "scored", ran.all
     assert len(endpoint.chats) == 3
     assert {one.headers.get("authorization") for one in endpoint.chats} == {f"Bearer {CANARY}"}

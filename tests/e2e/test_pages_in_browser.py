@@ -46,9 +46,12 @@ pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 
 @contextmanager
 def opened(
-    browser: Browser, folder: Path, text: str, width: int = 1280, scheme: Any = "light"
+    browser: Browser, folder: Path, text: str, width: int = 1280, scheme: Any = "light", *, quiet: bool = True
 ) -> Iterator[Page]:
-    """A page as a file in the browser, after its scripts (if any ran) and their requests."""
+    """A page as a file in the browser, after its scripts (if any ran) and their requests.
+
+    A ``quiet`` page logs nothing and requests nothing; any other logs what the policy blocked or what failed.
+    """
     path = folder / "page.html"
     path.write_text(text, encoding="utf-8")
     options: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
@@ -56,11 +59,12 @@ def opened(
         at.go("")
         at.page.wait_for_load_state("networkidle")
         yield at.page
+        assert at.said == at.elsewhere == [] if quiet else at.said, (at.said, at.elsewhere)
 
 
-def dom(browser: Browser, folder: Path, text: str) -> str:
+def dom(browser: Browser, folder: Path, text: str, *, quiet: bool = True) -> str:
     """Return what the browser has made of a page, as HTML."""
-    with opened(browser, folder, text) as at:
+    with opened(browser, folder, text, quiet=quiet) as at:
         return at.content()
 
 
@@ -95,7 +99,7 @@ def test_planted_scripts_do_not_run(browser: Browser, tmp_path: Path, kind: str)
 
 
 def test_the_policy_alone_would_stop_a_script_that_slipped_through(browser: Browser, tmp_path: Path) -> None:
-    seen = dom(browser, tmp_path, slipped_through(hostile_page(tmp_path, "debate"), HOSTILE))
+    seen = dom(browser, tmp_path, slipped_through(hostile_page(tmp_path, "debate"), HOSTILE), quiet=False)
     assert "<script>" in seen and "<title>alpha.x." in seen
 
 
@@ -103,7 +107,7 @@ def test_the_same_words_run_where_nothing_stops_them(browser: Browser, tmp_path:
     # Otherwise the tests above would prove nothing about this browser.
     text = f"<!doctype html><title>alpha.x.</title><main>{HOSTILE}</main>".replace("\x00", "")
     assert policy(STYLE) not in text
-    assert "<title>pwned" in dom(browser, tmp_path, text)
+    assert "<title>pwned" in dom(browser, tmp_path, text, quiet=False)
 
 
 # --- nothing leaves -------------------------------------------------------------------------------------------
@@ -177,14 +181,15 @@ def test_nothing_is_asked_of_anybody(browser: Browser, tmp_path: Path, kind: str
 
 def test_nor_by_words_that_slipped_through(browser: Browser, tmp_path: Path, listener: Listener) -> None:
     words = asking(listener.url) + asking_more(listener.url)
-    seen = dom(browser, tmp_path, slipped_through(hostile_page(tmp_path, "debate"), words))
+    seen = dom(browser, tmp_path, slipped_through(hostile_page(tmp_path, "debate"), words), quiet=False)
     assert "<iframe" in seen and listener.asked == []
 
 
 def test_the_same_words_ask_where_nothing_stops_them(
     browser: Browser, tmp_path: Path, listener: Listener
 ) -> None:
-    dom(browser, tmp_path, f"<!doctype html><title>x</title><main><style>{asking(listener.url)}</main>")
+    text = f"<!doctype html><title>x</title><main><style>{asking(listener.url)}</main>"
+    dom(browser, tmp_path, text, quiet=False)
     assert {"/img", "/css", "/import", "/bg", "/inline", "/fetch"} <= {*listener.asked}
 
 
@@ -277,7 +282,7 @@ def test_the_policy_allows_this_style_sheet_and_no_other(browser: Browser, tmp_p
     assert text != other != without
     grounds = []
     for body in (text, other, without):
-        with opened(browser, tmp_path, body) as at:
+        with opened(browser, tmp_path, body, quiet=body != other) as at:
             grounds.append(at.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert grounds[0] == LIGHT != grounds[1] == grounds[2]
 

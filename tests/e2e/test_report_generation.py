@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, cli
+from tests.worlds.mini import Project, call, cli
 from tests.worlds.model_judge import CANARY, KEY, assert_no_key, evaluations, gateway, judge_again
 from tests.worlds.openai_server import OpenAIServer, Request
 from tests.worlds.report_world import DOCUMENTS, Questions, v3
@@ -155,7 +155,7 @@ def test_a_model_judges_and_reports_cannot_talk_to_anybody(
     write_task(live, **asking(endpoint, gateway_network[0]))
     upload(live, {"mine": trec([*SENTENCES, *HOSTILE])})
     packed = cli(live, "submit", "--team", "alpha", "--no-check")
-    ran = cli(live, "evaluate", "--all", "--json", env=KEY)
+    ran = call(live, "evaluate", "--all", "--json", env=KEY)
     assert ran.json["done"][0]["outcome"]["name"] == "scored", ran.all
 
     # Only the configured endpoint, model and parameters; what was written went there as text.

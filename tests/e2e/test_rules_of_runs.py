@@ -89,6 +89,9 @@ def test_first_cases_end_a_run_early(live: Project) -> None:
     for_team = cli(live, "show", rows["early"]["run"], "--as", "team:alpha", expect=None).out
     assert "first cases" not in for_team
     assert "dev, test: 2 " in " ".join(cli(live, "task", "show", "mini", "--as", "team:alpha").out.split())
+    # The first of four submissions that fail on the first cases costs nothing yet.
+    quota = cli(live, "task", "show", "mini", "--as", "team:alpha", "--json").json["team"]
+    assert (quota["first"], quota["used"], quota["open"]) == (1, 2, 0)
     sample = cli(live, "verify", rows["good"]["run"], "--sample", "2", "--json").json
     assert (sample["same"], sample["sample"], sample["identical"]) == (True, 2, None)
     assert "ndcg_10" in sample["values"]

@@ -21,7 +21,7 @@ from runner.provision.images import IMAGES, tag
 from runner.submissions.origins import Origins, kept_as
 from tests.e2e.test_two_machines import _resign
 from tests.leftovers import KEPT
-from tests.worlds.mini import GOOD, Project, cli
+from tests.worlds.mini import GOOD, Project, call, cli
 
 pytestmark = pytest.mark.engine
 
@@ -112,7 +112,7 @@ def test_a_dockerfile_takes_nothing_of_another_team(machine: World, name: str) -
     text = text.format(kept=machine.kept, prefix=short[:12], id=machine.image, base=machine.base, stage="own")
     folder = machine.folder(name, text)
     assert _stolen(machine, folder), "this attack proves nothing"
-    said = cli(machine.project, "submit", "-t", "thief", "-s", name, "--no-check", expect=2)
+    said = call(machine.project, "submit", "-t", "thief", "-s", name, "--no-check", expect=2)
     assert "E212" in said.err and f"submissions/thief/{name}/Dockerfile:{line}" in said.err
     # The other doors of this machine, too: it holds another team's software.
     for command in ("pack", "try") if name == "from" else ():

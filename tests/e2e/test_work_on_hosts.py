@@ -8,6 +8,7 @@ import secrets
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,13 @@ def touch(project: Project, canary: str, path: str) -> None:
     subprocess.run([*docker, "exec", found, "touch", path], check=True, timeout=60)
 
 
+def shown(client: Any, path: str, text: str) -> bool:
+    """True if the page holds the text. The page must exist."""
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return text in answer.text
+
+
 @pytest.mark.slow
 @pytest.mark.engine
 def test_the_page_of_a_run_on_a_host_shows_its_log_and_then_its_verdict(live: Project, host: Cluster) -> None:
@@ -65,15 +73,15 @@ def test_the_page_of_a_run_on_a_host_shows_its_log_and_then_its_verdict(live: Pr
         with team.stream("GET", "/live", params={"page": page}, timeout=300) as response:
             events = Events(response)
             until(lambda: events.has(f"{canary}-first"))
-            assert "scored" not in team.get(page).text
-            assert "alpha" not in public.get("/tasks/mini/main").text
+            assert shown(team, page, canary) and not shown(team, page, "scored")
+            assert not shown(public, "/tasks/mini/main", "alpha")
             touch(live, canary, "/tmp/go")
             until(lambda: events.has(f"{canary}-second"))
             touch(live, canary, "/tmp/end")
-            while "scored" not in (text := team.get(page).text):
-                assert f"{canary}-second" in text, "neither what it writes nor its log is there"
-            assert f"{canary}-second" in text and "all done" in text
-        until(lambda: "alpha" in public.get("/tasks/mini/main").text)
+            while not shown(team, page, "scored"):
+                assert shown(team, page, f"{canary}-second"), "neither what it writes nor its log is there"
+            assert shown(team, page, f"{canary}-second") and shown(team, page, "all done")
+        until(lambda: shown(public, "/tasks/mini/main", "alpha"))
     [row] = cli(live, "runs", "--json").json
     assert row["outcome"]["name"] == "scored"
     [record] = (json.loads(path.read_text()) for path in live.home.glob("archive/**/run.json"))

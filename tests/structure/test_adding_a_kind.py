@@ -68,7 +68,7 @@ def test_no_kind_is_named_elsewhere() -> None:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packages with a sixth kind in them."""
     tree = tmp_path_factory.mktemp("tree")
-    for package in PACKAGES:
+    for package in (*PACKAGES, "tools"):
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
     for place, part in PLACES.items():
         source, target = COLOURS / part, tree / place.replace("KIND", "colours")
@@ -117,7 +117,7 @@ def test_the_evaluator_knows_a_kind_that_was_added_so(copy: Path, tmp_path: Path
 
 def test_the_runner_knows_a_kind_that_was_added_so(copy: Path) -> None:
     code = (
-        "import schemas; from runner.model.kinds import kind_spec, kinds_with; from runner.reference.files import task; "
+        "import schemas; from runner.model.kinds import kind_spec, kinds_with; from tools.docs.files import task; "
         "assert 'colours' in schemas.kinds(); assert schemas.validate({'grey': 1}, 'kinds/colours'); "
         "assert 'colours' in kinds_with('presenter'); assert kind_spec('colours').importer is None; "
         "assert 'Whether grey is a colour.' in task(); "

@@ -46,7 +46,7 @@ import json, sys
 from pathlib import Path
 from runner.model.sidecars import Service
 from runner.model.sidecars import SIDECARS
-from runner.reference.commands import command_lines
+from tools.docs.commands import command_lines
 from runner.tasks.services import parse_services, room_limits, service_env
 from tests.worlds import interactive_jobs as jobs
 import schemas
@@ -83,7 +83,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a run with the new sidecar looks like on the scripted engine."""
     copy = tmp_path_factory.mktemp("copy")
     ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
-    for package in ("runner", "sidecars", "schemas", "evaluator"):
+    for package in ("runner", "sidecars", "schemas", "evaluator", "tools"):
         shutil.copytree(ROOT / package, copy / package, ignore=ignore)
     shutil.copytree(ROOT / "tests/worlds", copy / "tests/worlds", ignore=ignore)
     before = files(copy)

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from runner.engines.fake import FakeEngine, Mounts, identity
+from runner.execution import stop as at_stop
 from runner.execution.cluster.certificates import make
 from runner.execution.cluster.host import SCRATCH, Station
 from runner.execution.cluster.members import work
 from runner.execution.cluster.order import Role
-from runner.execution.cluster.storage import artefacts as at_store
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.stores import store_of_host
@@ -288,7 +288,7 @@ def cluster(folder: Path, *hosts: str, role: str = "software", gone_after: int =
 def _host(
     name: str, address: str, artefacts: str, folder: Path, certificates: Path, role: Role, blinded: str
 ) -> None:
-    at_store.time = Hurried(folder.parent)  # type: ignore[assignment]
+    at_stop.time = Hurried(folder.parent)  # type: ignore[assignment]
     gone = PlatformError("the container engine is gone", code="E301")
     script = dict(scripts(folder.parent))
     if name == "h1":

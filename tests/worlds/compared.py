@@ -20,10 +20,8 @@ from runner.records.store.run_detail import detail
 from runner.tasks.load import load_tasks
 from runner.tasks.scaffold import new_task
 from runner.views.audience import Audience
-from runner.views.comparison.page import page, page_of_all, within
-from runner.views.comparison.several import compare_found
-from runner.views.comparison.topics import compare
-from runner.views.redact import redact_run
+from runner.views.comparison.page import page, within
+from runner.views.comparison.topics import compare_found
 from tests.worlds import records
 from tests.worlds.mini import Project
 from tests.worlds.shown import HOSTILE, debate, jsonl, judged_line, record, wrong_lines
@@ -63,36 +61,28 @@ def commit(project: Project, store: Store) -> dict[str, str]:
     """Commit the runs; returns the pages that compare them: what each is, and its path."""
     tasks, found = load_tasks(project.config)[0], dict[str, str]()
     worlds = {name: _world(project, store, tasks[name]) for name in _names()}
-    several = [*_rankings(worlds["ranked"])]
+    ranked = [*_rankings(worlds["ranked"])]
     found["compare: nothing"] = "/tasks/mini/compare"
     found["compare: form"] = "/tasks/ranked/compare"
-    found["compare: refused"] = _page("ranked", [several[0], several[0]])
-    found["compare: two"] = _page("ranked", several[:2])
-    found["compare: three"] = _page("ranked", several[:3])
-    found["compare: eight"] = _page("ranked", several)
+    found["compare: refused"] = _page("ranked", [ranked[0], ranked[0]])
+    found["compare: two"] = _page("ranked", ranked)
     for kind, makes in (("report", _reports), ("debate", _debates), ("records", _fields), ("meta", _judges)):
         name = f"{kind}-compared"
         runs = [*makes(worlds[name], tasks[name])]
         found[f"compare: {kind}"] = _page(name, runs[:2])
         found[f"run of {kind}"] = f"/runs/{runs[0]}"
-        if kind == "meta":
-            found["compare: three of meta"] = _page(name, runs)
     return found
 
 
 def alone(store: Store, tasks: Mapping[str, Task]) -> dict[str, str]:
-    """Pages that need no server: what ``runner compare --html`` writes of two runs and of eight."""
+    """Pages that need no server: what ``runner compare --html`` writes."""
     audience, found = Audience("team", TEAM), dict[str, str]()
-    for name, task in (("eight", tasks["ranked"]), ("debate", tasks["debate-compared"])):
+    for name, task in (("rankings", tasks["ranked"]), ("debate", tasks["debate-compared"])):
         dev = task.datasets["dev"]
         known = (one for one in queries.runs(store, [task]) if one.submission.task == task.id)
         runs = [(detail(store, one.id, [task]), dev) for one in known if one.dataset == dev.id]
-        if len(runs) > 2:
-            found[f"compare {name}"] = page_of_all(compare_found(runs, task, audience), task, audience, dev)
-        else:
-            views = [redact_run(one, audience, dev) for one, _ in runs]
-            made = compare(views[0], views[1], task)
-            found[f"compare {name}"] = page(made, task, audience, within(runs, task, audience))
+        made = compare_found(runs, task, audience)
+        found[f"compare {name}"] = page(made, task, audience, within(runs, task, audience))
     return found
 
 
@@ -105,12 +95,12 @@ def _world(project: Project, store: Store, task: Task) -> records.World:
 
 
 def _page(task: str, runs: Sequence[str]) -> str:
-    return f"/tasks/{task}/compare?{urlencode([('run', one) for one in runs])}"
+    return f"/tasks/{task}/compare?{urlencode(dict(zip(('first', 'second'), runs, strict=True)))}"
 
 
 def _rankings(world: records.World) -> Iterator[str]:
-    """Eight runs with values of each topic and documents, some of which they share."""
-    for n in range(8):
+    """Two runs with values of each topic and documents."""
+    for n in range(2):
         drawn = random.Random(n)
         name = "a-name-that-is-as-long-as-names-may-be-so"[:40] if n == 1 else f"fused-{n}"
         documents = [f"d{drawn.randint(1, 30)}" for _ in range(20)]

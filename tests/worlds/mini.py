@@ -9,12 +9,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from unittest.mock import patch
 
 from runner.model.config import Config
 
@@ -217,45 +219,65 @@ def call(
     return _checked(Said(done.returncode, done.stdout.decode(), done.stderr.decode()), expect)
 
 
+@contextmanager
+def _captured(name: str, *, terminal: bool) -> Iterator[BinaryIO]:
+    """Send a stream and its file descriptor, which subprocesses inherit, to a file; yield the file."""
+    number = ("stdin", "stdout", "stderr").index(name)
+    stream: TextIO = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if terminal:
+        stream.isatty = lambda: True  # type: ignore[method-assign]
+    before = os.dup(number)
+    with TemporaryFile() as file, patch.object(sys, name, stream):
+        os.dup2(file.fileno(), number)
+        try:
+            yield file
+        finally:
+            stream.flush()
+            os.dup2(before, number)
+            os.close(before)
+
+
 def cli(
     project: Project,
     *arguments: str,
     expect: int | None = 0,
     env: dict[str, str] | None = None,
-    terminal: bool = False,
+    typed: str | None = None,
 ) -> Said:
     """Run ``runner`` in this process, without a second of start-up; like :func:`call` in all else.
 
-    With ``terminal``, the stream of errors claims to be a terminal, and may hold escape sequences.
+    With ``typed``, standard input and the stream of errors claim to be a terminal, at which this text is typed; the
+    stream of errors may hold escape sequences then.
     """
     from runner.cli import output
     from runner.cli.main import main
 
-    environment, argv = dict(os.environ), sys.argv
     flags = (output.options.debug, output.options.quiet, output.options.actor)
     handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
-    if terminal:
-        err.isatty = lambda: True  # type: ignore[method-assign]
-    os.environ.update({"COLUMNS": "100", **project.environment(**(env or {}))})  # as without a terminal
-    sys.argv = ["runner", *arguments]
-    try:
-        with redirect_stdout(out), redirect_stderr(err):
+    environment = {"COLUMNS": "100", **project.environment(**(env or {}))}  # the width without a terminal
+    stdin, terminal = io.StringIO(typed), typed is not None
+    stdin.isatty = lambda: terminal  # type: ignore[method-assign]
+    code: Any = 0
+    with (
+        patch.dict(os.environ, environment, clear=True),
+        patch.object(sys, "argv", ["runner", *arguments]),
+        patch.object(sys, "stdin", stdin),
+        _captured("stdout", terminal=False) as out,
+        _captured("stderr", terminal=terminal) as err,
+    ):
+        try:
             main()
-        code: Any = 0
-    except SystemExit as end:
-        code = end.code or 0
-    finally:
-        sys.argv = argv
-        os.environ.clear()
-        os.environ.update(environment)
-        output.options.debug, output.options.quiet, output.options.actor = flags
-        for number, handler in handlers:
-            signal.signal(number, handler)
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            output.options.debug, output.options.quiet, output.options.actor = flags
+            for number, handler in handlers:
+                signal.signal(number, handler)
+        for stream, file in ((sys.stdout, out), (sys.stderr, err)):
+            stream.flush()
+            file.seek(0)
+        texts = [file.read().decode() for file in (out, err)]
     assert isinstance(code, int)
-    for stream in (out, err):
-        stream.flush()
-    texts = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
     return _checked(Said(code, *texts), expect, terminal)
 
 

@@ -55,8 +55,9 @@ def judge_again(project: Project, task: str, endpoint: OpenAIServer) -> Said:
     asked, (first,) = len(endpoint.chats), evaluations(project, task)
     said = cli(project, "reevaluate", "--all")
     _, second = evaluations(project, task)
-    for name in {"result.json", "scores.jsonl", "findings.jsonl", "details.jsonl"} & digests(first).keys():
-        assert digests(second)[name] == digests(first)[name], name
+    before, after = digests(first), digests(second)
+    names = {"result.json", "scores.jsonl", "findings.jsonl"} | {"details.jsonl"} & before.keys()
+    assert {name: after[name] for name in names} == {name: before[name] for name in names}
     record = json.loads((second / "evaluation.json").read_text())["gateway"]
     assert (record["asked"], record["replay"], len(endpoint.chats)) == (0, True, asked)
     return said

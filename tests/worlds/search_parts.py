@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -17,6 +18,11 @@ from sidecars.search.api import Api, Call
 from sidecars.search.prepared import open_collection
 
 ROOT = Path(__file__).parents[2]
+
+
+def words(error: Exception) -> set[str]:
+    """Return the words and numbers of a message. A path is one word."""
+    return {word.strip("'").rstrip(".") for word in re.split(r"[\s:,;()\[\]]+", str(error))}
 
 
 class Asked:

@@ -54,15 +54,13 @@ def demo(
 def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     """Submit the baselines and the broken softwares, run what is missing, print the leaderboards.
 
-    Our own images are built meanwhile where they are missing.
+    Our own images are built first where they are missing.
     ``only`` are the tasks that are shown (none: the usual ones). Raises typer.BadParameter for those that the demo has
     not.
     The broken softwares are registered without the local check, which would refuse them: that is what they
     are for. A second time nothing is built, registered or run again. Raises typer.Exit when something was not
     settled.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     from runner import provision
     from runner.cli.plans import show_plan
     from runner.execution.coordinator import EvaluationRequest
@@ -73,10 +71,8 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
         raise typer.BadParameter(f"the demo has no {', '.join(wrong)}; it has {', '.join(SHOWN)}")
     known = context.all_tasks(where)
     tasks = {name: known[name] for name in SHOWN if name in known and name in (only or USUAL)}
-    with ThreadPoolExecutor() as pool:
-        ready = pool.submit(provision.run, where, output.say)
-        failed = _hand_in(where, tasks)
-        ready.result()
+    provision.run(where, output.say)
+    failed = _hand_in(where, tasks)
     with context.coordinating() as coordinator:
         coordinator.machine.engine()  # its profile is in every lock: without an engine there is nothing to plan
         wanted = [Selection(task=name, dataset=SHOWN[name]) for name in tasks]

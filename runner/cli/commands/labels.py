@@ -109,8 +109,8 @@ def agreement(
     task: options.TaskArgument, dataset: options.NeededDataset, as_json: options.JsonOption = False
 ) -> None:
     """How far annotators agree: Krippendorff's alpha for all, Cohen's kappa for every two."""
-    from runner.annotation.files import agreement as compare
-    from runner.annotation.files import labels_file
+    from runner.annotation.exchange import agreement as compare
+    from runner.annotation.exchange import labels_file
 
     _, loaded, chosen = context.dataset(task, dataset)
     path = labels_file(loaded, chosen)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runner.views.leaderboard.rows import LeaderboardTable
     from runner.views.plots.base import Plot
 
-PLOTS = "scores, dates, time, memory, measures, topics, heatmap, critical or run"
+PLOTS = "scores, topics, critical or run"
 BINARY = ("pdf", "png")
 
 
@@ -133,7 +133,7 @@ def _more(task: Task, shown: LeaderboardTable) -> None:
 
 
 @app.command(
-    epilog="Examples:  runner plot vaswani scores --out scores.pdf  |  runner plot vaswani measures --measure ndcg_10 --measure rr --format svg  |  runner plot vaswani topics --dataset dev --run alpha.dense --run baselines.bm25 --out topics.png  |  runner plot vaswani run --run alpha.dense --as team:alpha --out run.svg  |  runner plot vaswani critical --format csv"
+    epilog="Examples:  runner plot vaswani scores --out scores.pdf  |  runner plot vaswani topics --dataset dev --run alpha.dense --run baselines.bm25 --out topics.png  |  runner plot vaswani run --run alpha.dense --as team:alpha --out run.svg  |  runner plot vaswani critical --format csv"
 )
 def plot(
     task: options.TaskArgument,
@@ -144,11 +144,8 @@ def plot(
     ] = None,
     round_: options.RoundOption = None,
     measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--measure",
-            help="A measure of the table by its id, for measures two; default: the one that ranks.",
-        ),
+        str | None,
+        typer.Option("--measure", help="A measure of the table by its id; default: the one that ranks."),
     ] = None,
     run: Annotated[
         list[str] | None,
@@ -186,7 +183,7 @@ def plot(
             made = _of_run(store, loaded, audience, run or [])
         else:
             name = table if dataset is None else _table_of(loaded, table, dataset)
-            made = _of_board(store, loaded, audience, kind, name, round_, measure or [], run or [])
+            made = _of_board(store, loaded, audience, kind, name, round_, measure, run or [])
         content = (b"\xef\xbb\xbf" if excel else b"") + drawn(made, form)
         record_export(store, loaded, "plot", " ".join((kind, *of)), form, audience, made.as_csv())
     _write(content, form, out)
@@ -239,7 +236,7 @@ def _of_board(
     kind: str,
     table: str | None,
     round_: str | None,
-    measures: list[str],
+    measure: str | None,
     runs: list[str],
 ) -> Plot:
     from runner.views.leaderboard.rounds import board
@@ -250,7 +247,7 @@ def _of_board(
         shown = build(store, task, table, audience, running=list(store.archive.live()))
     else:
         shown = board(store, task, round_, table, audience)
-    return Board(store, task, shown, audience).plot(kind, measures, runs)
+    return Board(store, task, shown, audience).plot(kind, measure, runs)
 
 
 def _of_run(store: Store, task: Task, audience: Audience, runs: list[str]) -> Plot:

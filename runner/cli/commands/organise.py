@@ -33,11 +33,11 @@ STAYS = (
 @app.command(epilog="Examples:  runner publish vaswani test")
 def publish(task: options.TaskArgument, dataset: options.DatasetArgument) -> None:
     """Open the mean scores on a blinded dataset to everybody. Per-topic scores and logs stay closed."""
-    from runner.records import opening
+    from runner.records import review
 
     where, loaded, chosen = context.dataset(task, dataset)
     with context.store(where) as store:
-        new = opening.publish(store, loaded, chosen.id)
+        new = review.publish(store, loaded, chosen.id)
     output.say(f"the scores on {task}/{dataset} {'are public' if new else 'were published already'}")
 
 
@@ -83,15 +83,15 @@ def release(
     Read them first: a software can have written hidden topics there. Scores by topic and the run's files stay closed. It holds
     for the attempt that counts now, not for one that is made later.
     """
-    from runner.records import opening
+    from runner.records import review
     from runner.views.audience import ORGANISER
     from runner.views.listing import run_id
 
     where = context.config()
     tasks = context.all_tasks(where)
     with context.store(where) as store:
-        found = opening.closed_run(store, tasks, run_id(store, tasks, ORGANISER, run))
-        if not opening.release(store, found, reason, undo=undo):
+        found = review.closed_run(store, tasks, run_id(store, tasks, ORGANISER, run))
+        if not review.release(store, found, reason, undo=undo):
             output.say(f"{found.id} was {'released' if found.released else 'closed'} already")
             return
     team = found.submission.team

@@ -103,18 +103,11 @@ def _row(view: RunView) -> tuple[str, ...]:
 
 
 @app.command(
-    epilog="Examples:  runner show baselines.bm25.1a2b3c4d.test  |  runner show RUN --as team:baselines  |  runner show 'RUN#1'  |  runner show RUN --debate 3  |  runner show RUN --topics  |  runner show RUN --topic 301  |  runner show RUN --html run.html"
+    epilog="Examples:  runner show baselines.bm25.1a2b3c4d.test  |  runner show RUN --as team:baselines  |  runner show 'RUN#1'  |  runner show RUN --topics  |  runner show RUN --topic 301  |  runner show RUN --html run.html"
 )
 def show(
     run: options.RunArgument,
-    debate: options.DebateOption = None,
-    topic: Annotated[
-        str | None,
-        typer.Option(
-            "--topic",
-            help="What is inside it on this topic (or field of records), or all. Default: the first.",
-        ),
-    ] = None,
+    topic: options.InsideOption = None,
     topics: Annotated[
         bool, typer.Option("--topics", help="The scores of all topics; default: of the worst and the best.")
     ] = False,
@@ -142,13 +135,13 @@ def show(
     if to is not None:
         from runner.cli.remote.looking import show_at
 
-        show_at(to, run, as_json=as_json, part=bool(debate or topic or topics or page))
+        show_at(to, run, as_json=as_json, part=bool(topic or topics or page))
         return
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
         found, dataset, task = _detail(where, store, run, audience)
         view = redact_run(found, audience, dataset)
-        within = inside(found, task, audience, dataset).choose(debate, topic)
+        within = inside(found, task, audience, dataset).choose(topic)
         helps = hint(view, task)
         medians = medians_for(store, task, view, dataset)
         by_topic = topics_of(view, task, medians)

@@ -193,7 +193,7 @@ def try_(
     scenario: Annotated[
         str | None, typer.Option("--scenario", help="Default: the submission's first.")
     ] = None,
-    debate: options.DebateOption = None,
+    topic: options.InsideOption = None,
     page: Annotated[
         Path | None, typer.Option("--html", help="Write it as one page: all, or what was chosen.")
     ] = None,
@@ -212,7 +212,7 @@ def try_(
 
     def one(submission: SubmissionFile) -> int:
         good, view = try_on_public_data(
-            where, submission, dataset, scenario, (debate, page, command_line), show=not as_json
+            where, submission, dataset, scenario, (topic, page, command_line), show=not as_json
         )
         views.append(view)
         return FINE if good else FAILED
@@ -263,7 +263,7 @@ def try_on_public_data(
             output.say(f"our side failed: {checked.our_failure}")
         line, helps = trial.command_line(checked.job), hint(view, task)
         # Here or never: nothing of this run is kept for `runner show`.
-        within = inside(checked.detail, task, audience, chosen).choose(inner[0], None)
+        within = inside(checked.detail, task, audience, chosen).choose(inner[0])
         if inner[1] is not None:
             within.write_page(inner[1], view)
             output.say(f"{inner[1]} has the run")

@@ -12,7 +12,7 @@ from runner.cli.app import tasks
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from runner.model.config import Config
     from runner.model.task import Task
@@ -54,18 +54,15 @@ def list_(to: options.ServerOption = None, as_json: options.JsonOption = False) 
 
 
 @tasks.command(
-    epilog="Examples:  runner task show vaswani  |  runner task show vaswani --as team:mine  |  runner task show vaswani --full  |  runner task show vaswani --to local"
+    epilog="Examples:  runner task show vaswani  |  runner task show vaswani --as team:mine  |  runner task show vaswani --to local"
 )
 def show(
     name: options.TaskArgument,
-    full: Annotated[
-        bool, typer.Option("--full", help="All files, rounds and tables, more than one screen.")
-    ] = False,
     as_: options.AsOption = "organiser",
     to: options.ServerOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show a task on one screen: limits, quota, dates, what the inputs hold, how to write the output, measures. With
+    """Show a task: limits, quota, dates, what the inputs hold, how to write the output, measures. With
     --as team:NAME, or --to, also what is left of that team's quota.
     """
     from runner.records.store.queries import published
@@ -76,7 +73,7 @@ def show(
         from runner.cli.remote.tasks import task_at
 
         data, said = task_at(to, name)
-        output.as_json(data) if as_json else _say(said, full)
+        output.as_json(data) if as_json else _say(said)
         return
     where, audience = context.config(), context.audience(as_)
     task = context.load_task(where, name)
@@ -88,14 +85,14 @@ def show(
     if as_json:
         output.as_json(of.as_dict())
         return
-    _say(printed(of), full)
+    _say(printed(of))
     if audience.kind == "organiser" and task.budget_hours:
         _say_budget(where, task)
 
 
-def _say(said: Mapping[str, Sequence[str]], full: bool) -> None:
+def _say(lines: Sequence[str]) -> None:
     """Print a task's overview (:func:`runner.views.overview.screen.printed`)."""
-    for line in said["full" if full else "screen"]:
+    for line in lines:
         output.data(output.printable(line))
 
 
@@ -152,15 +149,6 @@ def _pause(name: str, dataset: str | None, reason: str, wanted: bool) -> None:
     output.say(f"{shown} is {state}")
 
 
-PublicTopics = Annotated[
-    int,
-    typer.Option(
-        "--public-topics",
-        min=0,
-        help="So many topics everybody sees with their judgments, as the dataset dev. The others, and their truths, go to "
-        "RUNNER_PRIVATE.",
-    ),
-]
 TopicText = Annotated[
     list[str] | None,
     typer.Option(
@@ -173,7 +161,7 @@ TopicText = Annotated[
 
 
 @tasks.command(
-    epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection --public-topics 10  |  "
+    epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection  |  "
     "runner task new my-task --from irds:vaswani  |  runner task new my-task --from codabench:bundle.zip  |  "
     "runner task new my-task --kind records --like qa"
 )
@@ -200,7 +188,6 @@ def new(
             "platforms tira:FOLDER or codabench:BUNDLE. Default: synthetic data.",
         ),
     ] = None,
-    public: PublicTopics = 0,
     topic_text: TopicText = None,
 ) -> None:
     """Make a small task that works, to be changed into yours; with --from one on your collection.
@@ -212,14 +199,12 @@ def new(
     """
     from runner.model.kinds import kind_of_source
     from runner.tasks.scaffold import new_task, new_task_from
-    from runner.views.overview import readme
 
     where = context.config()
     if source is None:
-        for option, value in (("--public-topics", public), ("--topic-text", topic_text)):
-            if value:
-                fix = f"name a collection with --from, or leave {option} out"
-                raise RunnerError("E101", f"{option} is for a collection", fix=fix)
+        if topic_text:
+            fix = "name a collection with --from, or leave --topic-text out"
+            raise RunnerError("E101", "--topic-text is for a collection", fix=fix)
         folder = new_task(where, name, kind or "adhoc", like)
     elif like is not None:
         raise RunnerError(
@@ -228,11 +213,10 @@ def new(
     else:
         chosen = kind or kind_of_source(source)
         folder, hidden = new_task_from(
-            where, name, source, kind=chosen, public=public, text_fields=topic_text or (), say=output.say
+            where, name, source, kind=chosen, text_fields=topic_text or (), say=output.say
         )
         if hidden is not None:
             output.say(f"inputs and truths of what is blinded are in {hidden}")
-    readme.write(context.load_task(where, name))
     output.say(f"{folder} is there, not on the web (announced: never); next: runner task check {name}")
 
 

@@ -35,13 +35,15 @@ def check(
     still to be done before it opens.
     """
     from runner.execution.check_measures import refusal
+    from runner.tasks import compose
     from runner.tasks.files import view_sights
     from runner.tasks.tables import doubts
 
     where = context.config()
     task = context.load_task(where, name)
     contents = _contents(where, task)
-    _written_anew(task)
+    if compose.write(task):
+        output.say(f"tasks/{task.id}/compose.yaml was written anew from task.yaml")
     output.say(f"{name}: task.yaml and its files are fine")
     _say_demo(task)
     _show_contents(contents, statistics=not as_json)
@@ -83,17 +85,6 @@ def _say_demo(task: Task) -> None:
         output.say(
             f"{task.id} is a demo: what is blinded ({', '.join(blinded)}) may lie in the tree, and hides nothing"
         )
-
-
-def _written_anew(task: Task) -> None:
-    """Write what is made from task.yaml, where it is out of date, and say so."""
-    from runner.tasks import compose
-    from runner.views.overview import readme
-
-    if compose.write(task):
-        output.say(f"tasks/{task.id}/compose.yaml was written anew from task.yaml")
-    if readme.write(task):
-        output.say(f"the overview in tasks/{task.id}/README.md was written anew from task.yaml")
 
 
 def _ready(where: Config, task: Task, *, show: bool) -> list[Check]:
@@ -159,7 +150,7 @@ def _show_proof(results: list[dict[str, Any]]) -> None:
 def _contents(where: Config, task: Task) -> list[Contents]:
     """What is in the data of each dataset. Raises one error with all that is wrong with files, data and baselines."""
     from runner.model.problems import refuse
-    from runner.submissions.check_baselines import baseline_problems
+    from runner.submissions.load import baseline_problems
     from runner.tasks.check_contents import read_contents
     from runner.tasks.check_data import task_problems
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runner.cli.remote.client import Client
@@ -27,7 +26,7 @@ def tasks_at(to: str) -> list[dict[str, Any]]:
         ]
 
 
-def task_at(to: str, task: str) -> tuple[dict[str, Any], Mapping[str, Sequence[str]]]:
+def task_at(to: str, task: str) -> tuple[dict[str, Any], list[str]]:
     """A task of a server: its data, with what the team has left where that is known yet, and the lines that are printed of it. Raises E102
     where there is none so."""
     with Client(server(to)) as client, as_expected():
@@ -35,5 +34,4 @@ def task_at(to: str, task: str) -> tuple[dict[str, Any], Mapping[str, Sequence[s
         own = client.find("standing", "tasks", task, "standing")
         lines = data.pop("printed") if own is None else own["printed"]
         data.pop("printed", None)
-        said = {name: [str(line) for line in lines[name]] for name in ("screen", "full")}
-        return {**data, "team": None if own is None else own["team"]}, said
+        return {**data, "team": None if own is None else own["team"]}, [str(line) for line in lines]

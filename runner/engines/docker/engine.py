@@ -7,25 +7,21 @@ The SDK is imported on the first call, never with this module.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from runner.engines import moving
 from runner.engines.accounts import Accounts
-from runner.engines.base import MayCut, Space
-from runner.engines.docker import meter
+from runner.engines.base import MayCut
+from runner.engines.docker import meter, own_mounts
 from runner.engines.docker.client import Clients, ignoring, labels_filter
 from runner.engines.docker.evict import evict
 from runner.engines.docker.handle import CANCELLED
-from runner.engines.docker.memory import own_mounts
-from runner.engines.docker.memory.outputs import GROWTH, MOST, Outputs
 from runner.engines.docker.owner import alive, default_locks, private_folder
 from runner.engines.docker.session import DockerSession
 from runner.engines.docker.turns import DockerBoard
 from runner.engines.docker.volumes import DockerVolumes
-from runner.engines.lending import Lending
 from runner.engines.turns import Turns
 from runner.model.config import EngineFor
 from runner.model.errors import PlatformError
@@ -70,8 +66,6 @@ class DockerEngine(DockerVolumes):
         self._board = DockerBoard(self)
         self.turns = Turns(self._board, self._board.gate, engine_for, tell)
         self._accounts = Accounts(lambda: private_folder(self.locks), lambda: self.identity)
-        self._outputs: Lending[Outputs] | None = None
-        self._ahead = 1  # output volumes that are made with the next of these keepers
 
     @staticmethod
     def answers(address: str, timeout: float) -> bool:
@@ -93,45 +87,6 @@ class DockerEngine(DockerVolumes):
         return evict(self)
 
     @contextmanager
-    def keeping(self, most: int) -> Iterator[bool]:
-        """See :class:`runner.engines.base.Engine`: output volumes, whose keeper then serves several sessions."""
-        before, self._ahead = self._outputs, 1
-        with Lending[Outputs](self, most, aside=True) as self._outputs:
-            try:
-                yield True
-            finally:
-                self._outputs = before
-
-    def _lent(
-        self,
-        output: Space | None,
-        visibility: Visibility | None,
-        cancelled: Callable[[], bool] | None,
-    ) -> AbstractContextManager[Outputs | None]:
-        """Output volumes for a session, where they are kept for several; their keeper has the turn on the engine."""
-        if self._outputs is None or output is None or visibility is None or self.mounts_memory:
-            return nullcontext()
-        self.turns.line_up(cancelled)  # nothing is held yet that somebody could wait for
-        space = output
-
-        def furnish(session: DockerSession) -> Outputs:
-            count = self._ahead
-
-            def wanted(all_of_them: bool) -> None:
-                self._ahead = max(self._ahead, min(MOST, GROWTH * count)) if all_of_them else 1
-
-            return session.outputs(count, space, wanted)
-
-        return self._outputs.lend(
-            space,
-            furnish,
-            attempt_id=f"kept-{secrets.token_hex(12)}",
-            visibility=visibility,
-            cancelled=cancelled,
-            role="keeper",
-        )
-
-    @contextmanager
     def session(
         self,
         attempt_id: str,
@@ -140,16 +95,12 @@ class DockerEngine(DockerVolumes):
         visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
-        output: Space | None = None,
     ) -> Iterator[DockerSession]:
         """The containers of one attempt; everything is removed at the end, also after Ctrl-C."""
         if not ATTEMPT_ID.fullmatch(attempt_id):
             raise ValueError(f"not an attempt's id: {attempt_id!r}")
         with ExitStack() as turns:
-            outputs = turns.enter_context(self._lent(output, visibility, cancelled))
-            if outputs is not None and visibility:
-                turns.enter_context(self.turns.share(visibility, attempt_id))
-            elif visibility:
+            if visibility:
                 turns.enter_context(self.turns.take(visibility, attempt_id, cancelled, stays=stays))
             session = DockerSession(
                 self,
@@ -157,7 +108,6 @@ class DockerEngine(DockerVolumes):
                 dict(labels or {}) | (self.turns.labels(visibility) if visibility else {}),
                 self._accounts,
                 cancelled,
-                outputs,
                 self._board.record_loopback if visibility == "blinded" else None,
             )
             try:

@@ -13,9 +13,8 @@ from typing import Any
 
 from runner.engines import sandbox
 from runner.engines.base import EngineInfo
-from runner.engines.docker import meter
+from runner.engines.docker import meter, own_mounts
 from runner.engines.docker.client import Clients
-from runner.engines.docker.memory import own_mounts
 from runner.model.errors import PlatformError
 from runner.model.limits import Limits
 

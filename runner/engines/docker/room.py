@@ -19,7 +19,6 @@ from runner.engines import collect, moving, sandbox, tarstream
 from runner.engines.base import ROOM, ROOM_OUT, ContainerSpec, RoomRun
 from runner.engines.docker.client import Clients
 from runner.engines.docker.handle import KILL_GRACE, POLL, DockerHandle
-from runner.engines.docker.memory import mounted
 from runner.engines.docker.owner import RoomUsers
 from runner.engines.docker.program import LEAVING, Program
 from runner.model.clock import SystemClock, stamp
@@ -39,7 +38,7 @@ class DockerRoom:
     """See :class:`runner.engines.base.Room`. Made by a session's ``room``.
 
     ``waiting`` is the user id of the process that waits in it, ``size`` that of its volume, ``uid_base`` what the engine's machine
-    adds to user ids. ``there`` is the volume's name and how many files it holds, where it may be filled on this machine.
+    adds to user ids.
     """
 
     def __init__(
@@ -52,11 +51,9 @@ class DockerRoom:
         size: int,
         *,
         uid_base: int,
-        there: tuple[str, int] | None,
     ) -> None:
         self._clients, self._handle, self._spec = clients, handle, spec
         self._users, self._waiting, self._size = users, uid_base + waiting, size
-        self._uid_base, self._there = uid_base, there
         self._since = time.monotonic()
         self._sound = True
         handle.processor_limit = None  # it is that of one program, not of the room
@@ -118,11 +115,7 @@ class DockerRoom:
             return RoomRun(replace(ended, log_truncated=program.truncated), *program.said(), collected)
 
     def _put(self, files: Mapping[str, Path | bytes], uid: int) -> None:
-        """Make the folders of the room anew, with these files: here, or else by the engine, which does so whatever lies there."""
-        if self._there is not None:
-            with mounted.mounted(self._clients, *self._there) as folder, suppress(OSError):
-                if folder is not None:
-                    return mounted.anew(folder, FOLDERS, files, uid=self._uid_base + uid, seconds=TRANSFER)
+        """Let the engine replace the folders of the room by new ones with these files."""
         with self._clients.streaming("copying files into a room", TRANSFER) as (api, _):
             chunks = tarstream.anew(FOLDERS, files, uid=uid)
             with closing(moving.moving(chunks, "copying files into a room", seconds=TRANSFER)) as sent:

@@ -16,7 +16,6 @@ from runner.engines.base import ROOM, ContainerSpec, Mount, Owner, Space, Volume
 from runner.engines.docker.client import explanation, ignoring
 from runner.engines.docker.facts import no_gpu
 from runner.engines.docker.handle import KILL_GRACE, DockerHandle
-from runner.engines.docker.memory.outputs import Outputs
 from runner.engines.docker.owner import Processors, RoomUsers, Slot, default_locks, me
 from runner.engines.docker.room import LIFETIME, DockerRoom
 from runner.engines.docker.session_volumes import SessionVolumes
@@ -50,7 +49,6 @@ class DockerSession:
         labels: Mapping[str, str],
         known: accounts.Accounts,
         cancelled: Callable[[], bool] | None = None,
-        outputs: Outputs | None = None,
         record_loopback: Callable[[], None] | None = None,
     ) -> None:
         self._engine = engine
@@ -59,44 +57,26 @@ class DockerSession:
         self._accounts = known
         self._clients = engine.clients
         self._attempt = attempt_id
-        self._outputs = outputs
-        self._slot = None if outputs else Slot(default_locks())
+        self._slot = Slot(default_locks())
+        # Of the software and evaluator, and of sidecars and gateways; no other live session has them.
+        self.uid, self.sidecar_uid = self._slot.uid, self._slot.sidecar_uid
         self._labels = dict(labels) | {"proctor.attempt": attempt_id, "proctor.owner": me()}
         self._handles: list[DockerHandle] = []
         self._sharing = Sharing()
         self._prefix = f"proctor-{secrets.token_hex(6)}"
         self._volumes = SessionVolumes(engine, self._prefix, self._labels)
         self._users: RoomUsers | None = None
-        self._made: Outputs | None = None
         self._processors: Processors | None = None
         self._cancelled = cancelled or (lambda: False)
-
-    @property
-    def uid(self) -> int:
-        """The user id of this session's software and evaluator; no other live session has it."""
-        return (self._slot or self._outputs).uid  # type: ignore[union-attr]
-
-    @property
-    def sidecar_uid(self) -> int:
-        """The user id of this session's sidecars and gateways; no other live session has it."""
-        return (self._slot or self._outputs).sidecar_uid  # type: ignore[union-attr]
 
     def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
         """A memory volume with limits on bytes and files. Name them all before the first start: one keeper serves them."""
         space, uid = Space(bytes, inodes), self.uid if owner == "software" else self.sidecar_uid
-        if self._outputs is not None:
-            return self._volumes.take(self._outputs, space, self.uid)
         return self._volumes.make(name, space, uid)
 
     def socket_volume(self, name: str) -> Volume:
         """A memory volume for the sockets of sidecars, which every user of the session can pass through."""
         return self._volumes.make(name, SOCKETS, self.sidecar_uid, mode="0755")
-
-    def outputs(self, count: int, space: Space, wanted: Callable[[bool], None]) -> Outputs:
-        """Fresh output volumes for ``count`` other sessions, and their keeper, which is there as long as this session."""
-        made = [self._volumes.make(f"output-{n}", space, self.uid) for n in range(count)]
-        self._made = Outputs(self._volumes.lend(made), (self.uid, self.sidecar_uid), wanted)
-        return self._made
 
     def room(self, spec: ContainerSpec, *, given: int) -> DockerRoom:
         """Start a room; its container keeps its volume itself. Raises E303 when its image cannot be started."""
@@ -110,7 +90,6 @@ class DockerSession:
         if handle.start_error is not None:
             raise PlatformError("a room cannot be started", why=handle.start_error)
         self._users = RoomUsers(default_locks())
-        there = (volume.name, space.inodes) if self._engine.local else None
         return DockerRoom(
             self._clients,
             handle,
@@ -119,7 +98,6 @@ class DockerSession:
             self.uid,
             space.bytes,
             uid_base=self._engine.uid_base,
-            there=there,
         )
 
     def start(self, spec: ContainerSpec) -> DockerHandle:
@@ -220,7 +198,6 @@ class DockerSession:
             allowed=allowed,
             max_bytes=max_bytes,
             max_files=max_files,
-            seen=self._outputs.seen if self._outputs is not None else lambda _: None,
         )
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
@@ -244,8 +221,6 @@ class DockerSession:
             steps.callback(self._remove)
             if record is not None:  # a process killed during the removal leaves no container to record
                 steps.callback(record)
-            if self._made is not None:
-                steps.callback(self._made.close)
 
     def _remove(self) -> None:
         """Remove the containers and volumes; try again if that fails."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.engines import collect, moving, sandbox, tarstream
 from runner.engines.base import Mount, Space, Volume
-from runner.engines.docker.memory import mounted
-from runner.engines.docker.memory.outputs import Outputs
-from runner.engines.docker.memory.own_mounts import MemoryVolume
+from runner.engines.docker.own_mounts import MemoryVolume
 from runner.engines.docker.room import TRANSFER
 from runner.engines.docker.volumes import DockerVolumes
 from runner.model.container import Collected
@@ -59,18 +57,6 @@ class SessionVolumes:
             api.create_volume(volume, driver="local", driver_opts=options, labels=self._labels)
         return Volume(volume)
 
-    def take(self, outputs: Outputs, space: Space, uid: int) -> Volume:
-        """One of those that the session was lent."""
-        volume, keeper, path = outputs.take()
-        self._made[volume.name] = _Made(*space, uid, keeper=keeper, path=path)
-        return volume
-
-    def lend(self, volumes: Iterable[Volume]) -> list[tuple[Volume, str, str]]:
-        """These, each with its keeper and its path there, for other sessions."""
-        self.keep()
-        found = [(one, self._made[one.name]) for one in volumes]
-        return [(one, made.keeper or "", made.path) for one, made in found]
-
     def keep(self) -> None:
         """Start a keeper for the volumes that need one and have none yet."""
         new = {name: made for name, made in self._made.items() if made.keeper is None and made.memory is None}
@@ -87,16 +73,17 @@ class SessionVolumes:
         allowed: Callable[[str], bool],
         max_bytes: int,
         max_files: int,
-        seen: Callable[[int], None],
     ) -> Collected:
-        """See :func:`runner.engines.collect.collect`; ``dest`` is made if it is missing. ``seen`` is told how many bytes are in the volume."""
+        """See :func:`runner.engines.collect.collect`; ``dest`` is made if it is missing."""
         made = self._made[volume]
         dest.mkdir(parents=True, exist_ok=True)
         # Ordinary files fit into the volume; only sparse ones can read as more.
         cap = max(max_bytes, made.bytes) + (made.inodes + 16) * 2048
-
-        def collected(chunks: Iterable[bytes], free: int, files: int) -> Collected:
-            found = collect.collect(
+        keeper = self._keeper(volume)
+        free, files = made.memory.left() if made.memory is not None else self._left(keeper, made.path)
+        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
+            chunks, _stat = api.get_archive(keeper, made.path, chunk_size=collect.CHUNK)
+            return collect.collect(
                 chunks,
                 dest,
                 allowed=allowed,
@@ -105,19 +92,6 @@ class SessionVolumes:
                 max_stream=cap,
                 full=not free or not files,
             )
-            seen(made.bytes - free)
-            return found
-
-        with self._opened(volume) as folder:
-            if folder is not None:
-                with mounted.plain_files(folder) as plain:
-                    if plain is not None:
-                        return collected(mounted.packed(plain), *mounted.left(folder))
-            keeper = self._keeper(volume)
-            free, files = self._left(keeper, made.path) if folder is None else mounted.left(folder)
-        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
-            chunks, _stat = api.get_archive(keeper, made.path, chunk_size=collect.CHUNK)
-            return collected(chunks, free, files)
 
     def copy_in(self, volume: str, files: Mapping[str, Path | bytes]) -> None:
         """Write read-only files, owned by the volume's user, into a volume."""
@@ -132,19 +106,6 @@ class SessionVolumes:
         for made in self._made.values():
             if made.memory is not None:
                 made.memory.close()
-
-    @contextmanager
-    def _opened(self, volume: str) -> Iterator[int | None]:
-        """The open folder of a volume; None where it is not within our sight."""
-        made = self._made[volume]
-        if made.memory is not None:
-            with made.memory.opened() as folder:
-                yield folder
-        elif self._engine.local:
-            with mounted.mounted(self._clients, volume, made.inodes) as found:
-                yield found
-        else:
-            yield None
 
     def _keeper(self, volume: str) -> str:
         """The container of ours through which the engine packs and unpacks files of a volume."""

@@ -9,44 +9,44 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_MOUNTS = (
+MOUNTS = (
     "the image has a link, a file or a VOLUME where the platform mounts something (its inputs, its output, /tmp, /dev, /proc, "
     "/sys, /sbin/docker-init, files of /etc): take it out of the image"
 )
-_COMMAND = "the command or ENTRYPOINT of the image cannot be executed: correct it"
-_WORKDIR = "its working directory is no folder and cannot be made: correct WORKDIR"
-_DIRECTIVE = "a directive of the image is not valid: correct it in the Dockerfile"
+COMMAND = "the command or ENTRYPOINT of the image cannot be executed: correct it"
+WORKDIR = "its working directory is no folder and cannot be made: correct WORKDIR"
+DIRECTIVE = "a directive of the image is not valid: correct it in the Dockerfile"
 
 # What is said, and what a team reads before it. The first row that fits decides; what fits none is our side's failure.
 _THEIRS = tuple(
     (re.compile(says, re.IGNORECASE | re.DOTALL), reads)
     for says, reads in (
         (r"no command specified", ""),  # says all there is to say
-        (r"^cannot mkdir: |working directory .* is invalid|chdir to cwd", _WORKDIR),
-        (r"container init: mkdir (/(proc|dev)\b|[^\"]*read-only)", _WORKDIR),
+        (r"^cannot mkdir: |working directory .* is invalid|chdir to cwd", WORKDIR),
+        (r"container init: mkdir (/(proc|dev)\b|[^\"]*read-only)", WORKDIR),
         # A link that leads a mount over the engine's init process.
-        (r"stat /sbin/docker-init: no such file", _MOUNTS),
+        (r"stat /sbin/docker-init: no such file", MOUNTS),
         # A mount that nobody may write to, over the folder where the engine lays files of its own.
         (
             r"to rootfs at \"/etc/(resolv\.conf|hostname|hosts|passwd|group)\": .*read-only file system",
-            _MOUNTS,
+            MOUNTS,
         ),
         (
             r"open \S*/merged/etc/(passwd|group): (no such (file|device)|(not|is) a directory|file exists|"
             r"read-only|too many|invalid arg)",
-            _MOUNTS,
+            MOUNTS,
         ),
-        (r"because it is (inside /proc|not of type proc)|change mount propagation through procfd", _MOUNTS),
-        (r"container init: (error reopening|open) /(proc|dev)\b", _MOUNTS),
-        (r"error mounting \"tmpfs\" to rootfs at .*: (mkdir|open)|merged/.*: invalid argument", _MOUNTS),
-        (r"mount destination|mkdir .*(read-only|file exists)|too many (levels of symbolic )?links", _MOUNTS),
-        (r"(to rootfs at|^mount /).*not a directory", _MOUNTS),
-        (r"invalid (mount|volume) specification|invalid mount path|destination can't be", _DIRECTIVE),
-        (r"environment variable name can't|null byte", _DIRECTIVE),
-        (r"executable file not found|exec format error|is a directory|not a directory", _COMMAND),
-        (r"exec: .*(permission denied|no such file)", _COMMAND),
+        (r"because it is (inside /proc|not of type proc)|change mount propagation through procfd", MOUNTS),
+        (r"container init: (error reopening|open) /(proc|dev)\b", MOUNTS),
+        (r"error mounting \"tmpfs\" to rootfs at .*: (mkdir|open)|merged/.*: invalid argument", MOUNTS),
+        (r"mount destination|mkdir .*(read-only|file exists)|too many (levels of symbolic )?links", MOUNTS),
+        (r"(to rootfs at|^mount /).*not a directory", MOUNTS),
+        (r"invalid (mount|volume) specification|invalid mount path|destination can't be", DIRECTIVE),
+        (r"environment variable name can't|null byte", DIRECTIVE),
+        (r"executable file not found|exec format error|is a directory|not a directory", COMMAND),
+        (r"exec: .*(permission denied|no such file)", COMMAND),
         # A data volume that is missing is not the fault of an image.
-        (r"^(?!.*(error mounting|bind source|/_data/)).*stat .*no such file or directory", _COMMAND),
+        (r"^(?!.*(error mounting|bind source|/_data/)).*stat .*no such file or directory", COMMAND),
     )
 )
 
@@ -59,7 +59,7 @@ _AROUND = re.compile(
 
 # What the kernel says in the log of a container in the place of the init process, and why.
 _INIT = re.compile(rb"\Aexec /sbin/docker-init: (argument list too long|invalid argument)\n?\Z")
-_WORDS = {
+WORDS = {
     b"argument list too long": "the command and the environment of the image are too large: a word or variable may have 128 KiB, "
     "all of them together 2 MiB",
     b"invalid argument": "the command or the environment of the image holds a null byte: take it out",
@@ -93,4 +93,4 @@ def not_begun(code: int, facts: Mapping[str, Any], stdout: bytes, stderr: bytes)
     together = sum(sizes) + _POINTER * len(sizes) + _OF_OTHERS
     too_large = max(sizes) > _WORD or together > _TOGETHER
     borne_out = too_large if found[1].startswith(b"argument") else any("\0" in word for word in words)
-    return _WORDS[found[1]] if borne_out else None
+    return WORDS[found[1]] if borne_out else None

@@ -18,7 +18,7 @@ from typing import Any
 from runner.engines import moving, sandbox, tarstream
 from runner.engines.accounts import MAX_FOLDERS
 from runner.engines.base import Fill, Mount, Volume
-from runner.engines.docker.builds import DockerBuilds
+from runner.engines.docker.building.builds import DockerBuilds
 from runner.engines.docker.client import ignoring
 from runner.engines.docker.owner import me, private_folder
 from runner.model.container import ImageRef

@@ -13,19 +13,14 @@ from typing import Any, cast
 import schemas
 from runner.engines.base import Engine, Fill, Volume, find_image
 from runner.engines.lending import Rooms
-from runner.execution.attempt import (
-    Stop,
-    assess,
-    ended_evaluation,
-    engine_attempt,
-    perform,
-    refuse_what_cannot_work,
-)
+from runner.execution.attempt import ended_evaluation, engine_attempt, perform, refuse_what_cannot_work
 from runner.execution.cluster.order import EvaluationOrder, Order, OrderedImage, Tree
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.grants import Store
 from runner.execution.contract import RunFiles
+from runner.execution.evaluation import EvaluationJob
 from runner.execution.job import Job
+from runner.execution.stop import Stop
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.records.files import is_name
@@ -122,17 +117,8 @@ class Hands:
                 with self.cache.using(content, self.store) as path:
                     shutil.copyfile(path, Path(scratch) / file)
             files = RunFiles(Path(scratch), order.run, order.records)
-            done = assess(
-                evaluator,
-                order.dataset,
-                order.scenario,
-                files,
-                engine,
-                folder,
-                stop,
-                name=name,
-                rooms=self.rooms,
-            )
+            work = (evaluator, order.dataset, order.scenario, files, engine, name, folder, stop)
+            done = EvaluationJob(*work, rooms=self.rooms).assess()
         return {"asked": order.asked, "attempt": order.attempt, "ended": ended_evaluation(done)}
 
     def _image(self, image: OrderedImage, name: str) -> ImageRef:

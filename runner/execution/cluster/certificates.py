@@ -7,13 +7,17 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from runner.model.errors import RunnerError, disk_error
-
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 DAYS = 400
 _USES = (
@@ -46,97 +50,62 @@ def make(folder: Path, hosts: Sequence[str]) -> list[Path]:
 
 
 def _authority(folder: Path) -> tuple[Ed25519PrivateKey, x509.Certificate]:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     if (folder / "key.pem").is_file():
-        key = serialization.load_pem_private_key((folder / "key.pem").read_bytes(), None)
+        key = load_pem_private_key((folder / "key.pem").read_bytes(), None)
         assert isinstance(key, Ed25519PrivateKey)
         return key, x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
     key = Ed25519PrivateKey.generate()
-    name = _name(f"proctor cluster {os.urandom(4).hex()}")
-    certificate = _certificate(name, name, key.public_key(), key.public_key(), [], authority=True).sign(
-        key, None
-    )
-    _write(folder, {"key.pem": _pem(key), "ca.pem": _public(certificate)})
+    name = f"proctor cluster {os.urandom(4).hex()}"
+    certificate = _certificate(name, key.public_key(), key, None)
+    _write(folder, {"key.pem": _pem(key), "ca.pem": certificate.public_bytes(Encoding.PEM)})
     return key, certificate
 
 
 def _write_host(folder: Path, signing: Ed25519PrivateKey, authority: x509.Certificate) -> None:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     key = Ed25519PrivateKey.generate()
-    builder = _certificate(
-        _name(folder.name),
-        authority.subject,
-        key.public_key(),
-        signing.public_key(),
-        [folder.name],
-        authority=False,
-    )
-    certificate = builder.sign(signing, None)
-    _write(folder, {"key.pem": _pem(key), "cert.pem": _public(certificate), "ca.pem": _public(authority)})
+    certificate = _certificate(folder.name, key.public_key(), signing, authority)
+    public = {"cert.pem": certificate, "ca.pem": authority}
+    files = {name: one.public_bytes(Encoding.PEM) for name, one in public.items()}
+    _write(folder, {"key.pem": _pem(key), **files})
 
 
 def _certificate(
-    subject: Any, issuer: Any, public: Any, signing: Any, names: Sequence[str], *, authority: bool
-) -> Any:
-    from cryptography import x509
-
-    now = datetime.now(UTC)
+    name: str, public: Ed25519PublicKey, signing: Ed25519PrivateKey, authority: x509.Certificate | None
+) -> x509.Certificate:
+    """A certificate of the host ``name`` by an ``authority``, or of an authority itself (None)."""
+    now, subject = datetime.now(UTC), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name[:64])])
+    used = ("key_cert_sign", "crl_sign") if authority is None else ("digital_signature",)
+    usage = x509.KeyUsage(**{one: one in used for one in _USES})
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(issuer)
+        .issuer_name(subject if authority is None else authority.subject)
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=DAYS))
         .add_extension(
-            x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True
+            x509.BasicConstraints(authority is None, 0 if authority is None else None), critical=True
         )
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
-    usage = dict.fromkeys(_USES, False) | (
-        {"key_cert_sign": True, "crl_sign": True} if authority else {"digital_signature": True}
-    )
-    builder = builder.add_extension(x509.KeyUsage(**usage), critical=True)
-    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-    if not authority:
-        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing)
-        builder = builder.add_extension(signer, critical=False)
-    if names:
-        builder = builder.add_extension(
-            x509.SubjectAlternativeName([_place(name) for name in names]), critical=False
-        )
-    return builder
+    if authority is not None:
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+        names = x509.SubjectAlternativeName([_place(name)])
+        builder = builder.add_extension(signer, critical=False).add_extension(names, critical=False)
+    return builder.sign(signing, None)
 
 
-def _place(name: str) -> Any:
-    from cryptography import x509
-
+def _place(name: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
 
 
-def _name(text: str) -> Any:
-    from cryptography import x509
-
-    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text[:64])])
-
-
 def _pem(key: Ed25519PrivateKey) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def _public(certificate: x509.Certificate) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    return certificate.public_bytes(Encoding.PEM)
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:

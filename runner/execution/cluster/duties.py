@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from runner.engines.base import Engine
-from runner.execution.cluster.order import OrderedImage, Role
+from runner.execution.attempt import discard_on_error
+from runner.execution.cluster.keys import home_of, key_for, key_of
+from runner.execution.cluster.order import Bringing, EvaluationOrder, Order, OrderedImage, laid_down
+from runner.execution.cluster.roles import Role
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.executors.base import Host
+from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned
 from runner.model.container import ImageRef
 from runner.records.archive import Attempt, Evaluation
@@ -41,24 +44,6 @@ class Prepared:
     url: str = field(default="", repr=False)
 
 
-class Duty(Protocol):
-    """What one cluster does."""
-
-    role: Role
-    stores: Stores
-    home: str
-    key: bytes
-
-    def travels(self, planned: Planned) -> bool:
-        """Whether a step is done by hosts of that cluster."""
-
-    def prepare(self, planned: Planned, host: Host) -> Prepared:
-        """Begin a step here, and lay down its order for a host. Raises RunnerError; nothing is begun then."""
-
-    def failed(self, result: Attempt | Evaluation) -> bool:
-        """Whether what came of a step says that the platform failed, so that another host should be tried."""
-
-
 class Archives:
     """Archives of images in a store, made once each, by way of ``folder``. Used by several threads."""
 
@@ -79,3 +64,46 @@ class Archives:
         since what an earlier order brought may not have come, or be gone. Raises as :meth:`ordered`.
         """
         return OrderedImage(image.id) if image.id in host.images else self.ordered(image.id, lambda: image)
+
+
+class Duty:
+    """What one cluster does: its ``role``, and the stores by which its hosts are brought what they need."""
+
+    role: Role
+
+    def __init__(self, local: LocalExecutor, stores: Stores) -> None:
+        self._workspace, self._engine, self.stores = local.workspace, local.engine, stores
+        self._bringing = {store: Bringing(store) for store in stores.all()}
+        archive = self._workspace.store.archive
+        self._archives = Archives(local.engine, stores.open, archive.root.parent)
+        self.key = key_of(archive)
+        self.home = home_of(self.key)
+
+    def prepare(self, planned: Planned, host: Host) -> Prepared:
+        """Begin a step here, and lay down its order for a host. Raises RunnerError; nothing is begun then."""
+        raise NotImplementedError
+
+    def failed(self, result: Attempt | Evaluation) -> bool:
+        """Whether what came of a step says that the platform failed, so that another host should be tried."""
+        raise NotImplementedError
+
+    def _prepared(
+        self,
+        staging: Staging,
+        order: Callable[[str], Order | EvaluationOrder],
+        store: Artefacts,
+        seconds: float,
+        take: Callable[[str, bytes, str], Attempt | Evaluation],
+        host: Host,
+    ) -> Prepared:
+        """The step that was begun as ``staging``; ``order`` is made by its name, ``take`` is given the key of what was delivered, too."""
+        name = f"{self.home}/{staging.path.name}"
+        with discard_on_error(self._workspace.store.archive, staging):
+            made = order(name)
+            content, url = laid_down(made, self.stores, store, seconds, granted=host.granted)
+        needs = frozenset({*(one.id for one in made.images), *made.data})
+
+        def taken(delivered: str, by: str) -> Attempt | Evaluation:
+            return take(delivered, key_for(self.key, delivered), by)
+
+        return Prepared(name, staging, content, store, needs, seconds, taken, url)

@@ -4,44 +4,30 @@ from __future__ import annotations
 
 import schemas
 from runner.execution.attempt import ordered_evaluation
-from runner.execution.cluster.duties import Archives, Prepared
-from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.order import Bringing, EvaluationOrder, Role, Tree, laid_down
+from runner.execution.cluster.duties import Duty, Prepared
+from runner.execution.cluster.order import EvaluationOrder, Tree
+from runner.execution.cluster.roles import Role, role_of
 from runner.execution.cluster.software import LATE, STAYS
 from runner.execution.cluster.storage.artefacts import Artefacts
-from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
-from runner.execution.contract import files_for_evaluator, output_of
+from runner.execution.contract import files_for_evaluator
 from runner.execution.evaluation import most_handed
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
-from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned
-from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
 from runner.records.archive import Attempt, Evaluation
 
 
-class Evaluations:
+class Evaluations(Duty):
     """Evaluations are done by hosts, but for those that may ask models: keys and kept replies stay on the coordinator's machine."""
 
     role: Role = "evaluations"
 
-    def __init__(self, local: LocalExecutor, stores: Stores) -> None:
-        self._workspace, self.stores = local.workspace, stores
-        self._bringing, self._engine = Bringing(stores.open), local.engine
-        self._archives = Archives(local.engine, stores.open, self._workspace.store.archive.root.parent)
-        self.key = key_of(self._workspace.store.archive)
-        self.home = home_of(self.key)
-
-    def travels(self, planned: Planned) -> bool:
-        """See :class:`~runner.execution.cluster.duties.Duty`."""
-        return evaluation_travels(self._workspace, planned)
-
     def prepare(self, planned: Planned, host: Host) -> Prepared:
         """See :class:`~runner.execution.cluster.duties.Duty`."""
         run, archive, store = planned.run, self._workspace.store.archive, self.stores.open
-        if not self.travels(planned):
+        if role_of(self._workspace, planned) != self.role:
             what = f"the evaluation of {run.id} stays on this machine"
             why = "Hosts evaluate, but for what may ask models: keys and kept replies stay here."
             raise RunnerError("E101", what, why=why, fix=STAYS)
@@ -49,41 +35,24 @@ class Evaluations:
         assert number is not None
         attempt, evaluator = archive.attempt(task.id, run.id, number), self._workspace.evaluators[task.id]
         dataset = task.datasets[run.dataset]
-        data, image = self._bringing.shown(evaluator, dataset), self._archives.ours(evaluator.image, host)
+        data, image = (
+            self._bringing[store].shown(evaluator, dataset),
+            self._archives.ours(evaluator.image, host),
+        )
         main, records, output = self._output(attempt, evaluator, store)
         longest = evaluator.task.evaluator_limits.wall_clock + LATE
         staging = archive.begin_evaluation(attempt)
-        try:
-            name = f"{self.home}/{staging.path.name}"
-            asked = ordered_evaluation(attempt, staging.number, evaluator, dataset)
-            order = EvaluationOrder(
-                name,
-                staging.number,
-                run.id,
-                number,
-                evaluator,
-                dataset,
-                run.scenario,
-                main,
-                records,
-                output,
-                image,
-                data,
-                schemas.digest(asked),
-            )
-            content, url = laid_down(order, self.stores, store, longest, granted=host.granted)
-        except BaseException:
-            archive.discard(staging)
-            raise
+        asked = ordered_evaluation(attempt, staging.number, evaluator, dataset)
 
-        def take(delivered: str, by: str) -> Evaluation:
-            key = key_for(self.key, delivered)
-            return take_in_evaluation(
-                store, delivered, key, staging, archive, attempt, asked, evaluator.task, by
-            )
+        def order(name: str) -> EvaluationOrder:
+            what = (name, staging.number, run.id, number, evaluator, dataset, run.scenario, main, records)
+            return EvaluationOrder(*what, output, image, data, schemas.digest(asked))
 
-        needs = frozenset({image.id, *data})
-        return Prepared(name, staging, content, store, needs, longest, take, url)
+        def take(delivered: str, key: bytes, by: str) -> Evaluation:
+            place = (store, delivered, key, staging, archive)
+            return take_in_evaluation(*place, attempt, asked, evaluator.task, by)
+
+        return self._prepared(staging, order, store, longest, take, host)
 
     def failed(self, result: Attempt | Evaluation) -> bool:
         """See :class:`~runner.execution.cluster.duties.Duty`."""
@@ -94,17 +63,6 @@ class Evaluations:
         """The run file's name, whether the platform's records are beside it, and the files that the evaluator is given."""
         main, records = attempt.record()["output"]["file"], attempt.lock()["workflow"] == "interactive"
         assert main is not None, "only attempts with a run file are evaluated"
-        with output_of(attempt) as output:
+        with attempt.output() as output:
             files = files_for_evaluator(output, main, most_handed(evaluator.task, records=records))
-            brought = (
-                (name, store.put_bytes(what) if isinstance(what, bytes) else store.put(what))
-                for name, what in files.items()
-            )
-            return main, records, tuple(brought)
-
-
-def evaluation_travels(workspace: Workspace, planned: Planned) -> bool:
-    """Whether a step is done by hosts that evaluate, where there are any: each evaluation is that asks no models."""
-    return (
-        planned.step == "evaluate" and workspace.tasks[planned.run.submission.task].evaluation_gateway is None
-    )
+            return main, records, tuple((name, store.put(what)) for name, what in files.items())

@@ -18,11 +18,12 @@ from typing import Any, Self
 import schemas
 from runner.engines.base import Engine
 from runner.engines.sandbox import sandbox_digest
-from runner.execution.attempt import Stop
+from runner.execution.attempt import discard_on_error
 from runner.execution.cluster.duties import Duty, Prepared
 from runner.execution.cluster.joining import Wanted, host_of, unfit
 from runner.execution.cluster.keys import key_for
 from runner.execution.cluster.line import Line
+from runner.execution.cluster.roles import role_of
 from runner.execution.cluster.storage.artefacts import Artefacts, patiently
 from runner.execution.cluster.storage.delivery import Mismatch
 from runner.execution.cluster.storage.sweeping import sweep
@@ -31,6 +32,7 @@ from runner.execution.executors.base import Host, Lost, NoRoom, NotTaken, Result
 from runner.execution.executors.local import LocalExecutor, Results
 from runner.execution.plan import Planned
 from runner.execution.schedule import needed_digests
+from runner.execution.stop import Stop
 from runner.execution.workspace import Workspace
 from runner.model.clock import SystemClock
 from runner.model.errors import PlatformError
@@ -54,6 +56,17 @@ class _Begun:
     host: Host
     step: Prepared
     until: float  # by the steady clock: then it is given up
+
+
+class _Ending(Stop):
+    """Stops where another one does, and once it is ``closed``."""
+
+    def __init__(self, outer: Stop) -> None:
+        self._outer, self.closed, self.called_off = outer, False, outer.called_off  # type: ignore[method-assign]
+
+    def stopping(self) -> bool:
+        """See :class:`Stop`."""
+        return self.closed or self._outer.stopping()
 
 
 class ClusterExecutor:
@@ -85,7 +98,7 @@ class ClusterExecutor:
         self.rest, self.duty, self.line = rest, duty, line
         self.engine: Engine = rest.engine
         self.workspace: Workspace = rest.workspace
-        self.stop: Stop = rest.stop
+        self.stop: _Ending = _Ending(rest.stop)
         self.results: Results = rest.results
         self._say, self._wait, self._only = say, wait, only
         self._wanted = Wanted(duty.role, sandbox_digest(rest.engine.info().seccomp), duty.stores)
@@ -100,7 +113,6 @@ class ClusterExecutor:
         self._taking = ThreadPoolExecutor(TAKING, thread_name_prefix="taking")
         self._tails = None if following is None else Tails(following)
         self._looked = 0.0  # for what was cancelled, by the steady clock
-        self._closed = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -133,7 +145,7 @@ class ClusterExecutor:
 
     def takes(self, host: Host, planned: Planned) -> bool:
         """The hosts of the cluster do what is their duty, and no others do that."""
-        if not self.duty.travels(planned):
+        if role_of(self.workspace, planned) != self.duty.role:
             return host.role != self.duty.role and self.rest.takes(host, planned)
         public = self.workspace.tasks[planned.run.submission.task].datasets[planned.run.dataset]
         return host.role == self.duty.role and (host.hidden or public.visibility == "public")
@@ -143,7 +155,8 @@ class ClusterExecutor:
         with self._lock:
             wait = SETTLING if self._hosts else self._wait
             soon = time.monotonic() - self._changed < wait
-        return (soon and any(map(self.duty.travels, waiting))) or self.rest.expects(waiting)
+        ours = any(role_of(self.workspace, planned) == self.duty.role for planned in waiting)
+        return (soon and ours) or self.rest.expects(waiting)
 
     def begin(self, planned: Planned, host: Host) -> None:
         """See :class:`Executor`."""
@@ -163,18 +176,15 @@ class ClusterExecutor:
     def _order(self, planned: Planned, host: Host) -> None:
         """In a thread: bring what a host needs and order it. Whatever happens comes back as a result."""
         try:
-            step = patiently(lambda: self._prepared(planned, host), self._stopping)
-            try:
+            step = patiently(lambda: self._prepared(planned, host), self.stop)
+            with discard_on_error(self.workspace.store.archive, step.staging):
                 if (left := self._taken_over(step)) is not None:
                     self.results.put((planned, left))
                     return
                 with self._lock:
-                    if self._closed:
+                    if self.stop.closed:
                         raise KeyboardInterrupt
                     self._begun[step.name] = _Begun(planned, host, step, time.monotonic() + step.seconds)
-            except BaseException:
-                self.workspace.store.archive.discard(step.staging)
-                raise
             host.holds |= step.needs
             hidden = step.store is not self.duty.stores.open
             key = key_for(self.duty.key, step.name)
@@ -183,12 +193,9 @@ class ClusterExecutor:
             self.results.put((planned, error))
 
     def _prepared(self, planned: Planned, host: Host) -> Prepared:
-        if self._stopping():
+        if self.stop.stopping():
             raise KeyboardInterrupt
         return self.duty.prepare(planned, host)
-
-    def _stopping(self) -> bool:
-        return self._closed or self.stop.stopping()
 
     def _taken_over(self, step: Prepared) -> Attempt | Evaluation | None:
         """What was delivered of that step to a coordinator which was killed before it took it in."""
@@ -286,10 +293,10 @@ class ClusterExecutor:
             return None
         if not self._was_delivered(step):
             return None
-        return patiently(lambda: step.take(step.name, begun.host.label), self._stopping)
+        return patiently(lambda: step.take(step.name, begun.host.label), self.stop)
 
     def _was_delivered(self, step: Prepared) -> bool:
-        found = patiently(lambda: step.store.delivered(self.duty.home), self._stopping)
+        found = patiently(lambda: step.store.delivered(self.duty.home), self.stop)
         return step.staging.path.name in found
 
     def _without(self, begun: _Begun, answer: dict[str, Any]) -> BaseException:
@@ -315,7 +322,7 @@ class ClusterExecutor:
                     f"a defect of runner itself at the host {host.label}", why=why, fix=fix, code=code
                 )
             return Lost(f"{what}, at the host {host.label}. {why}".strip())
-        if "stopped" in answer and self._stopping():
+        if "stopped" in answer and self.stop.stopping():
             return KeyboardInterrupt()
         if host.name in self._hosts:
             self._failed(begun, "nothing came of it")
@@ -332,7 +339,7 @@ class ClusterExecutor:
             found, now = list(self._begun.values()), time.monotonic()
         off = self.stop.called_off({begun.planned.run.id for begun in found})
         drop = (
-            self.stop.stopping()
+            self.rest.stop.stopping()
         )  # after it: who is stopped in between drops what it ends, and cancels none
         for begun in found:
             host, run, name = begun.host, begun.planned.run.id, begun.step.name
@@ -362,7 +369,7 @@ class ClusterExecutor:
     def _end_all(self) -> None:
         """Have everything that is going on dropped, and wait until it is; what was delivered by then is taken in."""
         with self._lock:
-            self._closed = True
+            self.stop.closed = True
         self._sending.shutdown(wait=True, cancel_futures=True)
         until = time.monotonic() + ENDING
         while self._begun and time.monotonic() < until:

@@ -10,9 +10,11 @@ import json
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,36 +22,65 @@ from runner.engines.base import Engine
 from runner.engines.lending import Rooms
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.cluster.carrying import SCRATCH, Hands, Unavailable, containers_of
-from runner.execution.cluster.clocks import CoordinatorsTime
-from runner.execution.cluster.order import EvaluationOrder, Order, Role, load
+from runner.execution.cluster.order import EvaluationOrder, Order, load
+from runner.execution.cluster.roles import Role
 from runner.execution.cluster.storage.artefacts import patiently
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.grants import Granted, Grants, Store
 from runner.execution.cluster.storage.stores import places_of
 from runner.execution.cluster.tails import Tail, may_leave
 from runner.execution.hardware import runner_version
+from runner.execution.stop import Stop
+from runner.model.clock import STAMP, SystemClock, stamp
 from runner.model.errors import PlatformError, RunnerError, disk_error, kind_and_place
 from runner.records.contents import Content
 from runner.records.files import walk
 
+SKEW = timedelta(
+    seconds=5
+)  # clocks that differ by less are right: that much may lie between sending and hearing
 EARLY = 10_000  # stops that are remembered for orders that have not begun
 PROTOCOL = 5  # of orders and answers: raised whenever one of them changes
 
 
+class CoordinatorsTime:
+    """The time of the coordinator, as a host knows it that heard at this moment that it was ``sent`` (seconds since 1970)."""
+
+    def __init__(self, sent: float) -> None:
+        self._sent, self._heard = datetime.fromtimestamp(sent, UTC), time.monotonic()
+        ahead = SystemClock().now() - self._sent
+        self._ahead = ahead if abs(ahead) > SKEW else timedelta(0)
+
+    def dated(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What is said of what was done since; where a part has ``started`` and ``finished``, these are by that time.
+
+        Also a clock that was set meanwhile puts nothing before the order, after this moment, or an end before its start.
+        """
+        return {
+            name: self._dated(part) if isinstance(part, dict) and part.get("started") else part
+            for name, part in facts.items()
+        }
+
+    def _dated(self, record: dict[str, Any]) -> dict[str, Any]:
+        least = self._sent - SKEW
+        most = self._sent + timedelta(seconds=time.monotonic() - self._heard) + SKEW
+        times = {}
+        for key in ("started", "finished"):
+            said = datetime.strptime(record[key], STAMP).replace(tzinfo=UTC) - self._ahead
+            least = times[key] = min(max(said, least), most)
+        return {**record, **{key: stamp(at) for key, at in times.items()}}
+
+
 @dataclass(frozen=True)
-class Stopped:
+class Stopped(Stop):
     """Stops one order: a person ``ended`` the run, which is an attempt as any other, or it was ``dropped`` and nothing comes of it."""
 
     ended: threading.Event = field(default_factory=threading.Event)
     dropped: threading.Event = field(default_factory=threading.Event)
 
-    def cancelled(self, run_id: str) -> bool:
-        """Whether the order was stopped."""
-        return self.ended.is_set() or self.dropped.is_set()
-
     def called_off(self, run_ids: Collection[str]) -> set[str]:
         """All, or none: there is one order."""
-        return {*run_ids} if self.cancelled("") else set()
+        return {*run_ids} if self.ended.is_set() or self.dropped.is_set() else set()
 
     def stopping(self) -> bool:
         """Whether nothing is to be delivered."""
@@ -127,19 +158,23 @@ class Station:
             if (early := self._early.pop(name, None)) is not None:
                 (stopped.dropped if early else stopped.ended).set()
         try:
-            store = _granting(self._store(hidden), Grants({content.sha256: url}))
-            order = load(patiently(lambda: store.get_bytes(content), stopped.stopping))
+            order = self._order(
+                _granting(self._store(hidden), Grants({content.sha256: url})), content, stopped
+            )
             if order.role != self.role:
                 what = f"this host is for {self.role}, not for {order.role}"
                 raise PlatformError(what, fix="see which cluster the settings name", code="E304")
-            store, images = _granting(store, order.grants), _granting(self.artefacts, order.grants)
+            store, images = (
+                _granting(self._store(hidden), order.grants),
+                _granting(self.artefacts, order.grants),
+            )
             with self._scratch() as folder, self._followed(name, order):
                 done = Hands(self.engine, self.cache, store, images, self._rooms).carry_out(
                     order, folder, stopped
                 )
                 facts = {**clock.dated(done), "host": self.name}
                 files = dict(walk(folder))
-                patiently(lambda: store.deliver(name, files, facts, key), stopped.stopping)
+                patiently(lambda: store.deliver(name, files, facts, key), stopped)
             self.full = ""
             return {"delivered": name}
         except KeyboardInterrupt:
@@ -152,6 +187,11 @@ class Station:
         finally:
             with self._lock:
                 del self.at_work[name]
+
+    def _order(self, store: Store, content: Content, stop: Stop) -> Order | EvaluationOrder:
+        with self._scratch() as folder:
+            patiently(lambda: store.fetch(content, folder / "order"), stop)
+            return load((folder / "order").read_bytes())
 
     def _store(self, hidden: bool) -> Store:
         if hidden and self.blinded is None:
@@ -264,11 +304,10 @@ def _said(ask: Callable[[Station], dict[str, Any]]) -> bytes:
         if _station is None:
             raise RuntimeError("this process is no host: start it by runner worker")
         said = ask(_station)
-    except Unavailable as caught:
-        said = {"error": {key: getattr(caught.error, key) for key in ("code", "what", "why", "fix")}}
-    except RunnerError as error:
+    except (Unavailable, RunnerError) as caught:
+        error = caught.error if isinstance(caught, Unavailable) else caught
         said = {"error": {key: getattr(error, key) for key in ("code", "what", "why", "fix")}}
-    except Exception as error:  # noqa: BLE001 - the host's border: the coordinator decides
-        what, why = "a defect of runner itself", kind_and_place(error)
+    except Exception as defect:  # noqa: BLE001 - the host's border: the coordinator decides
+        what, why = "a defect of runner itself", kind_and_place(defect)
         said = {"error": {"code": "E308", "what": what, "why": why, "fix": "report it"}}
     return json.dumps(said).encode()

@@ -8,7 +8,7 @@ from typing import Any
 
 import schemas
 from runner.execution.cluster.host import PROTOCOL
-from runner.execution.cluster.order import Role
+from runner.execution.cluster.roles import Role
 from runner.execution.cluster.storage.stores import Stores
 from runner.execution.executors.base import Host
 from runner.execution.hardware import runner_version
@@ -25,17 +25,20 @@ class Wanted:
 
 def host_of(address: str, said: Any, wanted: Wanted) -> Host:
     """A host that said of itself what :func:`unfit` found fit."""
-    steps, name = said["steps"] or int(said["cpus"]) or 1, schemas.show(str(said.get("name")), 100)
-    gpus = said["gpus"] if isinstance(said.get("gpus"), int) else 0
-    memory, cpus = float(said["memory"]) * 0.9, float(said["cpus"])
-    images = said["images"] if isinstance(said.get("images"), list) else []
-    hidden = wanted.stores.blinded is None or said.get("blinded") is not None
-    said_labels = said["labels"] if isinstance(said.get("labels"), list) else []
-    labels = frozenset(one for one in said_labels[:100] if isinstance(one, str))
-    host = Host(address, memory, cpus, max(1, int(steps)), gpus, label=name, labels=labels)
-    host.role, host.hidden, host.granted = wanted.role, hidden, said.get("granted") is True
-    host.images = frozenset(image for image in images[:100] if isinstance(image, str))
+    facts = shown(said)
+    cpus, steps = float(facts["cpus"]), facts.get("steps") or int(facts["cpus"]) or 1
+    label = schemas.show(str(said.get("name")), 100)
+    host = Host(
+        address, float(facts["memory"]) * 0.9, cpus, max(1, int(steps)), label=label, role=wanted.role
+    )
+    host.gpus, host.granted = int(facts.get("gpus", 0)), facts.get("granted") is True
+    host.hidden = wanted.stores.blinded is None or said.get("blinded") is not None
+    host.labels, host.images = _texts(said.get("labels")), _texts(said.get("images"))
     return host
+
+
+def _texts(said: object) -> frozenset[str]:
+    return frozenset(filter(_is_text, said[:100])) if isinstance(said, list) else frozenset()
 
 
 def named(there: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -96,11 +99,10 @@ def unfit(said: Any, wanted: Wanted) -> str:
         return "it has no credentials of stores, and what is no S3 cannot grant anything"
     if said.get("sandbox") != wanted.sandbox:
         return "its engine has another sandbox than this machine's"
-    for key, most in (("cpus", 1e5), ("memory", 1e16)):
-        amount = said.get(key)
-        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount <= most:
-            return "it does not say how large it is"
+    facts = shown(said)
+    if not (0 < facts.get("cpus", 0) <= 1e5 and 0 < facts.get("memory", 0) <= 1e16):
+        return "it does not say how large it is"
     steps = said.get("steps")
-    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or not 0 < steps <= 1e5):
+    if steps is not None and not (isinstance(facts.get("steps"), int) and 0 < steps <= 1e5):
         return "it does not say how many steps it takes"
     return ""

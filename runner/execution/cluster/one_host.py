@@ -9,7 +9,7 @@ from runner.engines.sandbox import sandbox_digest
 from runner.execution.cluster.joining import Wanted, named, unfit
 from runner.execution.cluster.line import hosts_now
 from runner.execution.cluster.places import over_hosts, places
-from runner.execution.cluster.software import check_travels
+from runner.execution.cluster.roles import check_travels
 from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
 from runner.execution.machine import Machine

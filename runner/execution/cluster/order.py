@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar
 
 from runner.engines.base import Fill, Mount, Volume
 from runner.execution.cluster.line import MAX_WISH
+from runner.execution.cluster.roles import Role
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.grants import Grants
 from runner.execution.cluster.storage.stores import Stores
@@ -32,7 +33,6 @@ BROUGHT = 86400.0  # seconds for which data that were brought to a store are not
 MOST_URL = MAX_WISH - 1000  # characters of what grants an order, which the line brings among others
 NOWHERE = Path("/nonexistent")
 Tree = tuple[tuple[str, Content], ...]  # the files of a volume, by their names in it
-Role = Literal["software", "evaluations"]  # what the hosts of a cluster are for
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Order:
     data: Mapping[str, Tree]
     beside: tuple[OrderedImage, ...] = ()
     grants: Grants | None = None
+    role: ClassVar[Role] = "software"
 
     def dump(self) -> bytes:
         """As bytes; what only the coordinator's machine has is left out: where truths and inputs lie there."""
@@ -74,11 +75,6 @@ class Order:
     def images(self) -> tuple[OrderedImage, ...]:
         """All images that it needs."""
         return (self.image, *self.beside)
-
-    @property
-    def role(self) -> Role:
-        """Which hosts are ordered this."""
-        return "software"
 
 
 @dataclass(frozen=True)
@@ -102,6 +98,7 @@ class EvaluationOrder:
     data: Mapping[str, Tree]
     asked: str
     grants: Grants | None = None
+    role: ClassVar[Role] = "evaluations"
 
     def dump(self) -> bytes:
         """As :meth:`Order.dump`."""
@@ -118,11 +115,6 @@ class EvaluationOrder:
         """As :meth:`Order.images`."""
         return (self.image,)
 
-    @property
-    def role(self) -> Role:
-        """Which hosts are ordered this."""
-        return "evaluations"
-
 
 def laid_down(
     order: Order | EvaluationOrder, stores: Stores, store: Artefacts, seconds: float, *, granted: bool
@@ -133,12 +125,12 @@ def laid_down(
     addresses that are too long.
     """
     if not granted:
-        return store.put_bytes(order.dump()), ""
+        return store.put(order.dump()), ""
     grants = store.grants(order.contents(), order.name, seconds)
     if archives := [image.archive for image in order.images if image.archive is not None]:
         opened = stores.open.grants(archives, order.name, seconds).read
         grants = replace(grants, read={**grants.read, **opened})
-    content = store.put_bytes(replace(order, grants=grants).dump())
+    content = store.put(replace(order, grants=grants).dump())
     if len(url := store.grants([content], order.name, seconds).read[content.sha256]) > MOST_URL:
         what = f"the artefact store {store.place} signs addresses of {len(url):,} characters"
         why = f"An order holds one of at most {MOST_URL:,}; what they hold of temporary credentials is that long."

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ipaddress
 import os
 import posixpath
-import re
 import resource
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from runner.execution.cluster.roles import Role, role_of
 from runner.execution.cluster.tails import FOLDER
 from runner.execution.executors.local import LocalExecutor
-from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned
 from runner.execution.workspace import Workspace
 from runner.model.config import Config, without_secrets
@@ -24,24 +23,10 @@ from runner.model.errors import RunnerError
 if TYPE_CHECKING:  # what works with hosts is imported where there are any
     from runner.execution.cluster.duties import Duty
     from runner.execution.cluster.executor import ClusterExecutor
-    from runner.execution.cluster.order import Role
     from runner.execution.cluster.storage.stores import Stores
 
 Say = Callable[[str], None]
-SHOWN = 5  # softwares that are named
-_FAMILIES = {  # other names of one protocol
-    **{
-        "local": "file",
-        "s3a": "s3",
-        "ssh": "sftp",
-        "gs": "gcs",
-        "az": "abfs",
-        "abfss": "abfs",
-        "https": "http",
-    },
-    **{"arrow_hdfs": "hdfs", "jlab": "jupyter", "tosfs": "tos", "ocilake": "oci"},
-}
-_PORTS = {"sftp": ("22",), "ftp": ("21",), "smb": ("445",), "hdfs": ("8020",), "http": ("80", "443")}
+_FAMILIES = {"file": "file", "local": "file", "s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
 
 
 @dataclass(frozen=True)
@@ -137,9 +122,8 @@ def _apart(software: Place, evaluations: Place) -> None:
         raise RunnerError("E101", what, why=why, fix=fix)
     theirs = evaluations.artefacts
     for ours in (software.artefacts, software.blinded):
-        if ours and any(
-            one[: len(other)] == other[: len(one)] for one in _spots(ours) for other in _spots(theirs)
-        ):
+        one, other = _spot(ours or theirs), _spot(theirs)
+        if ours and one[: len(other)] == other[: len(one)]:
             what = f"{without_secrets(theirs)} and {without_secrets(ours)} are one artefact store, or one is in the other"
             fix = "name another one with credentials of its own: RUNNER_EVALUATION_ARTEFACTS"
             raise RunnerError("E101", what, why=why, fix=fix)
@@ -151,37 +135,31 @@ def _scheduler(address: str) -> tuple[str, int | None]:
     return _host(place.hostname or ""), place.port
 
 
-def _spots(address: str) -> list[tuple[str, ...]]:
-    """Where a store lies, however its address is spelled: family of protocols, host or bucket, folders. Several where file systems are chained (``::``)."""
+def _spot(address: str) -> tuple[str, ...]:
+    """Where a store lies, however its address is spelled: kind of store, host or bucket, folders.
+
+    Raises E101 for stores of other kinds: nobody can tell whether they are apart.
+    """
     from fsspec.core import split_protocol, strip_protocol
-    from fsspec.registry import known_implementations
 
-    found = []
-    for link in address.split("::"):
-        if link in known_implementations:  # it lies nowhere itself
-            continue
-        protocol, rest = split_protocol(link)
-        name = (protocol or "file").lower()
-        family = _FAMILIES.get(name, name)
-        if family == "file":
-            host, path = "", os.path.realpath(strip_protocol(f"file://{rest}" if protocol else link))
-        else:
-            authority, _, path = rest.partition("/")
-            user, at, host = authority.rpartition("@")
-            if at and family == "abfs":  # CONTAINER@ACCOUNT: accounts are not always named
-                host = user
-            host = _at(host.partition("?")[0], _PORTS.get(family, ()))
-            path = posixpath.normpath("/" + unquote(path.partition("?")[0]))
-        found.append((family, *filter(None, (host, *path.split("/")))))
-    return found
-
-
-def _at(authority: str, usual: tuple[str, ...]) -> str:
-    """Host and port in one form, without a port that is the ``usual`` one."""
-    parts = re.fullmatch(r"(.*?)(?::0*(\d*))?", authority, re.DOTALL)
-    assert parts is not None
-    host, port = _host(parts[1].strip("[]")), parts[2]
-    return f"{host}:{port}" if port and port not in usual else host
+    protocol, rest = split_protocol(address)
+    family = _FAMILIES.get((protocol or "file").lower())
+    if family == "file" and "::" not in address:
+        path = os.path.realpath(strip_protocol(f"file://{rest}" if protocol else address))
+        return (family, *filter(None, path.split("/")))
+    try:
+        place = urlsplit(f"{family}://{rest}")
+        port = place.port
+    except ValueError:
+        family = None
+    if family is None or "::" in address:
+        what = f"{without_secrets(address)} cannot be told from other stores"
+        why = "Hosts that evaluate have a store of their own, and only folders, S3 and SFTP can be compared."
+        fix = "name a folder, s3:// or sftp:// for the stores of both clusters"
+        raise RunnerError("E101", what, why=why, fix=fix)
+    host = f"{_host(place.hostname or '')}:{22 if family == 'sftp' and port is None else port}"
+    folders = posixpath.normpath(f"/{unquote(place.path)}").split("/")
+    return (family, host, *filter(None, folders))
 
 
 def _host(name: str) -> str:
@@ -226,35 +204,6 @@ def over_hosts(
 
 def stays(config: Config, workspace: Workspace, planned: Planned) -> bool:
     """Whether a step is done on the coordinator's machine, as the settings are."""
-    if planned.step == "evaluate":
-        if config.evaluation_cluster is None:
-            return True
-        from runner.execution.cluster.evaluations import evaluation_travels
-
-        return not evaluation_travels(workspace, planned)
-    if config.cluster is None:
-        return True
-    from runner.execution.cluster.software import software_travels
-
-    return not software_travels(workspace, planned)
-
-
-def kept_here(config: Config, workspace: Workspace, steps: Iterable[Planned]) -> str:
-    """What is said before work begins of servers that hosts of the cluster do not execute, since models are asked beside them; empty where all travel."""
-    if config.cluster is None:
-        return ""
-    from runner.execution.cluster.software import software_travels
-
-    found = {
-        f"{one.team}/{one.software}"
-        for planned in steps
-        if planned.step == "execute" and not software_travels(workspace, planned)
-        for one in (planned.run.submission,)
-        if asked_workflow(workspace.bundles[one.id], workspace.task_for(one)) == "interactive"
-    }
-    named = ", ".join(sorted(found)[:SHOWN]) + (
-        f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    )
-    return (
-        f"on this machine, not by hosts, are executed {named}: models are asked beside them" if found else ""
-    )
+    clusters = {"software": config.cluster, "evaluations": config.evaluation_cluster}
+    role = role_of(workspace, planned)
+    return role is None or clusters[role] is None

@@ -12,6 +12,14 @@ from urllib.parse import urlsplit
 import schemas
 
 NOT_TAKEN = "failed to start"  # what Dask says where the scheduler does not take a worker
+_REASONS: dict[type[BaseException], str] = {
+    socket.gaierror: "no machine of that name is known",
+    ConnectionRefusedError: "nothing listens there: start it by runner cluster scheduler",
+    ssl.SSLCertVerificationError: "its certificate is not of the authority in ca.pem here ({})",
+    ssl.SSLError: "TLS fails: both ends need certificates of one authority, and tls:// in the address",
+    ConnectionResetError: "it breaks the connection off: its address begins with tls:// where it has certificates",
+    TimeoutError: "nothing answers within some seconds: is that its address, and is no firewall between?",
+}
 ANSWERING = 5.0  # seconds within which a scheduler answers
 
 
@@ -21,19 +29,9 @@ def why_not(error: BaseException) -> str:
     Dask says that it timed out, or that a connection was closed; what happened stands in the errors that it tells of as causes.
     """
     for one in _chain(error):
-        if isinstance(one, socket.gaierror):
-            return "no machine of that name is known"
-        if isinstance(one, ConnectionRefusedError):
-            return "nothing listens there: start it by runner cluster scheduler"
-        if isinstance(one, ssl.SSLCertVerificationError):
-            return f"its certificate is not of the authority in ca.pem here ({one.verify_message})"
-        if isinstance(one, ssl.SSLError):
-            said = (one.reason or "TLS fails").replace("_", " ").lower()
-            return f"{said}: both ends need certificates of one authority, and tls:// in the address"
-        if isinstance(one, ConnectionResetError):
-            return "it breaks the connection off: its address begins with tls:// where it has certificates"
-        if isinstance(one, TimeoutError):
-            return "nothing answers within some seconds: is that its address, and is no firewall between?"
+        for kind, why in _REASONS.items():
+            if isinstance(one, kind):
+                return why.format(getattr(one, "verify_message", ""))
     if NOT_TAKEN in str(error):
         said = str(error.__cause__)
         if "name taken" in said:

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from runner.execution.attempt import first_cases, sidecars_of
-from runner.execution.cluster.duties import Archives, Prepared
-from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.order import Bringing, Order, OrderedImage, Role, laid_down
-from runner.execution.cluster.storage.stores import Stores
+from runner.execution.cluster.duties import Duty, Prepared
+from runner.execution.cluster.order import Order, OrderedImage
+from runner.execution.cluster.roles import Role, check_travels
 from runner.execution.cluster.storage.taking import take_in
 from runner.execution.executors.base import Host
-from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
-from runner.execution.lock import asked_workflow
 from runner.execution.plan import Planned
 from runner.execution.workflows.beside import with_files
-from runner.execution.workspace import Workspace
 from runner.model.container import ImageRef
-from runner.model.errors import RunnerError
-from runner.model.sidecars import Service
 from runner.records.archive import Attempt, Evaluation
 from runner.submissions.kept import take_image
-from runner.tasks.services import services_of_run
 
 LATE = 1800.0  # seconds that a step may take beside its own limit: data and image are fetched, and what it wrote is delivered
 STAYS = "start the same command again without RUNNER_CLUSTER and RUNNER_EVALUATION_CLUSTER"  # where a host was chosen in error
 
 
-class Software:
+class Software(Duty):
     """Software is executed by hosts, but for that beside which models are asked: keys and kept replies stay on the coordinator's machine. Run
     files, which nobody executes, stay there, too."""
 
     role: Role = "software"
-
-    def __init__(self, local: LocalExecutor, stores: Stores) -> None:
-        self._workspace, self._engine, self.stores = local.workspace, local.engine, stores
-        self._bringing = {store: Bringing(store) for store in stores.all()}
-        self._archives = Archives(local.engine, stores.open, self._workspace.store.archive.root.parent)
-        self.key = key_of(self._workspace.store.archive)
-        self.home = home_of(self.key)
-
-    def travels(self, planned: Planned) -> bool:
-        """See :class:`~runner.execution.cluster.duties.Duty`."""
-        return software_travels(self._workspace, planned)
 
     def prepare(self, planned: Planned, host: Host) -> Prepared:
         """See :class:`~runner.execution.cluster.duties.Duty`. The lock of the attempt is compared with what is there now."""
@@ -59,19 +40,14 @@ class Software:
         archive = self._workspace.store.archive
         longest = job.limits.wall_clock * (1 if first is None else 2) + LATE
         staging = archive.begin(job.task.id, job.run_id)
-        try:
-            name = f"{self.home}/{staging.path.name}"
-            order = Order(name, staging.number, job, first, image, data, beside)
-            content, url = laid_down(order, self.stores, store, longest, granted=host.granted)
-        except BaseException:
-            archive.discard(staging)
-            raise
-        needs = frozenset({*(one.id for one in order.images), *data})
 
-        def take(delivered: str, by: str) -> Attempt:
-            return take_in(store, delivered, key_for(self.key, delivered), staging, archive, job, by)
+        def order(name: str) -> Order:
+            return Order(name, staging.number, job, first, image, data, beside)
 
-        return Prepared(name, staging, content, store, needs, longest, take, url)
+        def take(delivered: str, key: bytes, by: str) -> Attempt:
+            return take_in(store, delivered, key, staging, archive, job, by)
+
+        return self._prepared(staging, order, store, longest, take, host)
 
     def failed(self, result: Attempt | Evaluation) -> bool:
         """See :class:`~runner.execution.cluster.duties.Duty`."""
@@ -104,25 +80,3 @@ class Software:
         }
         images = tuple(self._archives.ours(image, host) for image in found.values())
         return with_files(replace(job, services=services)), images
-
-
-def software_travels(workspace: Workspace, planned: Planned) -> bool:
-    """Whether a step is done by hosts of a cluster that executes software, where there is one: all software is beside which no models are asked."""
-    if planned.step != "execute":
-        return False
-    submission = planned.run.submission
-    task = workspace.task_for(submission)
-    return job_travels(asked_workflow(workspace.bundles[submission.id], task), services_of_run(task.services))
-
-
-def job_travels(workflow: str, services: Mapping[str, Service]) -> bool:
-    """Whether hosts execute software of a workflow that has these services beside it."""
-    return workflow == "batch" or (workflow == "interactive" and "gateway" not in services)
-
-
-def check_travels(job: Job, fix: str) -> None:
-    """Raise E101, with that ``fix``, where a job stays on the coordinator's machine."""
-    if not job_travels(job.workflow, job.services):
-        what = f"{job.team}/{job.software} stays on this machine"
-        why = "Hosts execute software, but for that beside which models are asked: keys and kept replies stay here."
-        raise RunnerError("E101", what, why=why, fix=fix)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Self
 
 from runner.engines.base import Engine
 from runner.engines.lending import Rooms
-from runner.execution.attempt import Stop, evaluate, execute
-from runner.execution.evaluation import prepare
+from runner.execution.attempt import evaluate, execute
 from runner.execution.executors.base import Host, Result
 from runner.execution.plan import Planned
+from runner.execution.stop import Stop
 from runner.execution.workspace import Workspace
 from runner.records.archive import Attempt, Evaluation
 from runner.submissions.kept import take_image
@@ -25,8 +24,7 @@ Results = queue.Queue[tuple[Planned, Result]]
 class LocalExecutor:
     """This machine. ``jobs`` bounds how many containers run at once, besides what the machine bounds.
 
-    What comes of steps is put into ``results``, where somebody else's comes, too. ``here`` says which steps are done on this machine,
-    where not all are.
+    What comes of steps is put into ``results``, where somebody else's comes, too.
     """
 
     fixed = True
@@ -39,18 +37,15 @@ class LocalExecutor:
         *,
         jobs: int | None = None,
         results: Results | None = None,
-        here: Callable[[Planned], bool] = lambda _: True,
     ) -> None:
         self.engine, self.workspace, self.stop = engine, workspace, stop
         self.host = Host.of(engine.info(), jobs)
         self.rooms = Rooms(engine, self.host.slots)
         self._workers = ThreadPoolExecutor(self.host.slots, thread_name_prefix="worker")
         self.results: Results = queue.Queue() if results is None else results
-        self._open, self._here = ExitStack(), here
-        self._ahead = False  # the next room is begun before it is needed
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        self._ahead = self._open.enter_context(self.engine.keeping(self.host.slots))
         self._open.enter_context(self.rooms)
         self._open.callback(self._workers.shutdown, wait=True, cancel_futures=True)
         return self
@@ -72,10 +67,7 @@ class LocalExecutor:
 
     def begin(self, planned: Planned, host: Host) -> None:
         """In a thread of its own."""
-        # The room for its evaluation is made while the first software runs; later ones find one.
-        ahead = self._ahead and planned.step == "execute" and self._here(replace(planned, step="evaluate"))
-        self._ahead = self._ahead and not ahead
-        self._workers.submit(self._work, planned, ahead)
+        self._workers.submit(self._work, planned)
 
     def ended(self, timeout: float | None) -> tuple[Planned, Result] | None:
         """See :class:`Executor`."""
@@ -84,22 +76,19 @@ class LocalExecutor:
         except queue.Empty:
             return None
 
-    def _work(self, planned: Planned, ahead: bool) -> None:
+    def _work(self, planned: Planned) -> None:
         """In a worker: one step. Whatever happens comes back as a result."""
         try:
-            self.results.put((planned, self._step(planned, ahead)))
+            self.results.put((planned, self._step(planned)))
         except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
             self.results.put((planned, error))
 
-    def _step(self, planned: Planned, ahead: bool) -> Attempt | Evaluation:
+    def _step(self, planned: Planned) -> Attempt | Evaluation:
         run, archive = planned.run, self.workspace.store.archive
         if planned.step == "execute":
             take_image(self.engine, self.workspace.bundles[run.submission.id])
             job = planned.job or self.workspace.job(run)
             self.workspace.check_current(job)
-            if ahead and job.workflow == "batch":
-                evaluator = self.workspace.evaluators[job.task.id]
-                prepare(evaluator, job.dataset, self.rooms, self.engine, self.stop.stopping)
             return execute(job, self.engine, archive, self.stop)
         task, number = self.workspace.tasks[run.submission.task], run.outcome.attempt
         assert number is not None

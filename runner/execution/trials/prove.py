@@ -116,7 +116,7 @@ def prove_order(machine: Machine, task: Task, say: Callable[[str], None]) -> lis
             replace(task, evaluator_gateway=False), [of], engine, image
         )  # no model is asked
         name = f"proof.{task.id}.{secrets.token_hex(4)}"
-        said = proof(evaluator, of, scenario, engine, attempt_id=name)
+        said = proof(evaluator, of, scenario, engine, name)
         found.append(_read(task, dataset, scenario, said))
     return found
 

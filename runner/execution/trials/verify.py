@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any, NamedTuple, TypeVar
@@ -12,12 +14,14 @@ from runner.execution.job import Job
 from runner.execution.machine import Machine
 from runner.execution.plan import plan
 from runner.execution.trials.software import check
-from runner.execution.trials.untimed import untimed
+from runner.execution.workflows.beside import SERVED, TURNS
 from runner.execution.workspace import Workspace
-from runner.model.comparing.topics import TIE, by_number
+from runner.model.comparing import TIE, by_number
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Run, Selection
 from runner.model.task import Dataset, Scenario, Task
+from runner.records.archive import Attempt
+from runner.records.contents import KeptFile
 from runner.records.store.connect import Store
 from runner.records.store.run_detail import RunDetail
 from runner.submissions.bundle import Bundle
@@ -25,11 +29,25 @@ from runner.submissions.kept import registered, take_image
 from runner.tasks.files import part, topics_of
 from runner.views.audience import ORGANISER, Audience, escape
 from runner.views.redact import RunView, redact_run
+from schemas import jsonl
 from schemas.measures import meaning
 
 T = TypeVar("T")
 
 TIMES = ("ms", "s")  # units of measures that no execution repeats
+# Where they stand: keys from the outside in, * for each element of a list and each value of an object. What is not named here was said
+# by the software, whatever it calls it.
+_DEBATES = (
+    "simulation.milliseconds",
+    "simulation.userTurns.*.systemResponse.milliseconds",
+    "userTurnsEvaluations.*.milliseconds",
+    "userTurnsEvaluations.*.*.milliseconds",
+    "overallEvaluations.milliseconds",
+    "overallEvaluations.*.milliseconds",
+    "millisecondsEvaluation",
+)
+_RULES = jsonl.Rules(duplicates="last", constants=True, bounded=False)  # whatever a software may say
+_BESIDE = {TURNS: ("user_ms", "system_ms"), SERVED: ("at_ms", "n")}
 SETTLED = ("scored", "invalid", "failed")
 
 
@@ -161,12 +179,9 @@ def verify(
         again = replace(checked.detail, published=found.published, released=found.released, key=found.key)
         views = {who: (view, redact_run(again, who, dataset)) for who, view in before.items()}
         served = job.workflow == "interactive" and only is None
-        sums = (_untimed(found), _untimed(again)) if served else ({}, {})
+        sums = (untimed(found.attempt), untimed(again.attempt)) if served else ({}, {})
     times = frozenset(m.id for m in task.measures.values() if meaning(task.kind, m.measure).unit in TIMES)
-    made = {
-        who: _compared(*pair, times, sums) if only is None else _compared_topics(*pair, only, times)
-        for who, pair in views.items()
-    }
+    made = {who: _compared(*pair, only, times, sums) for who, pair in views.items()}
     whole = replace(made[ORGANISER], host=host)
     store.commit("run-verified", _event(found, whole), actor="organiser")
     return replace(made[audience], same=whole.same, host=host)
@@ -225,41 +240,45 @@ def _changed(run: Run, what: str, command: str) -> RunnerError:
     )
 
 
-def _untimed(found: RunDetail) -> dict[str, str]:
-    return {} if found.attempt is None else untimed(found.attempt)
-
-
 def _compared(
     before: RunView,
     after: RunView,
+    only: frozenset[str] | None,
     times: frozenset[str],
     untimed_sums: tuple[Mapping[str, str], Mapping[str, str]],
 ) -> Verified:
-    """Two views of a run for one audience, side by side; ``untimed_sums`` are digests of files that are not compared byte by byte."""
-    sums = [
-        _sums(view)
-        | (
-            {escape(name, 2000): digest for name, digest in other.items()}
-            if view["output"] is not None
-            else {}
-        )
-        for view, other in zip((before, after), untimed_sums, strict=True)
-    ]
-    files = sorted(name for name in {*sums[0], *sums[1]} if sums[0].get(name) != sums[1].get(name))
-    values = {
-        name: (_value(before, name), _value(after, name)) for name in {**before["scores"], **after["scores"]}
-    }
-    topics = _topics(*(_without(view["topic_scores"], times) for view in (before, after)))
-    ended = (_ended(before), _ended(after))
-    same = (
-        ended[0] == ended[1]
-        and not topics
-        and not any(_differ(*pair) for pair in _without(values, times).values())
-    )
-    seen = before["output"] is not None or after["output"] is not None
-    hidden = tuple(before["hidden"])
+    """Two views of a run for one audience, side by side; of a sample only what its topics (``only``) can tell.
+
+    ``untimed_sums`` are digests of files that are not compared byte by byte.
+    """
+    views = (before, after)
+    old, new = (_by_topic(view, only) for view in views)
+    files, seen = list[str](), only is None and any(view["output"] is not None for view in views)
+    uncompared: tuple[str, ...] = ()
+    if only is None:
+        first, second = (_sums(view, sums) for view, sums in zip(views, untimed_sums, strict=True))
+        files = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
+        values = {
+            name: (_value(before, name), _value(after, name))
+            for name in {**before["scores"], **after["scores"]}
+        }
+        moved = any(_differ(*pair) for pair in _without(values, times).values())
+    else:
+        values = {name: (_mean(old[name]), _mean(new.get(name, {}))) for name in old if old[name]}
+        uncompared = tuple(name for name in before["scores"] if before["topic_scores"] and name not in values)
+        moved = False  # means of topics move where a topic does
+    topics, ended = _topics(_without(old, times), _without(new, times)), (_ended(before), _ended(after))
     return Verified(
-        *(before["run"], same, not files if seen else None, ended, tuple(files), values, topics, hidden),
+        run=before["run"],
+        same=ended[0] == ended[1] and not topics and not moved,
+        identical=not files if seen else None,
+        ended=ended,
+        files=tuple(files),
+        values=values,
+        topics=topics,
+        hidden=tuple(before["hidden"]),
+        sample=None if only is None else len(only),
+        uncompared=uncompared,
         times=tuple(name for name in values if name in times),
     )
 
@@ -268,34 +287,24 @@ def _without(found: Mapping[str, T], names: frozenset[str]) -> dict[str, T]:
     return {name: value for name, value in found.items() if name not in names}
 
 
-def _compared_topics(
-    before: RunView, after: RunView, only: frozenset[str], times: frozenset[str]
-) -> Verified:
-    """The same of a sample: only what its topics can tell."""
-    old, new = (
-        {
-            name: {topic: value for topic, value in by.items() if topic in only}
-            for name, by in view["topic_scores"].items()
-        }
-        for view in (before, after)
-    )
-    values = {name: (_mean(old[name]), _mean(new.get(name, {}))) for name in old if old[name]}
-    topics, ended = _topics(_without(old, times), _without(new, times)), (_ended(before), _ended(after))
-    return Verified(
-        *(before["run"], ended[0] == ended[1] and not topics, None, ended, (), values, topics),
-        hidden=tuple(before["hidden"]),
-        sample=len(only),
-        uncompared=tuple(name for name in before["scores"] if before["topic_scores"] and name not in values),
-        times=tuple(name for name in values if name in times),
-    )
+def _by_topic(view: RunView, only: frozenset[str] | None) -> dict[str, dict[str, float]]:
+    """The scores of a view by measure and topic, of the topics ``only``."""
+    return {
+        name: {topic: value for topic, value in by.items() if only is None or topic in only}
+        for name, by in view["topic_scores"].items()
+    }
 
 
 def _mean(values: Mapping[str, float]) -> float | None:
     return fsum(values.values()) / len(values) if values else None
 
 
-def _sums(view: RunView) -> dict[str, str]:
-    return {file["name"]: file["sha256"] for file in (view["output"] or {}).get("files", ())}
+def _sums(view: RunView, untimed_sums: Mapping[str, str]) -> dict[str, str]:
+    """The digests of the files that an audience may see, by name."""
+    if view["output"] is None:
+        return {}
+    found = {file["name"]: file["sha256"] for file in view["output"].get("files", ())}
+    return found | {escape(name, 2000): digest for name, digest in untimed_sums.items()}
 
 
 def _value(view: RunView, name: str) -> float | None:
@@ -344,3 +353,48 @@ def _event(found: RunDetail, whole: Verified) -> dict[str, Any]:
         **({} if whole.sample is None else {"sample": whole.sample}),
         **({} if whole.host is None else {"host": whole.host}),
     }
+
+
+def untimed(attempt: Attempt | None) -> dict[str, str]:
+    """A digest of each output file of an interactive attempt, by name: the same for two that differ in measured times only.
+
+    Debates are held at the same time, so the order in which the argument index was asked by several is one of these. Raises E307 for
+    damaged files.
+    """
+    return {
+        name: _digest(file, _BESIDE.get(name, _DEBATES), ordered=name != SERVED)
+        for name, file in (attempt.files("output") if attempt else {}).items()
+    }
+
+
+def _digest(file: KeptFile, times: Sequence[str], *, ordered: bool) -> str:
+    lines = list(_lines(file, [path.split(".") for path in times]))
+    return hashlib.sha256(b"".join(lines if ordered else sorted(lines))).hexdigest()
+
+
+def _lines(file: KeptFile, times: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    """A digest of each line; of one that is no JSON, of its bytes."""
+    with file.open() as stream:
+        for raw in stream:
+            found = jsonl.parse(raw, _RULES)
+            if not isinstance(found, jsonl.Fault):
+                for path in times:
+                    _drop(found, path)
+                raw = json.dumps(found, sort_keys=True).encode()
+            yield hashlib.sha256(raw).digest()
+
+
+def _drop(value: Any, path: Sequence[str]) -> None:
+    """Take what stands at ``path`` out of JSON data."""
+    key, *rest = path
+    inside: Sequence[Any] = ()
+    if key == "*":
+        inside = (
+            list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        )
+    elif isinstance(value, dict) and not rest:
+        value.pop(key, None)
+    elif isinstance(value, dict) and key in value:
+        inside = [value[key]]
+    for one in inside:
+        _drop(one, rest)

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
+
 import schemas
 from runner.execution.attempt import engine_attempt
 from runner.execution.contract import RunFiles
-from runner.execution.evaluation import evaluate as run_evaluator
-from runner.execution.evaluator import Evaluator, GatewaySetup, services_digests
+from runner.execution.evaluation import EvaluationJob
+from runner.execution.evaluator import Evaluator
 from runner.execution.machine import Machine
 from runner.execution.replies import replies_of
 from runner.model.errors import PlatformError, Problem, RunnerError, no_such
-from runner.model.run import MeasureValue, Run, rounded
-from runner.model.task import Cell, Dataset, Measure, Task
+from runner.model.run import Run
+from runner.model.task import Dataset, Measure, Task
 from runner.records.archive import Attempt, Evaluation
 from runner.records.contents import KeptFile
 from runner.records.files import read_json, read_lines
 from runner.records.integrity import whole
-from runner.records.split import Split
+from runner.records.store import tables as t
 from runner.records.store.connect import Store
 from runner.records.store.queries import find_run
-from runner.records.store.results import all_topic_scores, measures, over
-from runner.tasks.files import inputs_digest, truths_digest
-from runner.tasks.request import with_data
-from runner.tasks.services import data_digest
+from runner.records.store.results import all_topic_scores, measures
 from runner.views.audience import ORGANISER
-from runner.views.leaderboard import ranks
-from runner.views.leaderboard.rows import LeaderboardTable, Row, Value, software_of
+from runner.views.leaderboard.rows import LeaderboardTable, Row, software_of
 from runner.views.leaderboard.table import build
-from runner.views.scores import board_split
 
 Key = tuple[str, str, str]  # measure, topic (empty: the aggregate), facets as JSON
 MOST = 5  # values that are named of those that differ
@@ -70,8 +67,8 @@ def verify_row(machine: Machine, store: Store, tasks: Mapping[str, Task], name: 
     """Compute the row ``TASK/TABLE/ROW`` again, topic by topic; nothing is recorded.
 
     The files of each run are compared with their manifests, these with the event log, the database with the files; then the
-    evaluator judges the archived output again, by the definitions that the evaluation was made by. The rank follows from the
-    archived values of the other rows.
+    evaluator judges the archived output again, by the definitions that the evaluation was made by. Values and rank of the row
+    are those of a board that is built from the computed values and the archived values of the other rows.
 
     Raises:
         RunnerError: E102 for a row that there is not, E301 when no engine answers, E307 when the event log is damaged.
@@ -82,22 +79,69 @@ def verify_row(machine: Machine, store: Store, tasks: Mapping[str, Task], name: 
         for e in store.log
         if e.type in ("attempt-committed", "evaluation-committed")
     }
-    board = _Board(task, table, board_split(store, task, [cell.dataset for cell in table.cells], ORGANISER))
-    checked, again = [], dict[Cell, dict[str, float]]()
-    for run in _runs(store, tasks, row):
+    checked, computed = [], list[tuple[Run, Mapping[Key, float]]]()
+    for run in (find_run(store, id, [task]) for id in row.runs):
         one, values = _checked(machine, store, task, run, committed)
         checked.append(one)
-        again[run.cell] = board.shown(run.cell, values)
-    made = {id: (value.mean, board.together(again, id)) for id, value in row.values.items()}
+        computed.append((run, values))
+    again = None
+    if all(values for _, values in computed):
+        archived = [(run, _archived(store, run)) for run in _others(store, task, table, row)]
+        again = _row_from(store, task, table, row, [*archived, *computed])
+    made = {
+        id: (value.mean, again.values[id].mean if again is not None and id in again.values else None)
+        for id, value in row.values.items()
+    }
     wrong = [
         f"{id} is {old!r} on the board, and {new!r} from the record"
         for id, (old, new) in made.items()
         if new is not None and new != old
     ]
-    rank = _rank(store, tasks, board, row, again)
-    if rank is not None and rank != row.rank:
+    rank = None if again is None else again.rank
+    if rank not in (None, row.rank):
         wrong.append(f"the rank is {row.rank} on the board, and {rank} from the record")
     return RowChecked(name, (row.rank, rank), made, tuple(checked), tuple(wrong))
+
+
+def _others(store: Store, task: Task, table: LeaderboardTable, row: Row) -> list[Run]:
+    """The runs of the other rows of a board."""
+    return [find_run(store, id, [task]) for one in table.rows if one is not row for id in one.runs]
+
+
+def _archived(store: Store, run: Run) -> dict[Key, float]:
+    """The values of a run by its archived evaluation."""
+    evaluation = _sealed(store, run)[1]
+    return _values(evaluation.record(check=False), evaluation.result() or {}, evaluation.scores())
+
+
+def _sealed(store: Store, run: Run) -> tuple[Attempt, Evaluation]:
+    number, judged = run.outcome.attempt, run.outcome.evaluation
+    assert number is not None and judged is not None, "a row is made of evaluated runs"
+    attempt = store.archive.attempt(run.submission.task, run.id, number)
+    return attempt, attempt.evaluation(judged)
+
+
+def _row_from(
+    store: Store,
+    task: Task,
+    table: LeaderboardTable,
+    row: Row,
+    values: Iterable[tuple[Run, Mapping[Key, float]]],
+) -> Row | None:
+    """The row as the board has it if these are the values of runs; None if it is not ranked then."""
+
+    def write(connection: Connection) -> None:
+        for run, found in values:
+            of = {"run": run.id, "attempt": run.outcome.attempt, "evaluation": run.outcome.evaluation}
+            for (measure, topic, facets), value in found.items():
+                rows = t.topic_scores if topic else t.measures
+                key = {**of, "measure": measure, **({"topic": topic} if topic else {})}
+                if not facets:
+                    connection.execute(rows.update().filter_by(**key).values(value=value))
+
+    with store.supposing(write) as supposed:
+        board = build(supposed, task, table.table, ORGANISER)
+    return next((one for one in board.rows if (one.team, one.software) == (row.team, row.software)), None)
 
 
 def _named(store: Store, tasks: Mapping[str, Task], name: str) -> tuple[Task, LeaderboardTable, Row]:
@@ -118,21 +162,19 @@ def _checked(
     machine: Machine, store: Store, task: Task, run: Run, committed: Mapping[tuple[str, int, int | None], str]
 ) -> tuple[RunChecked, dict[Key, float]]:
     """What is wrong with a run's record, and its values computed again (none where they could not be)."""
-    number, judged = run.outcome.attempt, run.outcome.evaluation
-    assert number is not None and judged is not None, "a row is made of evaluated runs"
-    attempt = store.archive.attempt(task.id, run.id, number)
-    evaluation = attempt.evaluation(judged)
+    attempt, evaluation = _sealed(store, run)
+    number, judged = attempt.number, evaluation.number
     wrong: list[Problem] = []
     for sealed, key in ((attempt, (run.id, number, None)), (evaluation, (run.id, number, judged))):
         wrong += whole(store.archive, sealed, committed.get(key, ""))
     said = [f"{problem.where}: {problem.what}" for problem in wrong]
     try:
-        kept = _values(evaluation.record(check=False), evaluation.result() or {}, evaluation.scores())
+        kept = _archived(store, run)
     except (RunnerError, KeyError, TypeError) as error:
         return RunChecked(run.id, 0, (*said, f"its scores cannot be read: {error}"), "its scores"), {}
     said += _differences("the database has", _stored(store, run), "the archive", kept, only_first=True)
     try:
-        again = _again(machine, task, attempt, evaluation, task.datasets[run.dataset], run.scenario)
+        again = _again(machine, task, attempt, evaluation, run)
     except RunnerError as error:
         why = " ".join(part for part in (f"{error.what}.", error.why) if part)
         return RunChecked(run.id, 0, tuple(said), why), {}
@@ -141,54 +183,43 @@ def _checked(
 
 
 def _again(
-    machine: Machine, task: Task, attempt: Attempt, evaluation: Evaluation, dataset: Dataset, scenario: str
+    machine: Machine, task: Task, attempt: Attempt, evaluation: Evaluation, run: Run
 ) -> dict[Key, float]:
     """The values of an archived output by the evaluator, truths and definitions of its evaluation.
 
     Raises RunnerError where one of them is not there any more, or the evaluator fails.
     """
-    record = evaluation.record(check=False)
-    digests = _same_data(task, dataset, record)
-    then = _as_asked(task, record.get("asked"))
-    engine = machine.engine()
-    image = engine.resolve(str(record["evaluator"]["image_id"]))
-    gateway = None
-    if then.evaluation_gateway is not None:
-        sidecars = machine.sidecars(needed=True)
-        if sidecars is None:
-            raise RunnerError("E304", "our image of sidecars is not there", fix="run `make setup`")
-        gateway = GatewaySetup(engine.resolve(sidecars), replies_of(machine.config.home, task.id))
-    default = bool(record["evaluator"].get("default"))
-    evaluator = Evaluator(then, image, default, {dataset.id: digests}, gateway, services_digests(then))
-    run_file, records = attempt.record(check=False)["output"]["file"], attempt.lock(check=False)
+    record, dataset = evaluation.record(check=False), task.datasets[run.dataset]
+    by, then, engine = record["evaluator"], _as_asked(task, record["asked"]), machine.engine()
+    sidecars = machine.sidecars(needed=True) if then.evaluation_gateway is not None else None
+    evaluator = Evaluator.of(
+        replace(then, evaluator_image=by["image_id"]),
+        [dataset],
+        engine,
+        "",
+        sidecars=sidecars,
+        replies=replies_of(machine.config.home, task.id),
+    )
+    evaluator = replace(evaluator, task=then, default=by["default"])
+    _check_data(evaluator, dataset, record)
+    name = engine_attempt(attempt.run_id, attempt.number, "verify-row")
     with tempfile.TemporaryDirectory(prefix="row-") as scratch, attempt.output() as output:
-        staging = Path(scratch) / "evaluation"
-        staging.mkdir()
-        done = run_evaluator(
-            evaluator,
-            dataset,
-            scenario,
-            RunFiles(output, run_file, records["workflow"] == "interactive"),
-            engine,
-            attempt_id=engine_attempt(attempt.run_id, attempt.number, "verify-row"),
-            staging=staging,
-            cancelled=lambda: False,
-        )
+        served = attempt.lock(check=False)["workflow"] == "interactive"
+        files = RunFiles(output, attempt.record(check=False)["output"]["file"], served)
+        done = EvaluationJob(evaluator, dataset, run.scenario, files, engine, name, Path(scratch)).evaluate()
         if done.status == "error":
             raise PlatformError("the evaluator failed", why=str(done.detail))
-        result = read_json(staging / "result.json", None)
-        return _values({"status": done.status}, result, read_lines(KeptFile(staging / "scores.jsonl")))
+        result = read_json(Path(scratch) / "result.json", None)
+        return _values({"status": done.status}, result, read_lines(KeptFile(Path(scratch) / "scores.jsonl")))
 
 
-def _same_data(task: Task, dataset: Dataset, record: Mapping[str, Any]) -> dict[str, str]:
-    """The digests of inputs and truths, which must be those of the record. Raises E402 otherwise."""
-    place = f"{task.id}/{dataset.id}"
-    now = {"inputs": inputs_digest(dataset), "truths": truths_digest(dataset)}
-    pairs = [(f"the {side} of {place}", now[side], record.get(f"{side}_digest")) for side in now]
-    then = record.get("services") or {}
+def _check_data(evaluator: Evaluator, dataset: Dataset, record: Mapping[str, Any]) -> None:
+    """Raise E402 unless inputs, truths and data of services are those of the record of an evaluation."""
+    place, now = f"{evaluator.task.id}/{dataset.id}", evaluator.digests[dataset.id]
+    pairs = [(f"the {side} of {place}", now[side], record[f"{side}_digest"]) for side in now]
     pairs += [
-        (f"the data of the service {name}", str(data_digest(service)), then.get(name))
-        for name, service in with_data(task).items()
+        (f"the data of the service {name}", digest, record["services"].get(name))
+        for name, digest in evaluator.services.items()
     ]
     for what, digest, kept in pairs:
         if digest != kept:
@@ -198,13 +229,10 @@ def _same_data(task: Task, dataset: Dataset, record: Mapping[str, Any]) -> dict[
                 why=f"They have the digest {digest[:16]}, the record says {str(kept)[:16]}.",
                 fix="restore them, or evaluate again: runner reevaluate",
             )
-    return now
 
 
-def _as_asked(task: Task, asked: Mapping[str, Any] | None) -> Task:
-    """The task with the definitions that an evaluation was made by; as it is now where that was not kept."""
-    if asked is None:
-        return task
+def _as_asked(task: Task, asked: Mapping[str, Any]) -> Task:
+    """The task with the definitions that an evaluation was made by."""
     made = {
         id: Measure(
             id,
@@ -257,84 +285,3 @@ def _differences(
 def _called(key: Key) -> str:
     measure, topic, facets = (schemas.show(part, 80) for part in key)
     return f"{measure} of topic {topic}{f' {facets}' if facets else ''}" if topic else measure
-
-
-@dataclass(frozen=True)
-class _Board:
-    """A board, and how it makes its values: over which part of the topics, and with how many decimals."""
-
-    task: Task
-    table: LeaderboardTable
-    split: Split
-
-    def shown(self, cell: Cell, values: Mapping[Key, float]) -> dict[str, float]:
-        """The values of a run as the board has them in a cell, by measure."""
-        whole = {id: MeasureValue(value, 0, 0) for (id, topic, _), value in values.items() if not topic}
-        topics: dict[str, dict[str, float]] = {}
-        for (id, topic, facets), value in values.items():
-            if topic and not facets:
-                topics.setdefault(id, {})[topic] = value
-        made = over(self.split, cell.dataset, whole, topics, {})
-        return {id: value.rounded(self._decimals(id)).value for id, value in made.items()}
-
-    def together(self, again: Mapping[Cell, Mapping[str, float]], id: str) -> float | None:
-        """The value of a row from those of its cells; None where one is not there."""
-        found = [again.get(cell, {}).get(id) for cell in self.table.cells]
-        present = [value for value in found if value is not None]
-        if len(present) < len(found):
-            return None
-        return rounded(ranks.aggregated(self.table.aggregate, self.table.cells, present), self._decimals(id))
-
-    def rank(
-        self, rows: Sequence[tuple[Row, Mapping[Cell, Mapping[str, float]]]]
-    ) -> dict[tuple[str, str], int]:
-        """The ranks of rows, by team and software, that have these values in each cell."""
-        by, cells = self.table.rank_by, self.table.cells
-        made = []
-        for row, values in rows:
-            whole = self.together(values, by.first)
-            made.append(row if whole is None else replace(row, values={**row.values, by.first: Value(whole)}))
-        directions = {id: self.task.measures[id].direction for id in by.measures}
-        parts = [[dict(values.get(cell, {})) for cell in cells] for _, values in rows]
-        combined = ranks.with_components(made, parts, cells, by, directions)
-        return {(r.team, r.software): r.rank for r in ranks.ranked(combined, by, directions[by.first])}
-
-    def _decimals(self, id: str) -> int | None:
-        return self.task.measures[id].precision if id in self.task.measures else None
-
-
-def _rank(
-    store: Store,
-    tasks: Mapping[str, Task],
-    board: _Board,
-    row: Row,
-    again: Mapping[Cell, Mapping[str, float]],
-) -> int | None:
-    """The row's rank from its values computed again and the archived values of the others; None where something is not
-    there, or where nobody is ranked because the judge cannot be trusted."""
-    table = board.table
-    if len({table.deciding(one) for one in table.rows}) > 1 and {one.rank for one in table.rows} == {1}:
-        return None
-    rows = [(one, again if one is row else _archived(store, tasks, board, one)) for one in table.rows]
-    if any(not values for _, cells in rows for values in cells.values()):
-        return None
-    return board.rank(rows)[row.team, row.software]
-
-
-def _runs(store: Store, tasks: Mapping[str, Task], row: Row) -> list[Run]:
-    return [find_run(store, run, tasks.values()) for run in row.runs]
-
-
-def _archived(
-    store: Store, tasks: Mapping[str, Task], board: _Board, row: Row
-) -> dict[Cell, dict[str, float]]:
-    """The values of a row's runs from the archive, by cell."""
-    found = {}
-    for run in _runs(store, tasks, row):
-        assert run.outcome.attempt is not None and run.outcome.evaluation is not None
-        attempt = store.archive.attempt(run.submission.task, run.id, run.outcome.attempt)
-        evaluation = attempt.evaluation(run.outcome.evaluation)
-        result = evaluation.result() or {}
-        lines = evaluation.scores() if run.dataset in board.split.partial else ()
-        found[run.cell] = board.shown(run.cell, _values({"status": result.get("status")}, result, lines))
-    return found

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from runner.engines.base import Cancelled, ContainerSpec, Engine, Filled, Handle, Mount, Space, Volume
+from runner.engines.base import Cancelled, ContainerSpec, Engine, Filled, Handle, Mount, Volume
 from runner.execution.job import Executed, Job
 from runner.execution.workflows.starting import begin, conclude, keep_logs
 from runner.model.container import Collected, Exit, ImageRef
@@ -50,11 +50,8 @@ def _execute(
     mounts = data_mounts(job, engine)
     labels = {"run": job.run_id, "team": job.team}
     visibility = job.dataset.visibility
-    space = Space(limits.output, limits.output_files)
-    with engine.session(
-        attempt_id, labels=labels, visibility=visibility, cancelled=cancelled, output=space
-    ) as session:
-        out = session.output_volume("output", bytes=space.bytes, inodes=space.inodes)
+    with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
+        out = session.output_volume("output", bytes=limits.output, inodes=limits.output_files)
         handle = session.start(software_spec(job, image, (*mounts, Mount(out, OUTPUT, read_only=False))))
         handle.over(limits.wall_clock, cancelled)
         expected = output_files(job.task).__contains__

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.engines.base import ContainerSpec, Handle, Mount, Session, Volume
-from runner.execution.replies import learn, snapshot
-from runner.execution.spending import CALLS, Spent, calls, charge, spent, used_by
+from runner.execution.replies import CALLS, Spent, calls, charge, learn, snapshot, spent, used_by
 from runner.execution.workflows.starting import keep_log, last_words, wait_ready
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError

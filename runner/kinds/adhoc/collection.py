@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from runner.kinds import Say
 from runner.kinds.adhoc import formats
 from runner.kinds.adhoc.formats import MAX_PROBLEMS, Judgment, Record, Report, first
-from runner.kinds.adhoc.recognise import Found, Left, recognise
-from runner.kinds.adhoc.splits import draw_topics, split_topics
+from runner.kinds.adhoc.recognise import Found, Left, recognise, split_topics
 from runner.kinds.adhoc.topics import with_turns
 from runner.kinds.release import Wrong, files_of
 from schemas import show
@@ -65,15 +64,14 @@ class Source:
 class Made(NamedTuple):
     """Counts of documents and topics, and the datasets.
 
-    ``public`` has the number of topics of each dataset that everybody sees with its judgments, ``blinded`` is the name of
-    the other dataset. ``is_split`` if the collection says which topics are whose.
+    ``public`` has the number of topics of each split that everybody sees with its judgments, ``blinded`` is the name of the
+    other dataset.
     """
 
     documents: int
     topics: int
     public: dict[str, int]
     blinded: str
-    is_split: bool
 
 
 def from_files(
@@ -85,7 +83,7 @@ def from_files(
     are the query; without them it is the first of :data:`formats.QUERIES`.
     """
     try:
-        found = recognise(files_of(source, scratch), scratch, report, text_fields)
+        found = recognise(files_of(source, scratch), report, text_fields)
     except Wrong as error:
         report.add(source.name, error.what, error.fix)
         return None
@@ -238,17 +236,14 @@ def topic(record: Record, hidden: set[str], text_fields: Sequence[str] = ()) -> 
     return Entry(record.place, name, " ".join(texts), {"query_id": name, **visible})
 
 
-def write(
-    source: Source, task_id: str, folder: Path, hidden: Path, public: int, report: Report, say: Say
-) -> Made | None:
+def write(source: Source, task_id: str, folder: Path, hidden: Path, report: Report, say: Say) -> Made | None:
     """Check ``source`` and write its datasets; None when ``report`` says what is wrong.
 
     Args:
         source: the collection.
-        task_id: the task's name; together with the topics' ids it decides which topics are public.
+        task_id: the task's name.
         folder: the task's folder, for inputs and truths of public datasets.
         hidden: the folder for the blinded dataset.
-        public: how many of the judged topics become the public dataset ``dev``, if the collection has no splits.
         report: told of every problem.
         say: told how far a long reading is, and what is no problem but has to be known.
 
@@ -257,21 +252,14 @@ def write(
     """
     topics = _unique(source.topics, "topic", report)
     judged = _judged(source.judgments, {entry.id for entry in topics}, report, say)
-    datasets = split_topics(judged)
-    is_split = bool(datasets)
-    if is_split and public:
-        what = f"has judgments of the splits {', '.join(datasets)}, which decide what is public"
-        report.add("the collection", what, "leave --public-topics out")
-    if not is_split:
-        datasets = draw_topics(task_id, judged, public, report)
+    if not judged:
+        report.add("the collection", "has no judgments of its topics", "take topics and judgments that fit")
+    datasets = split_topics(judged) or {"test": {entry.id for entry in topics}}
     *open_ones, blinded = datasets
-    if is_split:
-        judged_topics = set().union(*datasets.values())
-        if unjudged := len(topics) - sum(1 for entry in topics if entry.id in judged_topics):
-            say(f"{unjudged:,} topics are in no split, and are left out")
-        topics = [entry for entry in topics if entry.id in judged_topics]
-    else:
-        datasets[blinded] = {entry.id for entry in topics}.difference(*(datasets[name] for name in open_ones))
+    in_splits = set().union(*datasets.values())
+    if left_out := len(topics) - sum(1 for entry in topics if entry.id in in_splits):
+        say(f"{left_out:,} topics are in no split, and are left out")
+    topics = [entry for entry in topics if entry.id in in_splits]
     inputs = hidden / blinded / "inputs"
     inputs.mkdir(parents=True)
     written = _documents(source, inputs / "documents.jsonl.gz", judged, report, say)
@@ -286,7 +274,7 @@ def write(
             _same_file(inputs / "documents.jsonl.gz", target / "inputs" / "documents.jsonl.gz")
         dataset_topics = [entry for entry in topics if entry.id in ids]
         _dataset(target / "inputs", target / "truths", f"{task_id}-{name}", dataset_topics, judged)
-    return Made(written, len(topics), {name: len(datasets[name]) for name in open_ones}, blinded, is_split)
+    return Made(written, len(topics), {name: len(datasets[name]) for name in open_ones}, blinded)
 
 
 def _unique(entries: Iterable[Entry], noun: str, report: Report) -> list[Entry]:

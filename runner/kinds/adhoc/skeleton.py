@@ -82,15 +82,12 @@ _OPEN = """\
 _README_OF_A_COLLECTION = """\
 # {id}
 
-{documents:,} documents and {topics:,} topics.{drawn}
+{documents:,} documents and {topics:,} topics.
 
 <!-- State here what the task is, where its data come from and under which licence: the web shows this file. -->
 Documents are in `documents.jsonl.gz` (`docno`,
 `text`, `original_document`), topics in `queries.jsonl` (`qid`, `query`, `original_query`).
 """
-
-_DRAWN = """ {count:,} of them are public with their judgments: those with the
-smallest SHA-256 of `{id}:` and the topic's id."""
 
 
 def files(task_id: str) -> Mapping[str, str]:
@@ -142,7 +139,6 @@ def from_collection(
     source: str,
     folder: Path,
     hidden: Path,
-    public: int,
     say: Say,
     text_fields: Sequence[str] = (),
 ) -> list[Problem]:
@@ -156,7 +152,7 @@ def from_collection(
             found = from_files(path, Path(scratch), report, say, names)
         else:
             raise no_such("folder or file", source, fix=f"name the collection, or {PREFIX}ID", limit=1000)
-        made = write(found, task_id, folder, hidden, public, report, say) if found else None
+        made = write(found, task_id, folder, hidden, report, say) if found else None
     if report.count or made is None:
         return report.all()
     say(_in_words(made))
@@ -165,17 +161,14 @@ def from_collection(
         _OPEN.format(name=name, count=count, use=uses[name]) for name, count in made.public.items()
     )
     facts = {"id": task_id, "documents": made.documents, "topics": made.topics, "blinded": made.blinded}
-    drawn = "" if made.is_split or not made.public else _DRAWN.format(id=task_id, count=made.public["dev"])
     (folder / "task.yaml").write_text(_OF_A_COLLECTION.format(open=open_ones, **facts), "utf-8")
-    (folder / "README.md").write_text(_README_OF_A_COLLECTION.format(drawn=drawn, **facts), "utf-8")
+    (folder / "README.md").write_text(_README_OF_A_COLLECTION.format(**facts), "utf-8")
     return []
 
 
 def _in_words(made: Made) -> str:
     blinded = f"{made.documents:,} documents; {made.topics - sum(made.public.values()):,} topics are blinded"
-    if made.is_split:
+    if made.public:
         counts = ", ".join(f"{count:,} of the split {name}" for name, count in made.public.items())
         return f"{blinded} (the split {made.blinded}), public with their judgments: {counts}"
-    if made.public:
-        return f"{blinded}, {made.public['dev']:,} public with their judgments"
-    return f"{blinded}, none is public\n(with --public-topics N teams have some to try their software on)"
+    return f"{blinded}, none is public\n(judgments in files called after dev and test make a public part)"

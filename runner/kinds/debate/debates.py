@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -123,7 +123,7 @@ class Debates(Contents[Debate]):
     noun: ClassVar[str] = "debate"
     closed: ClassVar[str] = "claims and transcripts"
     template: ClassVar[str] = "runner.kinds.debate/page.html"
-    choice: ClassVar[str] = "--debate N shows another one (also 2-5, 1,4 or all)"
+    choice: ClassVar[str] = "N"
 
     def facts(self) -> dict[str, Any]:
         """The counts."""
@@ -146,10 +146,6 @@ class Debates(Contents[Debate]):
     def rest(self, scores: Mapping[str, float]) -> dict[str, float]:
         """The other scores."""
         return {name: value for name, value in scores.items() if name not in self.criteria}
-
-    def others(self, rest: Sequence[Debate]) -> tuple[str, str]:
-        """See :meth:`Contents.others`."""
-        return f"--debate {rest[0].number}-{rest[-1].number}", "the others"
 
     def heading(self) -> Iterator[str]:
         """How many debates and turns there are, and how many failed."""

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from runner.annotation.files import positional, write_rows
+from runner.annotation.exchange import positional, write_rows
 from runner.kinds import Say, quiet, release
 from runner.kinds.release import Wrong as _Wrong
 from runner.model.errors import Problem

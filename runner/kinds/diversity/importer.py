@@ -8,22 +8,19 @@ the README's field names (``text``, ``target``, ``demographic_properties``) and 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from runner.kinds import Say, quiet, release
+from runner.kinds.adhoc.formats import Report, json_array, json_lines
 from runner.kinds.diversity.objects import read_argument, read_query, same_values
 from runner.kinds.release import Wrong as _Wrong
 from runner.model.errors import Problem
 from schemas import show
 
 SPLITS = ("train", "dev", "test")
-MAX_PROBLEMS = 50
-
-_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class Release(NamedTuple):
@@ -31,26 +28,6 @@ class Release(NamedTuple):
 
     corpus: list[dict[str, Any]]
     queries: dict[tuple[str, str], list[dict[str, Any]]]
-
-
-class _Problems:
-    """The first 50 problems, how many there were, and remarks."""
-
-    def __init__(self) -> None:
-        self.remarks: list[str] = []  # what is no problem, but has to be known
-        self.kept: list[Problem] = []
-        self.count = 0
-
-    def add(self, where: str, what: str, fix: str = "") -> None:
-        self.count += 1
-        if len(self.kept) < MAX_PROBLEMS:
-            self.kept.append(Problem(show(where, 200), what, fix))
-
-    def all(self) -> list[Problem]:
-        if self.count > MAX_PROBLEMS:
-            what = f"and {self.count - MAX_PROBLEMS:,} more problems"
-            return [*self.kept, Problem("the release", what, "correct these first")]
-        return self.kept
 
 
 def import_release(
@@ -64,7 +41,7 @@ def import_release(
     """
     if split not in SPLITS:
         return [Problem(show(split), "is no split", f"say one of {', '.join(SPLITS)}")]
-    problems = _Problems()
+    problems = Report()
 
     def read(scratch: Path) -> list[Problem] | release.Write:
         found = _read_release(source, scratch, split, problems)
@@ -101,7 +78,7 @@ def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
             file.write(line + "\n")
 
 
-def _read_release(source: Path, scratch: Path, split: str, problems: _Problems) -> Release | None:
+def _read_release(source: Path, scratch: Path, split: str, problems: Report) -> Release | None:
     """Read and check a release; None when there is no corpus. Problems go to ``problems``."""
     try:
         files = _Files(release.files_of(source, scratch))
@@ -113,7 +90,7 @@ def _read_release(source: Path, scratch: Path, split: str, problems: _Problems) 
     return found
 
 
-def _read(files: _Files, split: str, problems: _Problems) -> Release | None:
+def _read(files: _Files, split: str, problems: Report) -> Release | None:
     made = Release([], {})
     name = files.name("corpus")
     assert name is not None  # the root is where it is
@@ -148,74 +125,26 @@ def _query(arguments: set[int], perspective: bool, data: Any) -> dict[str, Any]:
 
 
 def _rows(
-    files: _Files, name: str, key: str, read: Callable[[Any], dict[str, Any]], problems: _Problems
+    files: _Files, name: str, key: str, read: Callable[[Any], dict[str, Any]], problems: Report
 ) -> Iterator[dict[str, Any]]:
     """The objects of a file as ``read`` returns them, each number under ``key`` once; the others are problems."""
     seen: set[int] = set()
-    for line, data in _objects(files, name, problems):
+    try:
+        is_array = files.begins_with_bracket(name)
+    except _Wrong as error:
+        problems.add(name, error.what, error.fix)
+        return
+    records = (json_array if is_array else json_lines)(files.path(name), name, problems)
+    for place, data in records:
         try:
             row = read(data)
             if row[key] in seen:
                 raise _Wrong(f"the {key} {row[key]} is there twice", "keep one of them")
         except _Wrong as error:
-            problems.add(f"{name}:{line}", error.what, error.fix)
+            problems.add(place, error.what, error.fix)
             continue
         seen.add(row[key])
         yield row
-
-
-def _objects(files: _Files, name: str, problems: _Problems) -> Iterator[tuple[int, Any]]:
-    """Every object of a file with its line, whichever form it has."""
-    try:
-        text = files.read(name).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        problems.add(f"{name}:{line}", "is not UTF-8", "save the file as UTF-8")
-        return
-    except _Wrong as error:
-        problems.add(name, error.what, error.fix)
-        return
-    if text[_blank(text, 0) :][:1] == "[":
-        yield from _array(text, name, problems)
-        return
-    for number, row in enumerate(text.split("\n"), 1):
-        if row.strip():
-            try:
-                yield number, json.loads(row, parse_constant=_constant)
-            except (ValueError, RecursionError):
-                problems.add(f"{name}:{number}", "is not JSON", "write one object a line, or one JSON array")
-
-
-def _array(text: str, name: str, problems: _Problems) -> Iterator[tuple[int, Any]]:
-    scan = json.JSONDecoder(parse_constant=_constant).raw_decode
-    at = _blank(text, 0) + 1
-    line, counted, first = 1, 0, True
-    while True:
-        at = _blank(text, at)
-        if text.startswith("]", at) and not text[at + 1 :].strip():
-            return
-        if not first and text.startswith(",", at):
-            at = _blank(text, at + 1)
-        elif not first:
-            at = len(text)
-        line += text.count("\n", counted, at)
-        counted = at
-        try:
-            value, at = scan(text, at)
-        except (ValueError, RecursionError):
-            problems.add(f"{name}:{line}", "the JSON array is broken from here on")
-            return
-        first = False
-        yield line, value
-
-
-def _constant(_: str) -> NoReturn:
-    raise ValueError
-
-
-def _blank(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
 
 
 class _Files:
@@ -242,6 +171,10 @@ class _Files:
         self.used.update(f"{self._prefix}{n}" for n in found)
         return found[0] if found else None
 
-    def read(self, name: str) -> bytes:
-        """Its bytes, unpacked. Raises :class:`Wrong`."""
-        return release.read(self.all[self._prefix + name])
+    def path(self, name: str) -> Path:
+        """Where a file is."""
+        return self.all[self._prefix + name]
+
+    def begins_with_bracket(self, name: str) -> bool:
+        """True if a file is one JSON array. Raises :class:`Wrong` for a file that cannot be read."""
+        return release.read(self.path(name)).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")

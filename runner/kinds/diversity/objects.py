@@ -26,7 +26,7 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 
 def read_argument(data: Any) -> dict[str, Any]:
     """An argument in the official form. Raises :class:`Wrong`."""
-    data = dict(_mapping(data))
+    data = dict(data)
     if "argument" not in data and "text" in data:
         data["argument"] = data.pop("text")
     if "target" in data:  # the README's; the real files have the policy field, topic, instead
@@ -68,7 +68,7 @@ def _profile(profile: Any) -> dict[str, Any]:
 
 def read_query(data: Any, *, perspective: bool) -> dict[str, Any]:
     """A query in the official form. Raises :class:`Wrong`."""
-    data = dict(_mapping(data))
+    data = dict(data)
     if "demographic_property" not in data and "demographic_properties" in data:
         data["demographic_property"] = data.pop("demographic_properties")
     if data.get("relevant_candidates") is None:
@@ -97,12 +97,6 @@ def read_query(data: Any, *, perspective: bool) -> dict[str, Any]:
         raise Wrong("relevant_candidates is not a list")
     query["relevant_candidates"] = [_id(a, "a relevant candidate") for a in relevant]
     return query
-
-
-def _mapping(data: Any) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise Wrong("is not an object", "write one object a line")
-    return data
 
 
 def _complete(data: dict[str, Any], keys: tuple[str, ...]) -> None:

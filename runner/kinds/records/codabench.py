@@ -1,6 +1,6 @@
-"""A bundle of Codabench (``competition.yaml``, version 2) or of CodaLab (version 1) as a task.
+"""A bundle of Codabench (``competition.yaml``, version 2) as a task.
 
-Sources: the description of the YAML in the documentation of Codabench, and that of CodaLab's own in its wiki. Dates are UTC.
+Source: the description of the YAML in the documentation of Codabench. Dates are UTC.
 """
 
 from __future__ import annotations
@@ -30,20 +30,16 @@ _WHY = {
     "scoring_program": _PROGRAM,
     "ingestion_program": "softwares bring their own image and read $inputDataset themselves",
     "docker_image": "softwares bring their own image",
-    "competition_docker_image": "softwares bring their own image",
     "public_data": "give it to participants yourself, or make a public dataset of it",
     "starting_kit": "runner task kit makes one",
     "image": "there are no logos",
-    "logo": "there are no logos",
     "queue": "where runs are done is said by RUNNER_ENGINES",
     "solutions": "softwares that prove a task are submissions here; name one as baseline in task.yaml",
     "submission_rule": "write pick in the table (latest, best, chosen)",
     "key": "only data in the bundle are read, and figures by their names",
     "hidden": "who sees scores is said by scores of the dataset",
     "auto_migrate_to_this_phase": "submissions name their datasets",
-    "auto_migration": "submissions name their datasets",
     "registration_auto_approve": _REGISTRATION,
-    "has_registration": _REGISTRATION,
     "hide_output": "what teams see of logs follows the visibility of a dataset",
     "hide_prediction_output": "what teams see of outputs follows the visibility of a dataset",
     "hide_score_output": "who sees scores is said by scores of the dataset",
@@ -150,23 +146,22 @@ def from_bundle(source: Path, scratch: Path, most: int = MAX_ALL) -> Taken:
     if doc.problems:
         raise RunnerError("E402", "the competition.yaml cannot be read", problems=doc.problems)
     given = Given(doc.data)
-    version = given.text("version")
+    given.known("version")
+    if "tasks" not in given.data:
+        raise Wrong("has no tasks in its competition.yaml", "name a bundle of version 2")
     taken = Taken(
         given.text("title")[:200] or source.stem, [], "Codabench", description=given.text("description")
     )
     taken.contact = given.text("contact_email")
-    if version.startswith("2") or "tasks" in given.data:
-        phases, tasks = _second(given, taken)
-    else:
-        phases, tasks = _first(given, taken)
+    phases, tasks = _phases(given, taken)
     _pages(given, bundle, taken)
     _datasets(phases, tasks, bundle, taken)
     taken.left += untaken(given, _WHY)
     return taken
 
 
-def _second(given: Given, taken: Taken) -> tuple[list[Phase], dict[str, Data]]:
-    """Phases and tasks of version 2."""
+def _phases(given: Given, taken: Taken) -> tuple[list[Phase], dict[str, Data]]:
+    """The phases, and the tasks by their index."""
     phases: list[Phase] = []
     for row in given.rows("phases"):
         row.known("index")
@@ -186,31 +181,6 @@ def _second(given: Given, taken: Taken) -> tuple[list[Phase], dict[str, Data]]:
             lower = {"asc": True, "desc": False}.get(column.text("sorting"))
             name, title = column.text("key"), column.text("title")
             taken.asked.append(Asked(name or title, column.whole("precision"), lower))
-    return phases, tasks
-
-
-def _first(given: Given, taken: Taken) -> tuple[list[Phase], dict[str, Data]]:
-    """Phases of version 1, each of which has its own data."""
-    phases: list[Phase] = []
-    tasks: dict[str, Data] = {}
-    for row in given.rows("phases"):
-        index = row.text("phasenumber") or str(len(phases) + 1)
-        name = row.text("label")
-        tasks[index] = Data(name, row.text("description"), row.text("input_data"), row.text("reference_data"))
-        start, uploads = _date(row, "start_date", taken), row.flag("is_scoring_only")
-        phases.append(
-            Phase(name, start, "", _quota(row), row.whole("execution_time_limit"), uploads, [index])
-        )
-    end = _date(given, "end_date", taken)
-    starts = sorted({phase.start for phase in phases if phase.start})
-    for phase in phases:
-        phase.end = next((one for one in starts if phase.start and one > phase.start), end)
-    board = given.one("leaderboard")
-    board.known("leaderboards")
-    for column in board.rows("columns"):
-        column.known("leaderboard", "label", "rank")
-        lower = {"asc": True, "desc": False}.get(column.text("sort"))
-        taken.asked.append(Asked(plain(column.key), column.whole("numeric_format"), lower))
     return phases, tasks
 
 
@@ -237,9 +207,7 @@ def _date(row: Given, key: str, taken: Taken) -> str:
 def _pages(given: Given, bundle: _Bundle, taken: Taken) -> None:
     """Terms and pages; those in HTML are named only."""
     pages = [(row.text("title"), row.text("file")) for row in given.rows("pages")]
-    old = given.one("html")
-    pages += [(key, old.text(key)) for key in old.data if key != "terms"]
-    terms = given.text("terms") or old.text("terms")
+    terms = given.text("terms")
     if words := bundle.text(terms):
         taken.terms = plain(words) if len(words) <= 2_000 else "see README.md"
         pages += [("Terms", terms)] if len(words) > 2_000 else []

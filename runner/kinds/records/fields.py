@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -200,11 +200,7 @@ class Fields(Contents[Field]):
     noun: ClassVar[str] = "field"
     closed: ClassVar[str] = "records and truths"
     template: ClassVar[str] = "runner.kinds.records/page.html"
-    choice: ClassVar[str] = "--topic FIELD shows another one (or all)"
-
-    def others(self, rest: Sequence[Field]) -> tuple[str, str]:
-        """See :meth:`Contents.others`."""
-        return "--topic FIELD", "another one"
+    choice: ClassVar[str] = "FIELD"
 
     def line(self, piece: Field) -> str:
         """The field, and how many records were wrong."""

@@ -17,8 +17,8 @@ from runner.records.events import Event, EventLog
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
-    from runner.records.store.backend import Objects
     from runner.records.store.connect import Store
+    from runner.records.store.sqlite import Objects
 
 SHOWN = 3  # differing rows that are spelled out for each run and table
 _FIX = "runner store rebuild makes the database again from the event log and the archive"
@@ -38,13 +38,13 @@ def compare(config: Config, folder: Path, events: Sequence[Event], archive: RunA
     Args:
         folder: an empty folder for temporary files.
     """
-    from runner.records.store.database import database_url, make_engine, position_of, reading
+    from runner.records.store.database import database_url, make_engine, reading, recorded
     from runner.records.store.tables import metadata
 
     theirs = make_engine(database_url(config))
     try:
         with _fresh(config, folder, archive) as fresh, reading(theirs) as there:
-            applied = position_of(there).seq
+            applied = recorded(there).position.seq
             if applied > max((event.seq for event in events), default=0):
                 events = EventLog(config.events).survey()[0]
             skipped, problems = _fill(fresh, [e for e in events if e.seq <= applied])

@@ -19,8 +19,7 @@ from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog, Position
 from runner.records.store import database
-from runner.records.store.backend import Role
-from runner.records.store.sqlite import remove_file, replace_file
+from runner.records.store.sqlite import Role, remove_file, replace_file
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -104,18 +103,10 @@ class Store:
                     raise
         return events
 
-    def apply(self, event: Event) -> None:
-        """Bring the store up to ``event``, which is in the log already. Applying twice changes nothing.
-
-        Raises E307 when the archive does not hold what the event names.
-        """
-        if self.catch_up().seq < event.seq:
-            raise PlatformError("the event is not in the log", why=f"event {event.seq}", code="E307")
-
     def head(self) -> Position:
         """The position up to which the store knows the log: what a receipt names as the last known head."""
         with self.read() as connection:
-            return database.position_of(connection)
+            return database.recorded(connection).position
 
     def catch_up(self) -> Position:
         """Apply every event that the store does not know yet; returns the position reached."""
@@ -126,9 +117,9 @@ class Store:
         """How far the store is, whose log was looked at. Raises E307 as :meth:`check`; E306, when another has taken over."""
         if self._fence is not None:
             database.of(connection).check(connection, *self._fence)
-        position, prefix = database.where_it_stands(connection)
-        self.check(position, prefix)
-        return position
+        known = database.recorded(connection)
+        self.check(known.position, known.prefix)
+        return known.position
 
     def _follow(self, connection: Connection, start: Position) -> Position:
         """Apply every event behind ``start``; returns the position reached."""
@@ -143,9 +134,8 @@ class Store:
         return position
 
     def _remember(self, connection: Connection, position: Position) -> None:
-        """Note down that the store is as far as ``position``, and tell whoever waits for that."""
+        """Note down that the store is as far as ``position``."""
         database.remember(connection, position, self._hashed(position.offset).hexdigest())
-        database.of(connection).tell(connection)
 
     def replay(self, known: Position = Position()) -> Position:
         """Make the tables anew and fill them from the first event, in one transaction.
@@ -162,23 +152,21 @@ class Store:
         from runner.records.store.apply import apply
 
         position, met = Position(), not known.seq
-        with self.write() as connection:
-            with self._backend.anew(connection):
-                for event, behind in self.log.after(Position()):
-                    apply(connection, event, self.archive)
-                    met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
-                    position = behind
-                if not met:
-                    raise ahead(self.log, known)
-                self._read = None
-                database.remember(connection, position, self._hashed(position.offset).hexdigest())
-            self._backend.tell(connection)
+        with self.write() as connection, self._backend.anew(connection):
+            for event, behind in self.log.after(Position()):
+                apply(connection, event, self.archive)
+                met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
+                position = behind
+            if not met:
+                raise ahead(self.log, known)
+            self._read = None
+            self._remember(connection, position)
         return position
 
     def check(self, position: Position, prefix: str | None) -> None:
         """Raise E307 unless the log begins with the very bytes from which the store was filled up to ``position``.
 
-        ``prefix`` is their SHA-256 as the store remembers it (None: of a store of before; nothing is looked at).
+        ``prefix`` is their SHA-256 as the store remembers it (None: it remembers nothing).
         """
         if _log_size(self.log.path) < position.offset:
             raise ahead(self.log, position)
@@ -250,12 +238,6 @@ class Store:
             finally:
                 self._fence = None
 
-    @contextmanager
-    def changes(self) -> Iterator[Callable[[float], None]]:
-        """A function that waits until somebody has written to the store, where the database tells it; at most so many seconds."""
-        with database.errors(self.engine), self._backend.changes(self.engine) as wait:
-            yield wait
-
     def writes_beside_readers(self) -> bool:
         """Whether somebody can write to the store while another reads it."""
         with self.read() as connection:
@@ -303,42 +285,26 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
     store = Store(database.make_engine(url), EventLog.of(config), RunArchive(config.archive))
     try:
         with store.read() as connection:
-            position, prefix, rules = Position(), None, database.rules_of(connection)
-            if rules is not None:
-                position, prefix = database.position_of(connection), database.prefix_of(connection)
-        if rules and rules.isdigit() and int(rules) > int(database.RULES):
+            known = database.recorded(connection)
+        if known.rules.isdigit() and int(known.rules) > int(database.RULES):
             raise PlatformError(
                 "the store was written by another version of this program",
-                why=f"It has the number {rules}; this program knows {database.RULES}.",
+                why=f"It has the number {known.rules}; this program knows {database.RULES}.",
                 fix="use the newer program, or runner store rebuild with this one",
                 code="E306",
             )
         if not accept_loss:
-            store.check(position, prefix)
-            if not position.seq:
+            store.check(known.position, known.prefix)
+            if not known.position.seq:
                 check_complete(config, store.log)
-        if rules != database.RULES or accept_loss:
-            store.replay(Position() if accept_loss else position)
-        elif _log_size(config.events) != position.offset:
+        if known.state != "usable" or accept_loss:
+            store.replay(Position() if accept_loss else known.position)
+        elif _log_size(config.events) != known.position.offset:
             store.catch_up()
     except BaseException:
         store.close()
         raise
     return store
-
-
-def is_current(config: Config) -> bool:
-    """Whether the store of this data directory stands where its event log stands, so that opening it would change nothing; no store is opened.
-
-    Raises E307 when the log cannot be read.
-    """
-    known = database.read_recorded(config)
-    position = known.position
-    if known.state != "usable" or not position.seq or _log_size(config.events) != position.offset:
-        return False
-    digest = hashlib.sha256()
-    EventLog.of(config).feed(digest, 0, position.offset)
-    return digest.hexdigest() == known.prefix
 
 
 def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
@@ -370,7 +336,7 @@ def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
             open_store(config, url=f"sqlite:///{fresh}", accept_loss=True) as store,
             store.read() as connection,
         ):
-            position = database.position_of(connection)
+            position = database.recorded(connection).position
         replace_file(fresh, target)
     finally:
         remove_file(fresh)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.records.events import Position
-from runner.records.store.backend import Backend
 from runner.records.store.postgres import DRIVER, PostgreSQL
-from runner.records.store.sqlite import SQLite, remembered
+from runner.records.store.sqlite import SQLite
 from schemas import show
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 # The shape of the tables and the rules by which events become rows. Count up when either changes: a store of another number
 # is made anew when it is opened.
 RULES = "30"
+Backend = SQLite | PostgreSQL
 _BACKENDS: Mapping[str, Backend] = {"sqlite": SQLite(), "postgresql": PostgreSQL()}
 _DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql", DRIVER)
 
@@ -35,38 +35,42 @@ def database_url(config: Config) -> str:
 class Recorded:
     """What a database says of itself, without being opened as a store.
 
-    ``state``: ``none`` (there is no database), ``unusable`` (``why``), ``other`` (filled by another version of this
-    program), or ``usable``. ``position`` is how far the log was when it was filled last; ``prefix``: see :meth:`Store.check`.
+    ``state``: ``none`` (there is no store), ``unusable`` (``why``), ``other`` (filled by other ``rules`` than :data:`RULES`),
+    or ``usable``. ``position`` is how far the log was when it was filled last; ``prefix``: see :meth:`Store.check`.
     """
 
     state: Literal["none", "unusable", "other", "usable"]
     position: Position = field(default_factory=Position)
     prefix: str | None = None
     why: str = ""
+    rules: str = ""
 
 
 def read_recorded(config: Config) -> Recorded:
-    """What the database of this data directory says of itself; nothing in it is changed, and nothing raised."""
-    if not is_there(config):
-        return Recorded("none")
+    """What the database of this data directory says of itself; no table is changed, and nothing raised."""
     try:
-        known = _asked(config.database_url) if config.database_url else remembered(config.database)
-        if known is None:
+        if not is_there(config):
             return Recorded("none")
-        state: Literal["usable", "other"] = "usable" if known.get("rules") == RULES else "other"
-        return Recorded(state, *_where(known))
+        engine = make_engine(database_url(config))
+        try:
+            with reading(engine) as connection:
+                return recorded(connection)
+        finally:
+            engine.dispose()
     except (PlatformError, ValueError, TypeError) as error:
         return Recorded("unusable", why=error.why if isinstance(error, PlatformError) else str(error))
 
 
-def _asked(url: str) -> dict[str, str] | None:
-    """What the database at ``url`` says of itself; None where it is no store. Raises E306."""
-    engine = make_engine(url)
-    try:
-        with reading(engine) as connection:
-            return None if rules_of(connection) is None else _all_remembered(connection)
-    finally:
-        engine.dispose()
+def recorded(connection: Connection) -> Recorded:
+    """What the database of a connection says of itself."""
+    from sqlalchemy import inspect
+
+    if not inspect(connection).has_table("meta"):
+        return Recorded("none")
+    values: dict[str, str] = dict(map(tuple, connection.exec_driver_sql("SELECT key, value FROM meta")))
+    text, rules = values.get("position"), values.get("rules", "")
+    position = Position(**json.loads(text)) if text else Position()
+    return Recorded("usable" if rules == RULES else "other", position, values.get("prefix"), rules=rules)
 
 
 def make_engine(url: str) -> Engine:
@@ -150,42 +154,6 @@ def _no_database(url: str, error: Exception | None) -> PlatformError:
 def _unusable(why: str, fix: str) -> PlatformError:
     what = "the database that RUNNER_DATABASE names cannot be used"
     return PlatformError(what, why=why, fix=fix, code="E306")
-
-
-def position_of(connection: Connection) -> Position:
-    """How far the log was when the store was filled last."""
-    return where_it_stands(connection)[0]
-
-
-def rules_of(connection: Connection) -> str | None:
-    """The rules by which the store was filled (see :data:`RULES`); empty when it does not say, None without a store."""
-    from sqlalchemy import inspect
-
-    return (_remembered(connection, "rules") or "") if inspect(connection).has_table("meta") else None
-
-
-def prefix_of(connection: Connection) -> str | None:
-    """SHA-256 of the bytes of the log up to the position; None in a store of before."""
-    return _remembered(connection, "prefix")
-
-
-def where_it_stands(connection: Connection) -> tuple[Position, str | None]:
-    """What :func:`position_of` and :func:`prefix_of` give, by one query."""
-    return _where(_all_remembered(connection))
-
-
-def _where(known: Mapping[str, str]) -> tuple[Position, str | None]:
-    text = known.get("position")
-    return Position(**json.loads(text)) if text else Position(), known.get("prefix")
-
-
-def _remembered(connection: Connection, key: str) -> str | None:
-    return _all_remembered(connection).get(key)
-
-
-def _all_remembered(connection: Connection) -> dict[str, str]:
-    found = connection.exec_driver_sql("SELECT key, value FROM meta")
-    return {row[0]: row[1] for row in found}
 
 
 def remember(connection: Connection, position: Position, prefix: str) -> None:

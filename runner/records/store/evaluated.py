@@ -17,10 +17,9 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DataError, IntegrityError
 
 from runner.model.errors import PlatformError
-from runner.model.pins import Pins, of_request
+from runner.model.pins import Pins
 from runner.records.archive import Evaluation, RunArchive
 from runner.records.events import Event
-from runner.records.files import read_json
 from runner.records.store import tables as t
 from runner.records.store.rows import as_count, as_number, as_text, check_manifest, insert_many
 from schemas.details import read as read_detail
@@ -51,7 +50,9 @@ def rows_of(event: Event, evaluation: Evaluation, record: dict[str, Any]) -> Row
     if result is None or result["status"] != record["status"]:
         raise ValueError("status")
     key = {"run": evaluation.run_id, "attempt": evaluation.attempt, "evaluation": evaluation.number}
-    row = _evaluation_row(event, record, result, _pins(evaluation, record))
+    row = _evaluation_row(
+        event, record, result, None if record.get("asked") is None else Pins.made(record["asked"])
+    )
     measured = sorted(result["measures"].items())
     pending, codes = result.get("pending") or {}, result["findings"].get("codes", {})
     # All but scores at once, so that nothing holds the result any more: several are written together.
@@ -148,18 +149,6 @@ def _notes(result: dict[str, Any]) -> list[dict[str, Any]]:
     lines = [str(line) for line in result.get("notes") or []]
     stored = result.get("note_details") or []
     return [read_detail(*pair).as_dict() for pair in zip_longest(stored[: len(lines)], lines)]
-
-
-def _pins(evaluation: Evaluation, record: dict[str, Any]) -> Pins | None:
-    """By which definitions an evaluation was made. One of before they were kept says so by its request, if that is there."""
-    asked = record.get("asked")
-    if asked is None:
-        path = evaluation.path / "request.json"
-        try:
-            asked = of_request(read_json(path, None)) if path.is_file() else None
-        except (PlatformError, KeyError, TypeError):
-            asked = None
-    return None if asked is None else Pins.made(asked)
 
 
 def _fault(record: dict[str, Any]) -> str:

@@ -2,18 +2,18 @@
 
 Whoever writes holds an advisory lock for the length of the transaction. Whoever reads sees the one snapshot that was taken
 when its transaction began, and holds ``meta`` meanwhile, so that tables are put in the place of others between readers only.
-All locks and the messages of changes are those of one schema: the first one of the connection's search path.
+All locks are those of one schema: the first one of the connection's search path.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError
-from runner.records.store.backend import BUSY_SECONDS, Objects, Role
+from runner.records.store.sqlite import BUSY_SECONDS, Objects, Role
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DRIVER = "postgresql+psycopg"
 _CONNECT_SECONDS = 10
-_CHANNEL = "proctor"
 _PATIENCE = f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'"
 _WRITE = (
     f"{_PATIENCE}; SELECT pg_advisory_xact_lock(hashtextextended('proctor write ' || current_schema(), 0))"
@@ -38,7 +37,7 @@ _TOO_LARGE, _WRONG_SHAPE = "54", ("427", "42P", "42804", "XX")  # beginnings of 
 
 
 class PostgreSQL:
-    """A schema of a database that the role may make schemas in (see :class:`runner.records.store.backend.Backend`)."""
+    """A schema of a database that the role may make schemas in; its methods are those of :class:`runner.records.store.sqlite.SQLite`."""
 
     reading: Mapping[str, Any] = {
         "begin": _READ,
@@ -148,33 +147,11 @@ class PostgreSQL:
         why = show(" ".join(str(error).split()), 400).rstrip(".?")
         return PlatformError("the store cannot be used", why=f"{why}.", fix=fix, code="E306")
 
-    def tell(self, connection: Connection) -> None:
-        """A message (``NOTIFY``) that PostgreSQL sends when the transaction is committed."""
-        connection.exec_driver_sql(f"SELECT pg_notify('{_CHANNEL}', current_schema())")
-
-    @contextmanager
-    def changes(self, engine: Engine) -> Iterator[Callable[[float], None]]:
-        """Wait for that message (``LISTEN``) on a connection of its own."""
-        with _of_its_own(engine) as connection:
-            connection.exec_driver_sql(f"LISTEN {_CHANNEL}")
-            schema = connection.exec_driver_sql("SELECT current_schema()").scalar_one()
-            driver: Any = connection.connection.dbapi_connection
-
-            def wait(seconds: float) -> None:
-                end = time.monotonic() + seconds
-                try:
-                    while (left := end - time.monotonic()) > 0:
-                        if schema in [one.payload for one in driver.notifies(timeout=left, stop_after=1)]:
-                            return
-                except engine.dialect.loaded_dbapi.Error as error:
-                    raise self.unusable(error, engine) from error
-
-            yield wait
-
     @contextmanager
     def alone(self, engine: Engine, role: Role) -> Iterator[int]:
         """A lock as long as a connection lives, and one number higher than any had before in that role."""
-        with _of_its_own(engine) as held:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as held, ExitStack() as last:
+            last.callback(held.invalidate)  # closes the connection, also one that was lost
             # A machine that vanished is noticed within a minute.
             held.exec_driver_sql(
                 "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
@@ -273,16 +250,6 @@ def _between_readers(connection: Connection) -> None:
             time.sleep(0.1)
         else:
             return
-
-
-@contextmanager
-def _of_its_own(engine: Engine) -> Iterator[Connection]:
-    """A connection that nobody else gets, and that is closed at the end."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        try:
-            yield connection
-        finally:
-            connection.invalidate()  # closes it, also one that was lost
 
 
 def _taken(what: str, why: str) -> PlatformError:

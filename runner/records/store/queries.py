@@ -7,10 +7,9 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, select
 
 from runner.model.errors import RunnerError, no_such
 from runner.model.outcome import AGAIN_FAILED, WAITING, AttemptFacts, EvaluationFacts, derive
@@ -83,16 +82,10 @@ def _submissions(
     ]
 
 
-def display_names(store: Store) -> dict[tuple[str, str], str]:
-    """The display names by team and software; those of teams have no software."""
-    with store.read() as connection:
-        return display_names_in(connection)
-
-
 def display_names_in(
     connection: Connection, teams: Collection[str] | None = None
 ) -> dict[tuple[str, str], str]:
-    """As :func:`display_names`, in the caller's transaction; of all ``teams``, or of some."""
+    """The display names by team and software, those of teams without a software; of all ``teams``, or of some."""
     rows = ask(connection, _DISPLAY_NAMES, t.display_names, {"team": teams})
     return {(row.team, row.software): row.display_name for row in rows}
 
@@ -181,17 +174,10 @@ def runs_in(
 def rows_of(connection: Connection, table: Any, scope: Scope) -> defaultdict[str, list[Mapping[str, Any]]]:
     """Rows of attempts or evaluations by run, oldest first."""
     grouped: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    found = ask(connection, _of_runs(table), t.runs, scope)
-    columns = [*found.keys()]
-    for values in found:
-        row = dict(zip(columns, values, strict=True))
-        grouped[row["run"]].append(row)
+    query = select(table).join(t.runs, t.runs.c.id == table.c.run).order_by(table.c.seq)
+    for row in ask(connection, query, t.runs, scope).mappings():
+        grouped[row["run"]].append(dict(row))
     return grouped
-
-
-@cache
-def _of_runs(table: Any) -> Select[Any]:
-    return select(table).join(t.runs, t.runs.c.id == table.c.run).order_by(table.c.seq)
 
 
 def _run(
@@ -305,6 +291,18 @@ def find_run_in(
     if not found:
         raise no_run(id)
     return found[0]
+
+
+def find_runs(store: Store, ids: Collection[str], tasks: Iterable[Task]) -> dict[str, Run]:
+    """Runs by their ids, as they stand now. Raises E102 where one is not there."""
+    if not ids:
+        return {}
+    with store.read() as connection:
+        found = {run.id: run for run in runs_in(connection, tasks, ids=ids)}
+    for id in ids:
+        if id not in found:
+            raise no_run(id)
+    return found
 
 
 def released_in(connection: Connection, runs: Collection[str] | None = None) -> set[tuple[str, int]]:

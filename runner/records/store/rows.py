@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, lru_cache
-from operator import itemgetter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, CursorResult, Insert, Select, Table, bindparam, select
-from sqlalchemy.dialects import sqlite
+from sqlalchemy import Connection, CursorResult, Select, Table, bindparam, select
 
 from runner.model.errors import PlatformError
 from runner.model.verdict import read_verdict
@@ -27,7 +24,7 @@ Scope = Mapping[str, str | Collection[str] | None]
 def insert(connection: Connection, table: Table, event: Event, *copied: str, **values: Any) -> None:
     """Write a row: ``copied`` columns are as in the event's data, and ``seq`` is its number."""
     row = {name: event.data[name] for name in copied} | values
-    connection.execute(inserting(table), row | {"seq": event.seq})
+    connection.execute(table.insert(), row | {"seq": event.seq})
 
 
 def remove(connection: Connection, table: Table, event: Event, *columns: str) -> bool:
@@ -36,32 +33,10 @@ def remove(connection: Connection, table: Table, event: Event, *columns: str) ->
     return connection.execute(table.delete().where(*here)).rowcount == 1
 
 
-@cache
-def inserting(table: Table) -> Insert:
-    """The statement that writes rows of a table, made once: what it is executed with are the rows."""
-    return table.insert()
-
-
 def insert_many(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of a table, all with the same columns.
-
-    SQLite takes their values as they are, so it is given them without a look by SQLAlchemy at each: it takes longer for that than SQLite for
-    writing them.
-    """
-    if not rows:
-        return
-    if connection.dialect.name == "sqlite":
-        statement, values = _plainly(table, tuple(rows[0]))
-        connection.exec_driver_sql(statement, [values(row) for row in rows])
-    else:
-        connection.execute(inserting(table), [*rows])
-
-
-@cache
-def _plainly(table: Table, columns: tuple[str, ...]) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
-    """The statement of SQLite that writes rows with these columns, and what gives their values in its order."""
-    compiled = table.insert().compile(dialect=sqlite.dialect(), column_keys=columns)
-    return str(compiled), itemgetter(*compiled.positiontup or ())
+    """Write rows of a table, all with the same columns."""
+    if rows:
+        connection.execute(table.insert(), [*rows])
 
 
 def insert_attempts(connection: Connection, events: Sequence[Event], archive: RunArchive) -> None:
@@ -190,16 +165,9 @@ def contradiction(event: Event, why: str) -> PlatformError:
 
 
 def ask(connection: Connection, query: Select[Any], table: Any, scope: Scope) -> CursorResult[Any]:
-    """The rows of a query in a scope of a table's columns. The query is one that lasts, such as a constant: what is made of it is kept."""
-    given = {name: value for name, value in scope.items() if value is not None}
-    statement = _scoped(query, table, tuple((name, isinstance(value, str)) for name, value in given.items()))
-    values = {f"scope_{name}": value if isinstance(value, str) else [*value] for name, value in given.items()}
-    return connection.execute(statement, values)
-
-
-@lru_cache(maxsize=256)
-def _scoped(query: Select[Any], table: Any, names: tuple[tuple[str, bool], ...]) -> Select[Any]:
-    for name, one in names:
-        value: BindParameter[Any] = bindparam(f"scope_{name}", expanding=not one)
-        query = query.where(table.c[name] == value if one else table.c[name].in_(value))
-    return query
+    """Return the rows of a query in a scope of a table's columns."""
+    for name, value in scope.items():
+        if value is not None:
+            column = table.c[name]
+            query = query.where(column == value if isinstance(value, str) else column.in_([*value]))
+    return connection.execute(query)

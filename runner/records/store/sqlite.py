@@ -7,21 +7,30 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from runner.model.errors import PlatformError, disk_error
-from runner.records.store.backend import BUSY_SECONDS, Objects, Role
 from schemas.files import make_private
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
+# Who is alone at a database: whoever plans and records runs, and the work process, for as long as it decides requests.
+Role = Literal["coordinator", "runner work"]
+# The objects of a schema, by kind and name, each with its definition.
+Objects = Mapping[tuple[str, str], str]
+BUSY_SECONDS = 30  # how long somebody waits for whoever else writes
+
 
 class SQLite:
-    """The default: a file in the data directory (see :class:`runner.records.store.backend.Backend`)."""
+    """The default: a file in the data directory.
+
+    ``reading``, ``supposing`` and ``writing`` are SQLAlchemy's options of a connection: whatever is read sees one unchanging state; what is
+    supposed is rolled back, and may make temporary tables; whoever writes is alone at it.
+    """
 
     reading: Mapping[str, Any] = {"begin": "BEGIN"}
     supposing: Mapping[str, Any] = {"begin": "BEGIN"}
@@ -101,14 +110,6 @@ class SQLite:
         what is so is looked up."""
         return _unusable(error, engine.url.database if engine is not None else None)
 
-    def tell(self, connection: Connection) -> None:
-        """Nothing: nobody can wait for it."""
-
-    @contextmanager
-    def changes(self, engine: Engine) -> Iterator[Callable[[float], None]]:
-        """SQLite tells nobody: the time passes."""
-        yield time.sleep
-
     @contextmanager
     def alone(self, engine: Engine, role: Role) -> Iterator[int]:
         """The lock file beside the database is enough: no other machine can write here."""
@@ -136,19 +137,6 @@ def _unusable(error: BaseException, file: str | None) -> PlatformError:
             return disk_error(what, OSError(found, str(error)), Path(file).parent)
     fix = "runner doctor looks at the data directory; runner store rebuild makes the store again"
     return PlatformError(what, why=f"{error}.", fix=fix, code="E306")
-
-
-def remembered(file: Path) -> dict[str, str] | None:
-    """What the database in a file says of itself (its table ``meta``), read without SQLAlchemy, whose import takes a tenth of a second; None
-    where it is no store. Raises E306 when it cannot be used."""
-    try:
-        with closing(sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
-            connection.execute("BEGIN")
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                return None
-            return dict(connection.execute("SELECT key, value FROM meta"))
-    except sqlite3.DatabaseError as error:
-        raise _unusable(error, str(file)) from error
 
 
 def replace_file(fresh: Path, target: Path) -> None:

@@ -7,7 +7,6 @@ a table counts :data:`runner.records.store.database.RULES` up.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,236 +38,192 @@ TEXT = sa.Text().with_variant(_Text(collation="C"), "postgresql")
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")  # SQLite's have 64 bits by themselves
 
 
-def _columns(type_: Any, *names: str, **options: Any) -> list[sa.Column[Any]]:
-    return [sa.Column(name, type_, **options) for name in names]
+# What a column holds, by the first word of a row of :func:`_table`; ``?``: it may be NULL.
+_SORTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "key": (TEXT, {"primary_key": True}),
+    "number-key": (WHOLE, {"primary_key": True, "autoincrement": False}),
+    "text": (TEXT, {"nullable": False}),
+    "text?": (TEXT, {}),
+    "number": (WHOLE, {"nullable": False}),
+    "number?": (WHOLE, {}),
+    "float": (sa.Float, {"nullable": False}),
+    "float?": (sa.Float, {}),
+    "flag": (sa.Boolean, {"nullable": False}),
+    "flag?": (sa.Boolean, {}),
+    "size?": (sa.BigInteger, {}),
+}
 
 
-_keys = partial(_columns, TEXT, primary_key=True)
-_number_keys = partial(_columns, WHOLE, primary_key=True, autoincrement=False)
-_texts = partial(_columns, TEXT, nullable=False)
-_numbers = partial(_columns, WHOLE, nullable=False)
+def _table(name: str, *columns: str | sa.schema.SchemaItem, **options: Any) -> sa.Table:
+    """Define a table. A column is an object of SQLAlchemy, or one of several in a text: the sort (:data:`_SORTS`), then their names."""
+    items: list[Any] = []
+    for column in columns:
+        if isinstance(column, str):
+            sort, *names = column.split()
+            type_, settings = _SORTS[sort]
+            items += [sa.Column(one, type_, **settings) for one in names]
+        else:
+            items.append(column)
+    return sa.Table(name, metadata, *items, **options)
 
 
-def _of_evaluation() -> list[Any]:
-    names = ["evaluations.run", "evaluations.attempt", "evaluations.number"]
-    return [
-        *_keys("run"),
-        *_number_keys("attempt", "evaluation"),
-        sa.ForeignKeyConstraint(["run", "attempt", "evaluation"], names),
-    ]
-
-
-def _of_attempt(number: str) -> sa.ForeignKeyConstraint:
+def _of_attempt(number: str = "attempt") -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(["run", number], ["attempts.run", "attempts.number"])
 
 
-meta = sa.Table("meta", metadata, *_keys("key"), *_texts("value"))
+def _of_evaluation(name: str, *columns: str | sa.schema.SchemaItem, **options: Any) -> sa.Table:
+    """Define a table with rows of evaluations."""
+    names = ["evaluations.run", "evaluations.attempt", "evaluations.number"]
+    owner = sa.ForeignKeyConstraint(["run", "attempt", "evaluation"], names)
+    return _table(name, "key run", "number-key attempt evaluation", owner, *columns, **options)
 
-submissions = sa.Table(
+
+_FALSE: dict[str, Any] = {"nullable": False, "server_default": sa.false()}
+
+meta = _table("meta", "key key", "text value")
+
+submissions = _table(
     "submissions",
-    metadata,
-    *_keys("id"),
-    *_texts("task", "team", "software", "tag", "description", "method", "registered"),
-    *_texts("scenarios"),  # JSON list
-    *_texts("workflow"),  # "upload" for run files
-    *_texts("paper", "affiliation"),  # empty: not said
-    sa.Column("image", TEXT),
-    sa.Column("limits", TEXT),  # JSON object of what it asks for in the task's frame
-    sa.Column("source", TEXT),  # JSON object: remote, commit and dirty; none: git did not know its folder
-    sa.Column("cells", TEXT),  # JSON list of [dataset, scenario]; none: all of the task
-    *_numbers("seq"),
-    sa.Column("texts_cleared", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column("withdrawn", TEXT),
-    *_texts("withdrawn_reason", server_default=""),
-    # Withdrawn, and its place in the quota given back.
-    sa.Column("uncharged", sa.Boolean, nullable=False, server_default=sa.false()),
+    "key id",
+    "text task team software tag description method registered",
+    "text scenarios",  # JSON list
+    "text workflow",  # "upload" for run files
+    "text paper affiliation",  # empty: not said
+    "text? image",
+    "text? limits",  # JSON object of what it asks for in the task's frame
+    "text? source",  # JSON object: remote, commit and dirty; none: git did not know its folder
+    "text? cells",  # JSON list of [dataset, scenario]; none: all of the task
+    "number seq",
+    sa.Column("texts_cleared", sa.Boolean, **_FALSE),
+    "text? withdrawn",
+    sa.Column("withdrawn_reason", TEXT, nullable=False, server_default=""),
+    sa.Column("uncharged", sa.Boolean, **_FALSE),  # withdrawn, and its place in the quota given back
     sa.Index("submissions_by_team", "task", "team"),
 )
 
-runs = sa.Table(
+runs = _table(
     "runs",
-    metadata,
-    *_keys("id"),
+    "key id",
     sa.Column("submission", TEXT, sa.ForeignKey("submissions.id"), nullable=False),
-    *_texts("task", "dataset", "scenario"),
-    sa.Column("cancelled_seq", WHOLE),
-    sa.Column("restarted_seq", WHOLE),
+    "text task dataset scenario",
+    "number? cancelled_seq restarted_seq",
     sa.Index("runs_by_submission", "submission"),
 )
 
-attempts = sa.Table(
+attempts = _table(
     "attempts",
-    metadata,
     sa.Column("run", TEXT, sa.ForeignKey("runs.id"), primary_key=True),
-    *_number_keys("number"),
-    *_texts("lock_digest", "started", "finished", "verdict", "memory_source", "manifest"),
-    *_texts("detail"),  # JSON object (schemas.details), or empty
-    *_texts("warnings"),  # JSON list of such objects
-    *_columns(sa.Float, "wall_seconds", "cpu_seconds"),
-    *_columns(
-        sa.Float, "first_seconds"
-    ),  # of processor time on the first cases, which are beside these; none: without such
-    sa.Column("memory_peak", sa.BigInteger),
-    *_numbers("seq"),
+    "number-key number",
+    "text lock_digest started finished verdict memory_source manifest",
+    "text detail",  # JSON object (schemas.details), or empty
+    "text warnings",  # JSON list of such objects
+    "float? wall_seconds cpu_seconds",
+    "float? first_seconds",  # of processor time on the first cases, which are beside these; none: without such
+    "size? memory_peak",
+    "number seq",
     sa.Index("attempts_by_lock", "lock_digest"),
 )
 
-evaluations = sa.Table(
+evaluations = _table(
     "evaluations",
-    metadata,
-    *_keys("run"),
-    *_number_keys("attempt", "number"),
-    *_texts("status", "message", "evaluator", "image", "truths_digest", "started", "finished", "manifest"),
-    sa.Column("final", sa.Boolean, nullable=False),  # of status error: trying again cannot help
-    *_texts("fault"),  # of status error: organiser or platform
-    sa.Column("default_image", sa.Boolean, nullable=False),
-    sa.Column("counts", sa.Boolean),  # false: it waits for the organiser to accept it; none: it was discarded
-    sa.Column("run_tag", TEXT),
-    sa.Column("judge", TEXT),  # JSON object: who judged, when somebody or something did
-    *_texts("notes"),  # JSON list of details
-    sa.Column("asked", TEXT),  # by which definitions it was made (runner.model.pins.Pins); none: not known
-    *_numbers("errors", "defects", "warnings", "seq"),
-    _of_attempt("attempt"),
+    "key run",
+    "number-key attempt number",
+    "text status message evaluator image truths_digest started finished manifest",
+    "flag final",  # of status error: trying again cannot help
+    "text fault",  # of status error: organiser or platform
+    "flag default_image",
+    "flag? counts",  # false: it waits for the organiser to accept it; none: it was discarded
+    "text? run_tag",
+    "text? judge",  # JSON object: who judged, when somebody or something did
+    "text notes",  # JSON list of details
+    "text? asked",  # by which definitions it was made (runner.model.pins.Pins); none: not known
+    "number errors defects warnings seq",
+    _of_attempt(),
 )
 
-measures = sa.Table(
-    "measures",
-    metadata,
-    *_of_evaluation(),
-    *_keys("measure"),
-    *_columns(sa.Float, "value", nullable=False),
-    *_numbers("topics", "covered"),
-    *_columns(sa.Float, "low", "high"),
+measures = _of_evaluation(
+    "measures", "key measure", "float value", "number topics covered", "float? low high"
 )
 
 # Values of a measure in bootstrap resamples of the topics, where single topics have none.
-resamples = sa.Table(
+resamples = _of_evaluation(
     "resamples",
-    metadata,
-    *_of_evaluation(),
-    *_keys("measure"),
-    *_texts("drawn"),  # SHA-256 of what was drawn: what shares it can be paired
+    "key measure",
+    "text drawn",  # SHA-256 of what was drawn: what shares it can be paired
     sa.Column("values", sa.LargeBinary, nullable=False),  # IEEE doubles, low byte first; NaN: none
 )
 
-pending = sa.Table("pending", metadata, *_of_evaluation(), *_keys("measure"), *_texts("reason"))
+pending = _of_evaluation("pending", "key measure", "text reason")
 
-topic_scores = sa.Table(
-    "topic_scores",
-    metadata,
-    *_of_evaluation(),
-    *_keys("measure", "topic"),  # values that have facets are in the archive alone
-    *_columns(sa.Float, "value", nullable=False),
-    sa.Column("answered", sa.Boolean, nullable=False),
-    sqlite_with_rowid=False,
+# Values that have facets are in the archive alone.
+topic_scores = _of_evaluation(
+    "topic_scores", "key measure topic", "float value", "flag answered", sqlite_with_rowid=False
 )
 
-findings = sa.Table(
-    "findings", metadata, *_of_evaluation(), *_keys("code"), *_texts("severity", "title"), *_numbers("count")
-)
+findings = _of_evaluation("findings", "key code", "text severity title", "number count")
 
 # Whether the scores of a dataset are ``open`` to everybody, and the time of the event that decided it last.
-publications = sa.Table(
-    "publications",
-    metadata,
-    *_keys("task", "dataset"),
-    *_texts("since"),
-    *_columns(sa.Boolean, "open", nullable=False),
-    *_numbers("seq"),
-)
+publications = _table("publications", "key task dataset", "text since", "flag open", "number seq")
 
 # The random key of a task, in hexadecimal digits: it says which topics are public.
-keys = sa.Table("keys", metadata, *_keys("task"), *_texts("key"), *_numbers("seq"))
+keys = _table("keys", "key task", "text key", "number seq")
 
 # Tasks whose names are shown to everybody, which were made up before.
-opened_names = sa.Table("opened_names", metadata, *_keys("task"), *_numbers("seq"))
+opened_names = _table("opened_names", "key task", "number seq")
 
-releases = sa.Table(
-    "releases", metadata, *_keys("run"), *_number_keys("attempt"), *_numbers("seq"), _of_attempt("attempt")
-)
+releases = _table("releases", "key run", "number-key attempt", "number seq", _of_attempt())
 
 # What executing an attempt again gave the last time.
-verifications = sa.Table(
-    "verifications",
-    metadata,
-    *_keys("run"),
-    *_number_keys("attempt"),
-    sa.Column("same", sa.Boolean, nullable=False),
-    *_numbers("seq"),
-    _of_attempt("attempt"),
+verifications = _table(
+    "verifications", "key run", "number-key attempt", "flag same", "number seq", _of_attempt()
 )
 
 # ``until`` is as it was written, with its zone; of the whole task: its dataset is empty.
-deadlines = sa.Table("deadlines", metadata, *_number_keys("seq"), *_texts("task", "dataset", "team", "until"))
+deadlines = _table("deadlines", "number-key seq", "text task dataset team until")
 
 # What a single team's softwares may use instead of the task's limits; none: as the task. Seconds and bytes.
-team_limits = sa.Table(
-    "team_limits",
-    metadata,
-    *_number_keys("seq"),
-    *_texts("task", "team"),
-    sa.Column("wall_clock", sa.Float),
-    sa.Column("memory", sa.BigInteger),
-)
+team_limits = _table("team_limits", "number-key seq", "text task team", "float? wall_clock", "size? memory")
 
 # Of the whole task: its dataset is empty.
-pauses = sa.Table("pauses", metadata, *_keys("task", "dataset"), *_texts("reason"), *_numbers("seq"))
+pauses = _table("pauses", "key task dataset", "text reason", "number seq")
 
 # ``digest`` is the SHA-256 of the snapshot.
-rounds = sa.Table("rounds", metadata, *_keys("task", "round"), *_texts("digest", "frozen"), *_numbers("seq"))
+rounds = _table("rounds", "key task round", "text digest frozen", "number seq")
 
 # A submission was named by its team as the one that counts.
-choices = sa.Table("choices", metadata, *_number_keys("seq"), *_texts("submission", "at"))
+choices = _table("choices", "number-key seq", "text submission at")
 
 # Of a team: its software is empty.
-display_names = sa.Table(
-    "display_names", metadata, *_keys("team", "software"), *_texts("display_name"), *_numbers("seq")
-)
+display_names = _table("display_names", "key team software", "text display_name", "number seq")
 
 # What the organiser decided about an attempt; a flag has a ``reason``, which is open ``to`` the organiser or the team.
-reviews = sa.Table(
-    "reviews",
-    metadata,
-    *_keys("run"),
-    *_number_keys("attempt"),
-    *_texts("state", "reason", "to"),
-    *_numbers("seq"),
-    _of_attempt("attempt"),
+reviews = _table(
+    "reviews", "key run", "number-key attempt", "text state reason to", "number seq", _of_attempt()
 )
 
 # Lines of the log of a blinded run that its team was given.
-excerpts = sa.Table(
+excerpts = _table(
     "excerpts",
-    metadata,
-    *_number_keys("seq"),
-    *_texts("task", "dataset", "team", "run", "stream", "text"),
-    *_numbers("attempt", "first", "last", "bytes"),
-    _of_attempt("attempt"),
+    "number-key seq",
+    "text task dataset team run stream text",
+    "number attempt first last bytes",
+    _of_attempt(),
 )
 
 # What organisers wrote about a run, for themselves or ``to`` its team, too.
-comments = sa.Table(
+comments = _table(
     "comments",
-    metadata,
-    *_number_keys("seq"),
+    "number-key seq",
     sa.Column("run", TEXT, sa.ForeignKey("runs.id"), nullable=False),
-    *_texts("text", "to", "at", "who"),
+    "text text to at who",
 )
 
 # The rules of a task (JSON object) as they were noted last.
-policies = sa.Table("policies", metadata, *_keys("task"), *_texts("policy"), *_numbers("seq"))
+policies = _table("policies", "key task", "text policy", "number seq")
 
 # What was written out last, and the SHA-256 of it: the same again is no event. ``name`` is of a table, run or dataset.
-exports = sa.Table(
-    "exports",
-    metadata,
-    *_keys("task", "what", "name", "format", "audience", "person"),
-    *_texts("sha256"),
-    *_numbers("seq"),
-)
+exports = _table("exports", "key task what name format audience person", "text sha256", "number seq")
 
-extensions = sa.Table(
-    "extensions", metadata, *_number_keys("seq"), *_texts("task", "team"), *_numbers("submissions")
-)
+extensions = _table("extensions", "number-key seq", "text task team", "number submissions")
 
-OURS = frozenset({*metadata.tables, "alembic_version"})  # the last one is of earlier versions
+OURS = frozenset(metadata.tables)

@@ -17,11 +17,10 @@ import schemas
 from runner.model.config import Config
 from runner.model.errors import PlatformError, Problem, RunnerError
 from runner.records.archive import Attempt, Evaluation, RunArchive
-from runner.records.commit import COORDINATOR_LOCK, is_held
+from runner.records.archive_lock import COORDINATOR_LOCK, is_held
 from runner.records.events import Event, EventLog, Position
-from runner.records.integrity import uncommitted
+from runner.records.integrity import uncommitted, verify_bundles
 from runner.records.integrity import verify as verify_archive
-from runner.records.registered_bundles import verify_bundles
 from runner.records.snapshot import verify as verify_rounds
 from runner.records.store.compare import compare, names_its_files, try_events, verify_schema
 from runner.records.store.database import Recorded, read_recorded
@@ -114,7 +113,9 @@ def _unknown(head: str) -> Problem:
 
 def _unrecorded(archive: RunArchive, unrecorded: Sequence[Attempt | Evaluation]) -> list[Problem]:
     """Return one problem for each attempt and evaluation that no event names."""
-    fix = "runner evaluate takes it over if a command was killed just before; else the log was cut: restore it"
+    fix = (
+        "runner evaluate takes it over if a command was killed just before; else the log was cut: restore it"
+    )
     return [
         Problem(str(one.path.relative_to(archive.root)), "is in the archive, but no event names it.", fix)
         for one in unrecorded

@@ -1,1 +1,1 @@
-"""Two to eight runs beside each other: topic by topic, what they retrieved, what is inside two; as text, JSON and a page."""
+"""Two runs beside each other: topic by topic, and what is inside them; as text, JSON and a page."""

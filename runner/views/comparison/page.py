@@ -1,4 +1,4 @@
-"""Runs beside each other as one HTML page: no script, nothing loaded from elsewhere, every text escaped."""
+"""Two runs beside each other as one HTML page: no script, nothing loaded from elsewhere, every text escaped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.look.sides import rows
-from runner.model.comparing.overlap import DEPTHS, Overlap, Rankings, mean, overlaps
-from runner.model.comparing.several import LETTERS
-from runner.model.comparing.topics import Compared, sorted_pairs
-from runner.model.kinds import Content, kind_spec
+from runner.model.comparing import Compared, sorted_pairs
+from runner.model.kinds import Content
 from runner.views.audience import Audience, escape
-from runner.views.comparison.several import Comparisons
 from runner.views.comparison.topics import Comparison, resamples_of
 from runner.views.pages import macros, render
 from runner.views.redact import RunView
@@ -32,29 +29,21 @@ MAX_INSIDE = 6_000_000  # characters of debates, reports or records
 
 @dataclass(frozen=True)
 class Within:
-    """What a page has beside figures: ``texts`` of topics, the ``rankings`` of both runs, what is ``inside`` them; empty or None where
-    that is not there, or the audience may not see it."""
+    """What a page has next to figures: ``texts`` of topics, and what is ``inside`` both runs; empty or None if that is missing or the
+    audience may not see it."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
-    rankings: tuple[Rankings | None, Rankings | None] = (None, None)
     inside: tuple[Contents[Any] | None, Contents[Any] | None] = (None, None)
-
-    @property
-    def overlaps(self) -> list[Overlap]:
-        """How much the rankings overlap, topic by topic."""
-        first, second = self.rankings
-        return overlaps(first, second) if first and second else []
 
 
 def within(both: Sequence[tuple[RunDetail, Dataset]], task: Task, audience: Audience) -> Within:
     """What ``audience`` may see of two runs beside their figures."""
-    dataset, retrieved = both[0][1], kind_spec(task.kind).retrieved
+    dataset = both[0][1]
     may = dataset.visibility == "public" or audience.kind == "organiser"
     texts = _texts(dataset) if may else {}
-    rankings = [retrieved(found, task, audience, of) if retrieved else None for found, of in both]
     contents = [inside(found, task, audience, of).contents for found, of in both]
     shown = [one if isinstance(one, Contents) and one.pieces else None for one in contents]
-    return Within(texts, (rankings[0], rankings[1]), (shown[0], shown[1]))
+    return Within(texts, (shown[0], shown[1]))
 
 
 def page(made: Comparison, task: Task, audience: Audience, beside: Within) -> str:
@@ -67,7 +56,6 @@ def page(made: Comparison, task: Task, audience: Audience, beside: Within) -> st
         beside: What it has beside figures.
     """
     ranked = next((one for one in made.measures if one.pairs), None)
-    overlap = beside.overlaps
     shown = [one for one in made.measures if one.id in made.shown] or list(made.measures)
     return render(
         "runner.views.comparison/comparison.html",
@@ -81,37 +69,8 @@ def page(made: Comparison, task: Task, audience: Audience, beside: Within) -> st
         pairs=[] if ranked is None else sorted_pairs(ranked)[:MAX_TOPICS],
         widest=max((abs(one.difference) for one in ranked.pairs), default=0.0) if ranked else 0.0,
         texts=beside.texts,
-        depths=DEPTHS,
-        overlaps=overlap[:MAX_TOPICS],
-        overlap=mean(overlap) if overlap else None,
         inside=list(_beside(*beside.inside, ranked)),
         noun=beside.inside[0].key if beside.inside[0] else "",
-    )
-
-
-def page_of_all(made: Comparisons, task: Task, audience: Audience, dataset: Dataset) -> str:
-    """The page of three to eight runs.
-
-    Args:
-        made: All runs on each measure.
-        task: Their task.
-        audience: For whom the page is.
-        dataset: What they are on.
-    """
-    may = dataset.visibility == "public" or audience.kind == "organiser"
-    shown = [one for one in made.measures if one.id in made.shown] or list(made.measures)
-    return render(
-        "runner.views.comparison/several.html",
-        style=STYLE,
-        made=made,
-        named=list(zip(LETTERS, made.runs, strict=False)),
-        audience=audience,
-        names=measure_names(task, [one.id for one in made.measures]),
-        measures=[*shown, *(one for one in made.measures if one not in shown)],
-        ranked=made.ranked,
-        most=MAX_TOPICS,
-        depths=DEPTHS,
-        texts=_texts(dataset) if may else {},
     )
 
 
@@ -138,21 +97,18 @@ def _beside(
 
 
 def published(
-    found: RunDetail, task: Task, view: RunView, dataset: Dataset, contents: Content | None
+    found: RunDetail, view: RunView, dataset: Dataset, contents: Content | None
 ) -> tuple[dict[str, Any], dict[str, str]] | None:
-    """What a server has of a run for whoever compares it: its documents, and what is inside it in its order, names and pieces of a page; and the
+    """What a server has of a run for whoever compares it: what is inside it in its order, names and pieces of a page; and the
     texts of topics, where they are public; and its values in the same resamples as others'. None where it has no scores, or the audience of
     ``view`` may not see those by topic."""
     if not view["scores"] or "per-topic scores" in view["hidden"]:
         return None
-    retrieved = kind_spec(task.kind).retrieved
-    documents = retrieved(found, task, view.audience, dataset) if retrieved else None
     pieces = [*_pieces(contents)] if isinstance(contents, Contents) else []
-    some = dict(islice((documents or {}).items(), MAX_TOPICS))
     texts = _texts(dataset) if dataset.visibility == "public" else {}
     noun = contents.key if contents is not None and pieces else ""
     drawn = resamples_of(found, view.audience)
-    return {"noun": noun, "pieces": pieces, "documents": some, "resamples": drawn}, texts
+    return {"noun": noun, "pieces": pieces, "resamples": drawn}, texts
 
 
 def _pieces(contents: Contents[Any]) -> Iterator[tuple[str, str]]:

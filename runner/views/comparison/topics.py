@@ -8,13 +8,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from runner.model.comparing.measures import why_not
-from runner.model.comparing.resampled import Resampled, by_resamples
-from runner.model.comparing.topics import TIE, Compared, on_topics
+from runner.model.comparing import TIE, Compared, Resampled, by_resamples, on_topics, recorded, why_not
 from runner.model.errors import RunnerError, no_such
 from runner.model.run import Run, run_named
 from runner.model.task import Cell
@@ -22,12 +20,12 @@ from runner.views.audience import Audience, not_for
 from runner.views.leaderboard import significance
 from runner.views.leaderboard.comparing import FEW_TOPICS, TEST_NAME
 from runner.views.leaderboard.formats.spreadsheet import no_formula
-from runner.views.redact import RunView
+from runner.views.redact import RunView, redact_run
 from runner.views.show.topics import ranking
 from runner.views.text import listed, plural
 
 if TYPE_CHECKING:
-    from runner.model.task import Task
+    from runner.model.task import Dataset, Task
     from runner.records.store.run_detail import RunDetail
 
 LARGEST = 10  # differences that are listed
@@ -45,6 +43,7 @@ class Comparison:
 
     first: str
     second: str
+    task: str
     cells: tuple[Cell, Cell]
     measures: tuple[Compared, ...]
     left_out: Mapping[str, str]
@@ -52,23 +51,10 @@ class Comparison:
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``--json``: everything, each measure with all its topics."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "cells": [asdict(cell) for cell in self.cells],
-            "measures": [
-                {
-                    **{key: value for key, value in asdict(one).items() if key != "pairs"},
-                    "difference": one.difference,
-                    "topics": [{**asdict(pair), "difference": pair.difference} for pair in one.pairs],
-                }
-                for one in self.measures
-            ],
-            "left_out": dict(self.left_out),
-            "test": TEST_NAME,
-            "notes": list(self.notes),
-        }
+        """For ``--json``: everything, each measure with all its topics, as ``comparison.schema.json`` has it."""
+        facts = {"task": self.task, "dataset": self.cells[0].dataset}
+        made = recorded(facts, self.first, self.second, self.measures)
+        return {**made, "left_out": dict(self.left_out), "notes": list(self.notes)}
 
     def as_csv(self) -> str:
         """One line for each measure and topic, at full precision. No cell starts a spreadsheet formula."""
@@ -106,6 +92,23 @@ def _place(run: Run) -> tuple[str, Cell]:
     return run.submission.task, run.cell
 
 
+def compare_found(
+    found: Sequence[tuple[RunDetail, Dataset]], task: Task, audience: Audience, wanted: Sequence[str] = ()
+) -> Comparison:
+    """Compare two runs that were looked up for ``audience``. Raises as :func:`compare`, and E101 for another number of runs."""
+    check_count(found)
+    first, second = (redact_run(one, audience, dataset) for one, dataset in found)
+    ours, theirs = (resamples_of(one, audience) for one, _ in found)
+    return compare(first, second, task, wanted, unlike(*(one.run for one, _ in found)), (ours, theirs))
+
+
+def check_count(runs: Sequence[object]) -> None:
+    """Raise E101 unless two runs are named."""
+    if len(runs) != 2:
+        what = f"two runs can be compared, not {len(runs)}"
+        raise RunnerError("E101", what, fix="runner compare RUN RUN; runner runs lists them")
+
+
 def compare(
     first: RunView,
     second: RunView,
@@ -129,16 +132,22 @@ def compare(
             when the audience may not see their scores by topic.
     """
     both = (first, second)
-    check(both)
-    ids, left_out, shown = measures_of(both, task, wanted)
+    _check(both)
+    ids, left_out, shown = _measures_of(both, task, wanted)
     made = [_compared(first, second, task, name, resampled) for name in ids]
     made = [*map(partial(_bootstrapped, resampled), _tested(made))]
     if all(one.p is None and not one.pairs for one in made):
-        raise nothing_shared(left_out)
+        raise RunnerError(
+            "E101",
+            "the runs have no topic in common on any measure",
+            why=" ".join(f"{name}: {why}." for name, why in left_out.items()) or "None has values by topic.",
+            fix="runner show RUN says what there is",
+        )
     cells = tuple(Cell(view["dataset"], view["scenario"]) for view in (first, second))
     return Comparison(
         first["run"],
         second["run"],
+        task.id,
         (cells[0], cells[1]),
         tuple(made),
         left_out,
@@ -147,7 +156,7 @@ def compare(
     )
 
 
-def measures_of(
+def _measures_of(
     views: Sequence[RunView], task: Task, wanted: Sequence[str]
 ) -> tuple[list[str], dict[str, str], tuple[str, ...]]:
     """On what runs of a dataset can be compared.
@@ -176,16 +185,6 @@ def measures_of(
     return [name for name in ids if name not in left_out], left_out, first
 
 
-def nothing_shared(left_out: Mapping[str, str]) -> RunnerError:
-    """The error (E101) of runs that have no topic in common on any measure; ``left_out`` says why of each."""
-    return RunnerError(
-        "E101",
-        "the runs have no topic in common on any measure",
-        why=" ".join(f"{name}: {why}." for name, why in left_out.items()) or "None has values by topic.",
-        fix="runner show RUN says what there is",
-    )
-
-
 def unlike(*runs: Run) -> Iterator[str]:
     """What makes the scores of runs hard to compare: other truths, or another evaluator."""
     for what, of in (("truths", "truths_digest"), ("evaluator images", "evaluator_image")):
@@ -193,23 +192,20 @@ def unlike(*runs: Run) -> Iterator[str]:
             yield f"The runs were evaluated with different {what}: runner reevaluate makes them comparable."
 
 
-def check(views: Sequence[RunView]) -> None:
+def _check(views: Sequence[RunView]) -> None:
     """Whether runs can be compared. Raises E101 where one is there twice or they are on different data, E102 for one without scores,
     and E103 where the audience may not see the scores by topic of one."""
-    first, seen = views[0], set[tuple[str, object]]()
-    for view in views:
-        if (view["run"], view["attempt"]) in seen:
-            what = "that is one run, not two" if len(views) == 2 else f"{view['run']} is named twice"
-            raise RunnerError("E101", what, fix="name another one")
-        seen.add((view["run"], view["attempt"]))
-        for key, what in (("task", "tasks"), ("dataset", "datasets")):
-            if first[key] != view[key]:
-                raise RunnerError(
-                    "E101",
-                    f"the runs are on different {what}",
-                    why=f"{first['run']}: {first[key]}; {view['run']}: {view[key]}. They have no topics in common.",
-                    fix="name runs on one dataset, as runner runs lists them",
-                )
+    first, second = views
+    if (first["run"], first["attempt"]) == (second["run"], second["attempt"]):
+        raise RunnerError("E101", "that is one run, not two", fix="name another one")
+    for key, what in (("task", "tasks"), ("dataset", "datasets")):
+        if first[key] != second[key]:
+            raise RunnerError(
+                "E101",
+                f"the runs are on different {what}",
+                why=f"{first['run']}: {first[key]}; {second['run']}: {second[key]}. They have no topics in common.",
+                fix="name runs on one dataset, as runner runs lists them",
+            )
     for view in views:
         _check_scores(view)
 
@@ -284,22 +280,15 @@ def effect_intervals(
     data, count = np.asarray(differences, dtype=np.float64), len(differences)
     if count < 2:
         return None, None
-    drawn = data[topics_drawn(count)]
+    times = max(500, min(RESAMPLES, MOST_DRAWN // count))
+    drawn = data[np.random.default_rng(SEED).integers(0, count, (times, count))]
     means, deviations = drawn.mean(axis=1), drawn.std(axis=1, ddof=1)
     fine = deviations > TIE
     usual = fine.sum() >= 0.95 * len(fine)
-    return percentiles(means), percentiles(means[fine] / deviations[fine]) if usual else None
+    return _percentiles(means), _percentiles(means[fine] / deviations[fine]) if usual else None
 
 
-def topics_drawn(count: int) -> Any:
-    """The resamples of so many topics: an array of their numbers, a row each; always the same."""
-    import numpy as np
-
-    times = max(500, min(RESAMPLES, MOST_DRAWN // count))
-    return np.random.default_rng(SEED).integers(0, count, (times, count))
-
-
-def percentiles(values: Any) -> tuple[float, float]:
+def _percentiles(values: Any) -> tuple[float, float]:
     """The 95 % percentile interval of an array."""
     import numpy as np
 
@@ -308,19 +297,15 @@ def percentiles(values: Any) -> tuple[float, float]:
 
 
 def _notes(first: RunView, second: RunView, made: Sequence[Compared]) -> Iterator[str]:
-    yield from notes_of((first, second), max(len(one.pairs) for one in made))
+    scenarios = list(dict.fromkeys(view["scenario"] for view in (first, second)))
+    if len(scenarios) > 1:
+        yield f"The runs are in different scenarios: {' and '.join(scenarios)}."
+    for view in (first, second):
+        yield from (f"{view['run']} is stale. {line}" for line in view["stale"])
+    topics = max(len(one.pairs) for one in made)
+    if 0 < topics < FEW_TOPICS:
+        yield f"Only {plural(topics, 'topic')}: differences this few topics can show are large ones."
     for whose, of in (("first", "only_first"), ("second", "only_second")):
         missing = list(dict.fromkeys(topic for one in made for topic in getattr(one, of)))
         if missing:
             yield f"{plural(len(missing), 'topic')} of the {whose} run only, left out: {listed(missing, _MOST_NAMES)}."
-
-
-def notes_of(views: Sequence[RunView], topics: int) -> Iterator[str]:
-    """What to know of runs that are compared over so many ``topics`` on the measure that has most."""
-    scenarios = list(dict.fromkeys(view["scenario"] for view in views))
-    if len(scenarios) > 1:
-        yield f"The runs are in different scenarios: {' and '.join(scenarios)}."
-    for view in views:
-        yield from (f"{view['run']} is stale. {line}" for line in view["stale"])
-    if 0 < topics < FEW_TOPICS:
-        yield f"Only {plural(topics, 'topic')}: differences this few topics can show are large ones."

@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runner.model.comparing.resampled import bootstrap
-from runner.model.comparing.topics import holm, is_mean
+from runner.model.comparing import bootstrap, holm, is_mean
 from runner.model.errors import no_such
 from runner.model.run import rounded
 from runner.model.task import Table, Task

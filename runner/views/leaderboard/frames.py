@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runner.model.comparing.topics import by_number
+from runner.model.comparing import by_number
 from runner.views.leaderboard.rows import Combined, LeaderboardTable, Row, Unranked
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ COMPARISON = (
     Column(
         "first_value",
         FLOAT,
-        "The first's figure: the mean over the topics that all of the runs have, where it is a mean.",
+        "The first's figure: the mean over the topics that both runs have, where it is a mean.",
     ),
     Column("second_value", FLOAT, "That of the second."),
     Column("difference", FLOAT, "First minus second."),
@@ -184,7 +184,6 @@ COMPARISON = (
     Column("ties", WHOLE, "Topics on which they are equal."),
     Column("effect", FLOAT, "The mean difference as a multiple of the differences' standard deviation."),
     Column("p", FLOAT, "Two-sided p, uncorrected; missing without a test."),
-    Column("p_corrected", FLOAT, "The same with Holm's correction over all pairs of the measure."),
     Column("test", TEXT, "The test: by randomisation or resamples; from a server by resamples or signs."),
 )
 
@@ -325,16 +324,17 @@ def findings(
 
 
 def comparison(data: Mapping[str, Any]) -> pd.DataFrame:
-    """One row a measure and pair of runs, with the columns of :data:`COMPARISON`, of what ``comparison.schema.json`` describes; ``attrs`` has
-    its task, dataset, runs, overlap and notes."""
+    """One row a measure, with the columns of :data:`COMPARISON`, of what ``comparison.schema.json`` describes; ``attrs`` has its task,
+    dataset, runs and notes."""
     rows = []
     for one in data["measures"]:
-        values = dict(zip(data["runs"], one["values"], strict=True))
-        for pair in one["pairs"]:
-            low, high = pair["interval"] or (None, None)
-            row = {**pair, "measure": one["id"], "difference_low": low, "difference_high": high}
-            rows.append(row | {f"{side}_value": values[pair[side]] for side in ("first", "second")})
+        low, high = one["interval"] or (None, None)
+        row = {**one, "measure": one["id"], "difference_low": low, "difference_high": high}
+        for side in ("first", "second"):
+            row |= {side: data[side], f"{side}_value": one[side]}
+        rows.append(row)
     made = frame(rows, COMPARISON)
-    made.attrs = {name: data[name] for name in ("task", "dataset", "runs", "overlap")}
+    made.attrs = {name: data[name] for name in ("task", "dataset")}
+    made.attrs["runs"] = [data["first"], data["second"]]
     made.attrs["notes"] = list(data.get("notes", ()))
     return made

@@ -5,7 +5,7 @@ null hypothesis the sign of each topic's difference is a coin toss. It assumes n
 because scores such as RR are far from normal. Up to 16 topics with a difference every sign pattern is tried;
 above that a fixed number of random patterns with a fixed seed. The patterns depend on the number of topics
 only, so a row's p-value does not depend on the other rows or their order. A figure over all topics at once, such as an F1,
-has a paired bootstrap test (:mod:`runner.model.comparing.resampled`).
+has a paired bootstrap test (:mod:`runner.model.comparing`).
 """
 
 from __future__ import annotations

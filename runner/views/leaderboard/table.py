@@ -25,7 +25,7 @@ from runner.views.leaderboard.anonymous import Names, names_for
 from runner.views.leaderboard.choosing import Group, Listed
 from runner.views.leaderboard.comparing import MOST_EACH, Tests, compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
-from runner.views.leaderboard.making import measures_shown, rank_rows
+from runner.views.leaderboard.ranks import measures_shown, rank_rows
 from runner.views.leaderboard.rows import (
     Column,
     LeaderboardTable,

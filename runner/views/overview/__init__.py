@@ -1,1 +1,1 @@
-"""A task for those who take part: its rules, inputs, output and measures, on one screen and in its README."""
+"""A task for those who take part: its rules, inputs, output and measures, on a terminal and on its page."""

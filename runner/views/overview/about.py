@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import schemas
 from runner.exchange.published import Object
-from runner.views.overview.readme import SECTION, path
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -51,13 +50,12 @@ class Entry:
 
 
 def description(task: Task) -> str:
-    """The README of a task as HTML, without its first heading (the page has one) and the part that is made of task.yaml; empty where
-    there is none."""
+    """The README of a task as HTML, without its first heading (the page has one); empty where there is none."""
     try:
-        text = path(task).read_text("utf-8", errors="replace")[:MOST]
+        text = (task.folder / "README.md").read_text("utf-8", errors="replace")[:MOST]
     except OSError:
         return ""
-    return _html(_TITLE.sub("", SECTION.sub("", text)))
+    return _html(_TITLE.sub("", text))
 
 
 @lru_cache(maxsize=64)  # it is published to each team

@@ -39,9 +39,9 @@ def part(text: str, head: str = "", rest: str | None = None, most: int | None = 
     return Part(head, text, " " * len(head) if rest is None else rest, most)
 
 
-def section(name: str, texts: Iterable[str], most: int | None = None) -> Iterator[Part]:
+def section(name: str, texts: Iterable[str]) -> Iterator[Part]:
     """The texts of a section, its name before the first."""
     head = f"{name:<{LABEL}}"
     for text in texts:
-        yield part(text, head, " " * LABEL, most)
+        yield part(text, head, " " * LABEL)
         head = " " * LABEL

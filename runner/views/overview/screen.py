@@ -1,8 +1,7 @@
-"""An overview of a task as lines of at most 80 characters: one screen of a terminal, or everything for the task's README."""
+"""An overview of a task as lines of at most 80 characters: for a terminal, or as parts of a page."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from runner.model.limits import amounts, in_units, inner_amounts
 from runner.model.quota import FIRST_CASES
 from runner.model.task import ASKS
 from runner.views.overview.facts import STATED, Figure, Overview
-from runner.views.overview.part import LABEL, WIDTH, Part, part, section
+from runner.views.overview.part import LABEL, Part, part, section
 from runner.views.text import amount_of_time, listed, plural, plural_of
 from schemas.measures import base
 
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
     from runner.model.sidecars import Interaction
     from runner.model.task import Dataset, Quota, Table, Task
 
-SCREEN = 54  # lines
-_MOST = 6  # files, rounds and tables on a screen
 _MOST_FIELDS = 12
+EXAMPLE_LINES = 2
 # What a server is asked and answers, by mode.
 _TALK = {
     "debate": (
@@ -37,47 +35,27 @@ _TALK = {
 }
 
 
-def screen(of: Overview) -> list[str]:
-    """The overview on one screen: long lists are cut, and where that is not enough examples, too."""
-    found = [*head(of), *lines(of, most=_MOST)]
-    return found if len(found) <= SCREEN else [*head(of), *lines(of, most=_MOST, of_example=1)]
+def printed(of: Overview) -> list[str]:
+    """Return the lines that ``runner task show`` prints: name, title, description and an empty line above the overview."""
+    head = [part(f"{of.task.id}: {of.task.title}"), part(of.task.description)]
+    return [line for one in head for line in one.lines()] + ["", *lines(of)]
 
 
-def printed(of: Overview) -> dict[str, list[str]]:
-    """The lines that ``runner task show`` prints, for who asks a server: on one ``screen``, and in ``full``."""
-    return {"screen": screen(of), "full": [*head(of), *lines(of)]}
-
-
-def head(of: Overview) -> list[str]:
-    """The task's name, title and description, and an empty line."""
-    return [
-        line
-        for text in (f"{of.task.id}: {of.task.title}", of.task.description)
-        for line in part(text).lines()
-    ] + [""]
-
-
-def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iterator[str]:
+def lines(of: Overview) -> Iterator[str]:
     """The overview as lines of a terminal: see :func:`parts`."""
-    for one in parts(of, most=most, of_example=of_example):
+    for one in parts(of):
         yield from one.lines()
 
 
-def parts(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iterator[Part]:
-    """The overview, one section after the other, what belongs to one indented.
-
-    Args:
-        of: The task.
-        most: How many files, rounds and tables are named (None: all).
-        of_example: How many lines an example may have, and (below 2) a dataset's description.
-    """
+def parts(of: Overview) -> Iterator[Part]:
+    """The overview, one section after the other, what belongs to one indented."""
     task = of.task
     yield from section("takes", _takes(task))
     if dict(task.asks) != ASKS:
         yield from section("asks for", [_asks(task)])
     yield from section("limits", [_limits(of), *_frame(of.task)])
     yield from section("quota", _quotas(of))
-    yield from section("dates", _dates(of, most))
+    yield from section("dates", _dates(of))
     if registration := of.dates.registration:
         yield from section("register", registration.says())
     if until := task.anonymous_until:
@@ -90,15 +68,15 @@ def parts(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
         yield from section("logs", [given])
     if task.review == "required":
         yield from section("review", ["others see a row once the organiser has approved its run"])
-    yield from _datasets(of, whole=of_example > 1)
+    yield from _datasets(of)
     for name in STATED:
-        yield from section(name, _stated(task.stated(name), whole=of_example > 1))
+        yield from section(name, _stated(task.stated(name)))
     cited = {one.id: one.citation for one in task.datasets.values() if one.stage is None}
-    yield from section("cite", _stated(cited, whole=of_example > 1))
+    yield from section("cite", _stated(cited))
     yield from section("downloads", [_offered(one) for one in task.datasets.values() if one.downloads])
     if len(task.scenarios) > 1:
         yield from section("scenarios", [", ".join(task.scenarios)])
-    yield from _inputs(of, most, of_example)
+    yield from _inputs(of)
     yield from section("output", _output(of))
     if task.interaction is not None:
         yield from section("server", _server(task.interaction))
@@ -106,27 +84,20 @@ def parts(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     order = "↓: lower is better" if lower else "higher is better"
     yield from section("measures", [f"{order}{_decimals(task)}"])
     yield from _measures(of.measures)
-    yield from section("tables", _tables(task, most))
+    yield from section("tables", _tables(task))
 
 
-def _datasets(of: Overview, *, whole: bool) -> Iterator[Part]:
-    """Who sees each dataset and its scores, in full, and its description, also in full or in what is left of the line."""
+def _datasets(of: Overview) -> Iterator[Part]:
+    """Who sees each dataset and its scores, and its description."""
     head, indent = f"{'datasets':<{LABEL}}", " " * LABEL
     for one in of.task.datasets.values():
-        rule = f"{one.id} ({_seen(of, one)}): "
-        most = None if whole else len(part(f"{rule}…", indent).lines())
-        yield part(f"{rule}{one.description}".rstrip(": "), head, indent, most)
+        yield part(f"{one.id} ({_seen(of, one)}): {one.description}".rstrip(": "), head, indent)
         head = indent
 
 
-def _stated(by_dataset: Mapping[str, str], *, whole: bool) -> list[str]:
-    """What holds for the datasets, once where it is the same for all; in full, or two lines of it. Addresses stay whole."""
+def _stated(by_dataset: Mapping[str, str]) -> list[str]:
+    """What holds for the datasets, once where it is the same for all."""
     said = {name: text for name, text in by_dataset.items() if text}
-    if not whole:
-        said = {
-            name: textwrap.shorten(text, 2 * (WIDTH - LABEL), placeholder="…") if " " in text else text
-            for name, text in said.items()
-        }
     if len(said) == len(by_dataset) and len(set(said.values())) == 1:
         return list(said.values())[:1]
     return [f"{name}: {text}" for name, text in said.items()]
@@ -135,12 +106,6 @@ def _stated(by_dataset: Mapping[str, str], *, whole: bool) -> list[str]:
 def _offered(of: Dataset) -> str:
     """Which side of a dataset is downloaded on the task's page of a server, and by whom."""
     return f"{of.id}: " + ", ".join(f"{side} by {to}" for side, to in sorted(of.downloads.items()))
-
-
-def _first(texts: list[str], most: int | None, noun: str) -> list[str]:
-    """The first texts, and how many more there are."""
-    rest = 0 if most is None else len(texts) - most
-    return [*texts[:most], f"… and {plural(rest, f'more {noun}')}"] if rest > 0 else texts
 
 
 def _takes(task: Task) -> list[str]:
@@ -248,7 +213,7 @@ def _seen(of: Overview, dataset: Dataset) -> str:
     return f"{dataset.visibility}; scores: {f'{own}, ' * bool(own)}closed until {until}"
 
 
-def _dates(of: Overview, most: int | None) -> list[str]:
+def _dates(of: Overview) -> list[str]:
     dates, standing = of.dates, of.standing
     texts = [
         f"{name} {_date(moment)}"
@@ -271,8 +236,7 @@ def _dates(of: Overview, most: int | None) -> list[str]:
             )
     for name, why in standing.paused.items() if standing is not None else ():
         texts.append(f"{name or 'everything'} is paused: {why}".removesuffix(": "))
-    rounds = [f"round {one.id}: {_date(one.at)}, {', '.join(one.datasets)}" for one in dates.rounds.values()]
-    texts += _first(rounds, most, "round")
+    texts += [f"round {one.id}: {_date(one.at)}, {', '.join(one.datasets)}" for one in dates.rounds.values()]
     if texts and of.task.demo:
         texts.append("a demonstration: its dates keep nobody out")
     return texts or ["none: it is always open"]
@@ -295,7 +259,7 @@ def _date(moment: ZonedTime) -> str:
     return moment.own if moment.own == moment.utc else f"{moment.own} ({moment.utc})"
 
 
-def _inputs(of: Overview, most: int | None, of_example: int) -> Iterator[Part]:
+def _inputs(of: Overview) -> Iterator[Part]:
     task = of.task
     if set(task.workflows) == {"interactive"}:
         yield from section("inputs", ["no files: the server is asked"])
@@ -304,14 +268,12 @@ def _inputs(of: Overview, most: int | None, of_example: int) -> Iterator[Part]:
         yield from section("inputs", [_not_shown(task)])
         return
     yield from section("inputs", [f"in $inputDataset; the examples are from {of.like}"])
-    for one in of.inputs[:most]:
+    for one in of.inputs:
         text = f"{one.name}: {listed(one.fields, _MOST_FIELDS)}" if one.fields else one.name
         only = [f"only in {', '.join(one.scenarios)}"] if one.scenarios else []
         only += [f"{key} only in {', '.join(whose)}" for key, whose in one.fields_of.items()]
         yield part(f"{text} ({'; '.join(only)})" if only else text, "  ")
-        yield part(one.example, "    ", most=of_example)
-    if most is not None and len(of.inputs) > most:
-        yield part(f"and {listed([one.name for one in of.inputs[most:]], _MOST_FIELDS)}", "  ")
+        yield part(one.example, "    ", most=EXAMPLE_LINES)
 
 
 def _not_shown(task: Task) -> str:
@@ -385,7 +347,7 @@ def _counts(table: Table) -> str:
     return _COUNTS.get(table.pick, "")
 
 
-def _tables(task: Task, most: int | None) -> list[str]:
+def _tables(task: Task) -> list[str]:
     texts, names = [], {id: one.measure for id, one in task.measures.items()}
     shown = [table for table in task.tables.values() if table.part_of is None]
     by_team = {table.unit == "team" for table in shown}
@@ -394,4 +356,4 @@ def _tables(task: Task, most: int | None) -> list[str]:
         ranked = f"ranked by {table.rank_by.says(names)}"
         row = "; a row is a team" if table.unit == "team" and len(by_team) > 1 else ""
         texts.append(f"{table.id}: {datasets}, {ranked}{row}{_counts(table)}")
-    return ["in all of them a row is a team"] * (by_team == {True}) + _first(texts, most, "table")
+    return ["in all of them a row is a team"] * (by_team == {True}) + texts

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plot:
-    """One plot, made for an audience.
+    """One plot, made for an audience; equal to another one with the same digest.
 
     ``rows`` have the keys ``columns``; ``says`` is the text alternative, written from them; ``facts`` is what the chart needs
     besides, such as titles of axes. ``chart`` makes the Altair chart of it. Texts in it were escaped for people already.
@@ -39,6 +39,12 @@ class Plot:
     chart: Callable[[Plot], alt.TopLevelMixin] = field(repr=False)
     facts: Mapping[str, Any] = field(default_factory=dict)
     of: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plot) and other.digest() == self.digest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
 
     @property
     def caption(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from runner.views.leaderboard.significance import ALPHA
 from runner.views.plots import style
 from runner.views.plots.base import Plot, nothing, of_board
-from runner.views.plots.by_topic import ByTopic
+from runner.views.plots.topics import ByTopic
 from runner.views.text import listed, plural
 
 COLUMNS = ("row", "mean_rank", "low", "high", "groups")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import RunnerError, no_such
@@ -78,6 +79,7 @@ def _library() -> Any:
     return vl_convert
 
 
+@lru_cache(maxsize=64)
 def for_page(plot: Plot) -> tuple[str, dict[str, Any]]:
     """A plot as SVG without a ground of its own, and as a Vega specification, in which nothing is left to translate.
 

@@ -1,113 +1,166 @@
-"""The plots of published pages: each is drawn once, beside the clerk, and what is published is the memory of what was drawn."""
+"""Plots on published pages: a drawing that needs no script, what it says, and its data and specification next to it."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from base64 import b64encode
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 
 from runner.exchange.published import Object, Published, Publisher
-from runner.views.plots.apart import Apart, Undrawn
-from runner.views.plots.base import Plot
-from runner.views.plots.figure import Figure, awaited, data_of, drawn_here, figure, pictures, piece
+from runner.model.errors import RunnerError
+from runner.views.pages import render
+from runner.views.plots.base import Plot, board_name
+from runner.views.plots.drawing import PACKAGES, PICTURES, drawn, for_page
+from runner.views.plots.making import Board, plot_of_run
 
-_WAITING = 250  # plots that wait to be drawn; the others do at the next publishing
+if TYPE_CHECKING:
+    from runner.views.redact import RunView
+    from runner.views.show.topics import Topics
+
+DRAWING_SECONDS = (
+    5.0  # of one publishing: a page waits for no more, and the other plots are drawn at the next
+)
 _KNOWN = 20_000  # drawn plots whose names are remembered
-_TRIES = 3  # a plot that was not drawn so often is left out
-_IDLE = 30.0  # seconds without a plot until the process that draws is ended
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a page shows of a plot, which is found by its ``digest``; not ``drawn`` yet, it is words alone."""
+
+    digest: str
+    kind: str
+    title: str
+    says: str
+    html: str
+    drawn: bool = True
+
+    def brief(self) -> dict[str, str]:
+        """For a list: what it is, what it says, and by what it is found."""
+        return {"kind": self.kind, "title": self.title, "says": self.says, "digest": self.digest}
 
 
 class Drawings:
-    """Plots as figures, and as the objects that are published beside them.
+    """Plots as figures, and as the objects that are published next to them.
 
     Args:
         to: Where they are published. Those that are there already are not drawn again.
-        apart: The process that draws: a plot that was not drawn yet is words alone until :meth:`collect` has it. None: this
-            process draws, and nothing waits.
         say: Is told which plots are left out.
-        files: Whether each is published as SVG, PDF and PNG, too; then nothing waits, and nothing is taken from before.
+        files: Whether each is published as SVG, PDF and PNG, too; then all are drawn again.
+        seconds: Seconds of drawing after which a plot is words alone until :meth:`collect` was called.
     """
 
     def __init__(
         self,
         to: Publisher,
-        apart: Apart | None = None,
         say: Callable[[str], None] = lambda _: None,
         *,
         files: bool = False,
+        seconds: float = math.inf,
     ) -> None:
-        self._to, self._apart, self._say, self._files = to, apart, say, files
-        self._threads = ThreadPoolExecutor(1, "plots")
-        self._known: dict[str, Object] = {}
-        self._asked: dict[str, tuple[Plot, Future[tuple[str, dict[str, Any]]]]] = {}
-        self._failed: dict[str, int] = {}
-        self._last = time.monotonic()
-        self._can = apart is None or all(map(find_spec, ("altair", "vl_convert")))
-        self.drawn = 0  # changes when all that was asked for has been drawn
+        self._to, self._say, self._files, self._seconds = to, say, files, seconds
+        self._objects: dict[str, Object] = {}
+        self._failed: set[str] = set()
+        self._left = seconds
+        self._waiting = False
+        self._installed = all(map(find_spec, PACKAGES))
+        self.rounds = 0  # changes when plots wait that can be drawn now
         seen = Published(to.root)
-        for audience in (
-            () if files else ("public", "organiser")
-        ):  # the organiser's part has what all teams have
+        # The organiser's part has what all teams have.
+        for audience in () if files else ("public", "organiser"):
             with suppress(OSError):
-                self._known |= {one.path: one for one in seen.view(audience).below("plots/") if one.page}
+                self._objects |= {one.path: one for one in seen.view(audience).below("plots/") if one.page}
 
     def figure(self, plot: Plot) -> Figure | None:
-        """A plot as it stands on a page now; None where it cannot be drawn."""
-        path = _path(plot)
-        known = self._known.get(path)
-        if known is not None and self._to.has([known]):
-            assert known.page is not None
-            return figure(plot, Published(self._to.root).view("public").read(known.page).decode())
-        if self._apart is None:
-            if (made := drawn_here(plot)) is None:
+        """Return a plot as it stands on a page now; None if it cannot be drawn."""
+        path = f"plots/{plot.digest()}"
+        published = self._objects.get(path)
+        if published is None or not self._to.has([published]):
+            if not self._installed or path in self._failed:
                 return None
-            self._keep(plot, *made)
-            return self.figure(plot)
-        if not self._can or self._failed.get(path, 0) >= _TRIES:
-            return None
-        if path not in self._asked and len(self._asked) < _WAITING:
-            self._asked[path] = plot, self._threads.submit(self._apart.draw, plot)
-        return awaited(plot)
+            if self._left <= 0:
+                self._waiting = True
+                html = render("runner.views.plots/awaited.html", caption=plot.caption, says=plot.says)
+                return Figure(plot.digest(), plot.kind, plot.title, plot.says, html, drawn=False)
+            if (published := self._draw(plot, path)) is None:
+                return None
+        assert published.page is not None
+        html = Published(self._to.root).view("public").read(published.page).decode()
+        return Figure(plot.digest(), plot.kind, plot.title, plot.says, html)
 
     def object(self, of: Figure) -> Object:
-        """What is published beside a figure that is drawn."""
-        return self._known[f"plots/{of.digest}"]
+        """Return what is published next to a figure that is drawn."""
+        return self._objects[f"plots/{of.digest}"]
 
     def collect(self) -> None:
-        """Keep what has been drawn: the next publishing has it."""
-        done = [path for path, (_, future) in self._asked.items() if future.done()]
-        for path in done:
-            plot, future = self._asked.pop(path)
-            try:
-                self._keep(plot, *future.result())
-            except Undrawn as error:
-                self._failed[path] = self._failed.get(path, 0) + 1
-                if self._failed[path] == _TRIES:
-                    self._say(f"plot left out: {plot.title} ({plot.kind}): {error}")
-        if done:
-            self._last = time.monotonic()
-            self.drawn += not self._asked
-        elif self._apart and not self._asked and time.monotonic() - self._last > _IDLE:
-            self._apart.rest()
+        """Allow drawing again after a publishing."""
+        self._left = self._seconds
+        if self._waiting:
+            self._waiting = False
+            self.rounds += 1
 
-    def close(self) -> None:
-        """End what is being drawn."""
-        if self._apart is not None:
-            self._apart.close()
-        self._threads.shutdown(cancel_futures=True)
-        if self._apart is not None:
-            self._apart.rest()
+    def _draw(self, plot: Plot, path: str) -> Object | None:
+        begin = time.monotonic()
+        try:
+            svg, vega = for_page(plot)
+            files = {form: b64encode(drawn(plot, form)).decode() for form in PICTURES} if self._files else {}
+        except Exception as error:  # noqa: BLE001  (whatever Altair or vl-convert raises costs one plot)
+            self._failed.add(path)
+            self._say(
+                f"plot left out: {plot.title} ({plot.kind}): {type(error).__name__}: {str(error)[:300]}"
+            )
+            return None
+        finally:
+            self._left -= time.monotonic() - begin
+        said = {"title": plot.title, "kind": plot.kind, "says": plot.says}
+        html = render(
+            "runner.views.plots/figure.html",
+            **said,
+            caption=plot.caption,
+            files=list(files),
+            digest=plot.digest(),
+            svg=svg,
+        )
+        data = {**said, "csv": plot.as_csv(), "vega": vega, "files": files}
+        self._objects[path] = self._to.object(path, "plot", plot.title, data, html)
+        while len(self._objects) > _KNOWN:
+            del self._objects[next(iter(self._objects))]
+        return self._objects[path]
 
-    def _keep(self, plot: Plot, svg: str, vega: dict[str, Any]) -> None:
-        path, files = _path(plot), pictures(plot) if self._files else {}
-        data, html = data_of(plot, vega, files), piece(plot, svg, list(files))
-        self._known[path] = self._to.object(path, "plot", plot.title, data, html)
-        while len(self._known) > _KNOWN:
-            del self._known[next(iter(self._known))]
+
+def figure_of_board(board: Board, drawings: Drawings) -> Figure | None:
+    """Return the plot of a board's page as a figure; None if nothing is ranked or it cannot be drawn."""
+    try:
+        plot = board.plot("scores")
+    except RunnerError as error:
+        if error.code != "E102":
+            raise
+        return None
+    return drawings.figure(replace(plot, of=board_name(board.table)))
 
 
-def _path(plot: Plot) -> str:
-    return f"plots/{plot.digest()}"
+def below_board(task: str, figure: Figure | None) -> str:
+    """Return the section below a board: its plot, and a link to those of all boards."""
+    if figure is None:
+        return ""
+    return render("runner.views.plots/below_board.html", task=task, figure=figure.html)
+
+
+def figure_of_run(view: RunView, topics: Topics | None, drawings: Drawings) -> Figure | None:
+    """Return the plot of a run as a figure; None if its audience sees no scores by topic, or nothing can be drawn.
+
+    Without the median of the others: it changes with every run of anybody, and all drawings would be made again each time. The
+    table next to it has the median.
+    """
+    if topics is None:
+        return None
+    return drawings.figure(replace(plot_of_run(view, replace(topics, medians=None)), of=str(view["run"])))
+
+
+def plots_page(title: str, boards: Sequence[tuple[str, Figure]], *, parts: bool) -> str:
+    """Return the page with the plots of a task's boards; ``parts`` if boards of single cells have others."""
+    return render("runner.views.plots/plots.html", title=title, boards=boards, parts=parts)

@@ -8,13 +8,11 @@ The font comes with vl-convert: Liberation Sans, so that the same plot has the s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import altair as alt
-
-    from runner.views.plots.base import Plot
 
 FONT = "Liberation Sans"
 INK, MUTED, GRID = "#1b1f24", "#57606a", "#d8dee4"
@@ -30,7 +28,6 @@ GROUPS = {
 COLOURS = (INK, MUTED, GRID, *(colour for colour, _ in GROUPS.values()), VERMILION, PALE)
 WIDTH = 300  # with the names beside it a drawing is as wide as a phone shows without making it unreadable; pages make it larger
 POINT = 55  # square pixels of a mark
-NAMED = 15  # marks that have their names beside them, where they are no more
 STEP, MANY, TIGHT = 18, 45, 11  # pixels a row has, and from how many rows on it has fewer
 CONFIG: dict[str, Any] = {
     "font": FONT,
@@ -43,10 +40,7 @@ CONFIG: dict[str, Any] = {
         **{"labelFlush": False},
     },
     # No two figures of an axis stand closer than this.
-    **{
-        name: {"labelOverlap": "greedy", "labelSeparation": 8}
-        for name in ("axisQuantitative", "axisTemporal")
-    },
+    "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 8},
     "legend": {
         "labelColor": INK,
         "titleColor": INK,
@@ -104,33 +98,6 @@ def marks(groups: Sequence[str]) -> dict[str, Any]:
         "fill": alt.Fill(field="group", type="nominal", scale=colours, legend=legend),
         "shape": alt.Shape(field="group", type="nominal", scale=shapes, legend=legend),
     }
-
-
-def scattered(base: Any, x: alt.X, y: alt.Y, told: list[alt.Tooltip], groups: Sequence[str], of: Plot) -> Any:
-    """A mark for each row, with its name beside it where they are few."""
-    import altair as alt
-
-    points = base.mark_point(size=POINT, opacity=1, strokeWidth=1).encode(
-        x=x, y=y, tooltip=told, **marks(groups)
-    )
-    if len(of.rows) > NAMED:
-        return points
-    named = alt.Chart({"values": _named(of.rows, x["field"], y["field"])})
-    names = named.mark_text(align="left", dx=8, fontSize=10, limit=150).encode(
-        x=x, y=y, text=alt.Text(field="label", type="nominal")
-    )
-    return alt.layer(points, names)
-
-
-def _named(rows: Sequence[Mapping[str, Any]], x: str, y: str) -> list[dict[str, Any]]:
-    """The rows by which names are written: of marks whose names would lie over each other the first, which says how many more."""
-    places: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
-    spans = [max(row[key] for row in rows) - min(row[key] for row in rows) or 1 for key in (x, y)]
-    for row in rows:
-        at = round(3 * row[x] / spans[0]), round(20 * row[y] / spans[1])
-        places.setdefault(at, []).append(row)
-    more = {at: f" and {len(found) - 1} more" if len(found) > 1 else "" for at, found in places.items()}
-    return [{**found[0], "label": f"{found[0]['row']}{more[at]}"} for at, found in places.items()]
 
 
 def tips(**fields: str) -> list[alt.Tooltip]:

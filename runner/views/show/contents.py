@@ -5,14 +5,13 @@ A kind of task whose runs can be looked into makes a subclass of :class:`Content
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from runner.model.errors import RunnerError, no_such
+from runner.model.errors import RunnerError
 from runner.model.kinds import Content, kind_spec
 from runner.views.audience import Audience, escape, not_for
 from runner.views.pages import macros, write_page
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from runner.views.show.topics import Topics
 
 LISTED = 200  # lines of an overview on a terminal
-_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
 class Piece(Protocol):
@@ -59,7 +57,7 @@ class Contents(ABC, Generic[PieceType]):
     noun: ClassVar[str]
     closed: ClassVar[str]
     template: ClassVar[str]
-    choice: ClassVar[str] = "--topic ID shows another one (or all)"
+    choice: ClassVar[str] = "ID"
 
     @property
     def key(self) -> str:
@@ -77,10 +75,6 @@ class Contents(ABC, Generic[PieceType]):
     @abstractmethod
     def full(self, piece: PieceType) -> Iterator[str]:
         """A piece in full, as lines for a terminal."""
-
-    def others(self, rest: Sequence[PieceType]) -> tuple[str, str]:
-        """The options of ``runner show`` for pieces that had no space on a page, and what these write."""
-        return "--topic ID", "another one"
 
     def facts(self) -> dict[str, Any]:
         """What JSON has besides pieces and notes."""
@@ -114,7 +108,7 @@ class Contents(ABC, Generic[PieceType]):
         for one in self.chosen(wanted):
             yield from self.full(one)
         if some:
-            yield f"\n{self.choice}; --html FILE writes a page of all"
+            yield f"\n--topic {self.choice} shows another one (or all); --html FILE writes a page of all"
 
     def sections(self, wanted: Collection[int] | None, most: int) -> Iterator[str]:
         """Parts of an HTML page: the pieces ``wanted`` (None: all) as far as ``most`` characters reach, and what is missing."""
@@ -142,18 +136,13 @@ class Inside:
     contents: Content | None = None
     wanted: frozenset[int] | None = None
 
-    def choose(self, debate: str | None, topic: str | None) -> Inside:
-        """The same with a choice of debates (``3``, ``2-5``, ``all``) or of one topic (or ``all``).
+    def choose(self, topic: str | None) -> Inside:
+        """Return the same with the piece of one topic chosen, by its name or its number, or ``all``.
 
-        Raises E101 for a choice that this run cannot have, E102 when there is nothing under that name, and E103 when
-        the audience may not see it.
+        Raises E102 if there is nothing under that name, and E103 if the audience may not see it.
         """
-        if debate is None and topic is None:
+        if topic is None:
             return self
-        if debate is not None and (self.contents is None or self.contents.key != "debates"):
-            raise RunnerError("E102", f"{self.run} has no debates", fix="leave --debate out")
-        if debate is not None and topic is not None:
-            raise RunnerError("E101", "--debate and --topic both choose", fix="give one of them")
         if self.contents is None:
             raise RunnerError(
                 "E102", f"{self.run} has nothing inside to choose from", fix="leave --topic out"
@@ -161,14 +150,13 @@ class Inside:
         topics = self.contents.topics()
         if topics is None:
             raise not_for(self.audience, "what is inside a run on a blinded dataset")
-        if debate is not None or topic == "all":
-            return replace(self, wanted=numbers(debate or "all", len(topics)))
-        wanted = frozenset(n for n, name in enumerate(topics, 1) if name == topic)
-        if not wanted:
+        named = {n for n, name in enumerate(topics, 1) if topic in ("all", name)}
+        wanted = frozenset(named or {n for n in range(1, len(topics) + 1) if topic == str(n)})
+        if not wanted and topic != "all":
             names = ", ".join(topics[:20])
             raise RunnerError(
                 "E102",
-                f"{self.run} has nothing on the topic {escape(topic or '', 60)}",
+                f"{self.run} has nothing on the topic {escape(topic, 60)}",
                 fix=f"name one of {names}" if names else "runner show says how far the run is",
             )
         return replace(self, wanted=wanted)
@@ -204,30 +192,6 @@ class Inside:
         body = page(view, self.contents, self.wanted, topics, hint, task)
         write_page(target, body)
         return body
-
-
-def numbers(text: str, of: int) -> frozenset[int]:
-    """The numbers named by ``3``, ``2-5``, ``1,4`` or ``all``, of those from 1 to ``of``. Raises E101 and E102."""
-    if text.strip() == "all":
-        return frozenset(range(1, of + 1))
-    found: set[int] = set()
-    for part in text.split(","):
-        match = _RANGE.fullmatch(part.strip())
-        if match is None:
-            raise RunnerError(
-                "E101",
-                f"{escape(text, 60)} is no choice of debates",
-                why="They are named by their numbers.",
-                fix="write --debate 3, 2-5, 1,4 or all",
-            )
-        first = int(match[1])
-        last = int(match[2]) if match[2] else first
-        found |= set(range(max(first, 1), min(last, of) + 1))
-        if not 1 <= first <= last <= of:
-            why = f"The run has {of:,}." if of else "The run has none."
-            fix = f"name one from 1 to {of}" if of else "runner show says how far the run is"
-            raise no_such("debate", part.strip(), why=why, fix=fix, limit=30)
-    return frozenset(found)
 
 
 def inside(found: RunDetail, task: Task | None, audience: Audience, dataset: Dataset) -> Inside:

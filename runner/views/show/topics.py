@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from runner.model.comparing.topics import by_number
+from runner.model.comparing import by_number
 from runner.model.run import rounded
 from runner.model.task import Cell
 from runner.records.store import results

@@ -1,46 +1,36 @@
-"""Two to eight runs beside each other: figures made here of what was published of each to the visitor, and of nothing else."""
+"""Two runs beside each other: figures made here of what was published of each to the visitor, and of nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.look.sides import rows as in_rows
-from runner.model.comparing.measures import why_not
-from runner.model.comparing.overlap import DEPTHS, mean, overlaps
-from runner.model.comparing.resampled import Resampled, by_resamples
-from runner.model.comparing.several import (
-    LETTERS,
-    MOST_RUNS,
+from runner.model.comparing import (
     SIGN_TEST,
-    Scored,
-    Several,
-    Shared,
-    by_sign,
-    on_measure,
+    Compared,
+    Resampled,
+    by_resamples,
+    on_topics,
     recorded,
-    shared_documents,
-    with_tests,
+    sign_test,
+    sorted_pairs,
+    why_not,
 )
-from runner.model.comparing.topics import Compared, on_topics, sign_test, sorted_pairs
 from runner.web.pages import page
 from runner.web.routes.api import ROOT, json_answer
 from runner.web.routes.base import Routes
 from runner.web.rules import SIGNED_IN, Call, Operation, Rule
 
 if TYPE_CHECKING:
-    from starlette.datastructures import QueryParams
     from starlette.responses import Response
 
 MAX_TOPICS = 2000
 NO_MEASURE = "These runs have no measure in common."
 NO_TOPIC = "These runs have neither a topic nor resamples in common on any measure."
 MAX_INSIDE = 60_000  # characters of what is inside runs: the rest is a link away
-_RUNS = {
-    "run": f"A run of the task; two to {MOST_RUNS} on one dataset have to be named, each by a parameter of its own."
-}
+_RUNS = {"run": "A run of the task; two on one dataset have to be named, each by a parameter of its own."}
 Rows = list[tuple[str, str]]
 
 
@@ -93,7 +83,7 @@ class Comparing(Routes):
         )
 
     async def comparison(self, call: Call) -> Response:
-        """Two to eight runs of a task, topic by topic: their figures, all pairs with a test (by resamples where both have the same, else the sign test) and Holm's correction, the documents that two share."""
+        """Two runs of a task, topic by topic: their figures, with a test (by resamples where both have the same, else the sign test)."""
         from starlette.concurrency import run_in_threadpool
 
         task = self.object(call, f"tasks/{call.at('task')}", "task")
@@ -102,52 +92,50 @@ class Comparing(Routes):
             return self.nothing(call)
         facts, rows = call.view.data(task), _scored(call, call.at("task"))
         unseen = [name for name in names if name not in rows]
-        if len(names) <= MOST_RUNS and any(self._run(call, name) is None for name in unseen):
+        if len(names) <= 2 and any(self._run(call, name) is None for name in unseen):
             return self.nothing(call)
         if why := self._refused(call, names, unseen):
             return self.door.refused(call.visitor, 400, why)
         views = [view for name in names if (view := self._run(call, name))]
         besides = self._besides(call, names)
-        made = await run_in_threadpool(_on_measures, views, besides, facts["measures"])
-        if not any(one.topics or one.tests for one in made):
+        made = await run_in_threadpool(_compared, views, besides, facts["measures"])
+        if not any(one.pairs or one.p is not None for one in made):
             return self.door.refused(call.visitor, 400, NO_TOPIC if made else NO_MEASURE)
-        shared = await run_in_threadpool(_shared, besides)
         facts = {"task": facts["id"], "dataset": views[0]["dataset"]}
-        return json_answer(call, recorded(facts, names, made, shared))
+        return json_answer(call, recorded(facts, names[0], names[1], made))
 
     async def compare(self, call: Call) -> Response:
-        """Runs of a task: forms to choose them by, and what they have topic by topic. ``?runs=A,B`` and ``?first=A&second=B`` are as good as ``?run=A&run=B``."""
+        """Two runs of a task, ``?first=A&second=B``: forms to choose them by, and what they have topic by topic."""
         from starlette.concurrency import run_in_threadpool
 
         task = self.object(call, f"tasks/{call.at('task')}", "task")
         if task is None:
             return self.nothing(call)
         facts, asked = call.view.data(task), call.request.query_params
-        rows, names = _scored(call, facts["id"]), _named(asked)
+        rows = _scored(call, facts["id"])
+        names = [name for side in ("first", "second") if (name := asked.get(side, ""))]
         why = self._refused(call, names, [name for name in names if name not in rows]) if names else ""
         found: dict[str, Any] = {}
         if names and not why:
             views = [view for name in names if (view := self._run(call, name))]
-            make = self._two if len(names) == 2 else self._all
-            found = await run_in_threadpool(make, call, names, views, facts["measures"])
+            found = await run_in_threadpool(self._two, call, names, views, facts["measures"])
             why = found.pop("why", "")
-        chosen = [name for name in dict.fromkeys(names) if name in rows][:MOST_RUNS]
-        offered = _offered(rows.values(), chosen)
-        shown = {"offered": offered, "chosen": chosen, "why": why, "most": MOST_RUNS, "several": (), **found}
+        chosen = [name for name in dict.fromkeys(names) if name in rows]
+        shown = {"offered": _offered(rows.values(), chosen), "chosen": chosen, "why": why, **found}
         up = [(task.title, f"/{task.path}")]
         values = {"made": (), "ranked": None, "left_out": (), **shown}
         return page("compare", call.visitor, call.published, title="Compare runs", up=up, **values)
 
     def _refused(self, call: Call, names: Sequence[str], unseen: Sequence[str]) -> str:
         """Why runs cannot be compared; empty where they can. ``unseen``: those whose scores by topic the visitor does not see."""
-        if len(names) > MOST_RUNS:
-            return f"At most {MOST_RUNS} runs can be compared at once."
+        if len(names) > 2:
+            return "Two runs can be compared at once."
         if closed := [name for name in unseen if self._run(call, name)]:
             return f"{closed[0]} cannot be compared: it has no scores, or its dataset is blinded and those by topic are not shown."
         if unseen or len(names) < 2:
             return "Choose two of your runs whose scores by topic are shown."
         if len({*names}) < len(names):
-            return "That is one run, not two." if len(names) == 2 else "One run is named twice."
+            return "That is one run, not two."
         if len({view["dataset"] for name in names if (view := self._run(call, name))}) > 1:
             return "These runs are on different datasets: they have no topics in common."
         return ""
@@ -170,7 +158,6 @@ class Comparing(Routes):
         beside = self._beside(call, names, besides)
         within = beside.names(ranked) if beside else []
         shown = list(beside.shown(within, asked.get("topic", ""))) if beside else []
-        overlap = overlaps(beside.first["documents"], beside.second["documents"]) if beside else []
         return {
             "dataset": views[0]["dataset"],
             "made": made,
@@ -184,39 +171,6 @@ class Comparing(Routes):
             "noun": beside.noun if beside else "",
             "inside": shown,
             "others": [name for name in within if name not in dict(shown)][:MAX_TOPICS],
-            "depths": DEPTHS,
-            "overlaps": overlap[:MAX_TOPICS],
-            "overlap": mean(overlap) if overlap else None,
-        }
-
-    def _all(
-        self,
-        call: Call,
-        names: Sequence[str],
-        views: Sequence[Mapping[str, Any]],
-        measures: Sequence[Mapping[str, Any]],
-    ) -> dict[str, Any]:
-        """What the page has of three runs and more."""
-        besides = self._besides(call, names)
-        made, left_out = _on_measures(views, besides, measures), _left_out(views, measures)
-        told = [one for one in made if one.topics or one.tests]
-        if not told:
-            return {"why": NO_TOPIC if made else NO_MEASURE, "left_out": left_out}
-        wanted = call.request.query_params.get("measure")
-        ranked = next((one for one in told if one.id == wanted), told[0])
-        return {
-            "dataset": views[0]["dataset"],
-            "several": made,
-            "left_out": left_out,
-            "told": told,
-            "runs": [("run", name) for name in names],
-            "lettered": list(zip(LETTERS, names, strict=False)),
-            "names": {one.id: one.measure for one in made},
-            "ranked": ranked,
-            "most_topics": MAX_TOPICS,
-            "texts": self._texts(call, besides[0]),
-            "shared": _shared(besides),
-            "depths": DEPTHS,
         }
 
     def _besides(self, call: Call, names: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -242,14 +196,6 @@ class Comparing(Routes):
         return Beside(besides[0], besides[1], self._texts(call, besides[0]), style.style)
 
 
-def _named(asked: QueryParams) -> list[str]:
-    """The runs that an address names, in its order."""
-    found = asked.getlist("run") or asked.get("runs", "").split(",")
-    return [
-        name for name in (found if any(found) else [asked.get("first", ""), asked.get("second", "")]) if name
-    ]
-
-
 def _scored(call: Call, task: str) -> dict[str, Mapping[str, Any]]:
     """The runs of a task that the visitor can compare, whose scores by topic are open to them: by name, the latest first."""
     found = call.view.get("runs")
@@ -272,12 +218,6 @@ def _offered(
             begin += [name for name in names if name not in begin]
             made.append((dataset, names, (begin[0], begin[1])))
     return made
-
-
-def _shared(besides: Sequence[Mapping[str, Any]]) -> list[Shared]:
-    """How much the documents of each two runs overlap; nothing where a run has none."""
-    documents = [one.get("documents") for one in besides]
-    return shared_documents([one for one in documents if one]) if all(documents) else []
 
 
 def _drawn(besides: Sequence[Mapping[str, Any]], measure: str) -> list[Mapping[str, Any] | None]:
@@ -305,28 +245,6 @@ def _compared(
         elif of.pairs:
             of = replace(of, p=sign_test(of.wins, of.losses), test=SIGN_TEST)
         made.append(of)
-    return made
-
-
-def _on_measures(
-    views: Sequence[Mapping[str, Any]],
-    besides: Sequence[Mapping[str, Any]],
-    measures: Sequence[Mapping[str, Any]],
-) -> list[Several]:
-    """Several runs on each measure that all have, in the task's order."""
-    made = []
-    for one, given in _had(views, measures):
-        runs = [
-            Scored(
-                score["value"],
-                tuple(score["interval"] or ()) or None,
-                view["topic_scores"].get(one["id"], {}),
-            )
-            for score, view in zip(given, views, strict=True)
-        ]
-        drawn = _drawn(besides, one["id"])
-        of = on_measure(one["id"], one["measure"], one["direction"], runs, means=not any(drawn))
-        made.append(with_tests(of, partial(by_sign, drawn=drawn)))
     return made
 
 

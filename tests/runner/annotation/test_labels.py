@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.annotation import files as labelfiles
+from runner.annotation import exchange as labelfiles
 from runner.annotation.assign import Item, assign
 from runner.annotation.sheets import page, sheet_csv
 from runner.model.errors import RunnerError

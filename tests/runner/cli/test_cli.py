@@ -22,8 +22,8 @@ from runner.cli.app import app
 from runner.cli.help import READERS
 from runner.cli.main import load_commands
 from runner.model.errors import CODES
-from runner.reference import runner_commands
 from tests.worlds.mini import GOOD, Project, Said, call, call_here
+from tools.docs import runner_commands
 
 NOBODY = "sha256:" + "0" * 64
 

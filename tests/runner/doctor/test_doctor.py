@@ -115,27 +115,6 @@ def test_pages_that_will_have_no_plots_are_named(
     assert not missing or (missing in check.detail and "proctor-ir[plots]" in check.fix)
 
 
-@pytest.mark.parametrize("how", ["plugin", "program", ""])
-def test_compose_that_is_not_there_is_named(
-    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a plugin of a docker that is there, as a program of its own, or not at all."""
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "config"))
-    monkeypatch.setattr(home, "PLUGINS", (str(tmp_path / "lib"),))
-    plugin, program = "lib/docker/cli-plugins/docker-compose", "bin/docker-compose"
-    # At last a plugin of nothing.
-    for name in {"plugin": [plugin, "bin/docker"], "program": [program], "": [plugin]}[how]:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("#!/bin/sh\n")
-        path.chmod(0o755)
-    check = home.compose_check()
-    assert check.status == ("PASS" if how else "CAUTION")
-    assert ("docker-compose-plugin" in check.fix) == (not how)
-
-
 @pytest.mark.parametrize(
     ("change", "name", "expected"),
     [

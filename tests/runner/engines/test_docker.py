@@ -17,14 +17,13 @@ from typing import Any
 import pytest
 
 from runner.engines.base import BuildSpec, ContainerSpec, Mount, Volume
-from runner.engines.docker import meter, owner
+from runner.engines.docker import meter, own_mounts, owner
 from runner.engines.docker.client import FRAME, STDERR, STDOUT, streams
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.facts import missing
 from runner.engines.docker.handle import seconds_between
 from runner.engines.docker.image_archives import Archive
 from runner.engines.docker.images import reference
-from runner.engines.docker.memory import own_mounts
 from runner.engines.docker.session import check_network
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError

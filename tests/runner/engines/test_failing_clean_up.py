@@ -16,10 +16,9 @@ from filelock import FileLock
 from requests import Response
 
 from runner.engines.base import ContainerSpec
-from runner.engines.docker import meter, owner
+from runner.engines.docker import meter, own_mounts, owner
 from runner.engines.docker.building import step
 from runner.engines.docker.engine import DockerEngine
-from runner.engines.docker.memory import own_mounts
 from runner.engines.docker.turns import DockerBoard
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError

@@ -73,81 +73,17 @@ def test_a_room_of_before_that_cannot_be_closed_costs_no_evaluation() -> None:
     assert sorted(engine.closed) == ["second", "stuck", "third"]
 
 
-def begun(rooms: Rooms, key: str, name: str, room: Any = room_of) -> None:
-    rooms.ahead(key, room, attempt_id=name, visibility="public", cancelled=lambda: False)
-
-
-def test_a_room_made_ahead_is_that_of_whoever_asks_first_and_waited_for() -> None:
-    engine, go = Sessions(), threading.Event()
-
-    def slow(session: Any) -> Any:
-        assert go.wait(60)
-        return session.room
-
-    with Rooms(engine, most=2) as rooms:  # type: ignore[arg-type]
-        begun(rooms, "key", "ahead", room=slow)
-        with lent(rooms, "other", "not of this key"), lent(rooms, "key", "not blinded", "blinded"):
-            go.set()
-        with lent(rooms, "key", "asked"), lent(rooms, "key", "second"):
-            pass
-    names = ["ahead", "not blinded", "not of this key", "second"]
-    assert sorted(name for name, _ in engine.opened) == sorted(engine.closed) == names
-
-
-def test_a_room_made_ahead_that_nobody_asks_for_is_closed() -> None:
-    engine, go = Sessions(), threading.Event()
-
-    def slow(session: Any) -> Any:
-        go.set()
-        return session.room
-
-    with Rooms(engine) as rooms:  # type: ignore[arg-type]
-        begun(rooms, "key", "ahead", room=slow)
-        assert go.wait(60)  # it is being made when all are closed
-    assert engine.closed == ["ahead"]
-
-
-def test_where_no_room_can_be_made_ahead_whoever_asks_finds_out_why() -> None:
+def test_without_a_thread_a_room_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A room that no timer could close would hold its turn."""
     engine = Sessions()
 
-    def fails(session: Any) -> Any:
-        raise PlatformError("room-17")
+    def fails(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
 
-    with Rooms(engine) as rooms:  # type: ignore[arg-type]
-        begun(rooms, "key", "ahead", room=fails)
-        with pytest.raises(PlatformError) as error, lent(rooms, "key", "asked", room=fails):
-            pass
-        assert error.value.what == "room-17"
-        assert [name for name, _ in engine.opened] == ["ahead", "asked"]
-
-
-@pytest.mark.parametrize("kind", [threading.Thread, threading.Timer])
-def test_where_no_thread_can_be_had_nobody_waits_and_nothing_stays(
-    kind: type[threading.Thread], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither that of a room made ahead, nor the clock that closes a free one: both are had without."""
-    real, engine = threading.Thread.start, Sessions()
-
-    def starts(thread: threading.Thread) -> None:
-        if type(thread) is kind and thread is not user:
-            raise RuntimeError("can't start new thread")
-        real(thread)
-
-    def use() -> None:
-        with Rooms(engine, most=2) as rooms:  # type: ignore[arg-type]
-            begun(rooms, "key", "ahead")
-            with lent(rooms, "key", "asked"):
+    monkeypatch.setattr(threading.Thread, "start", fails)
+    with Rooms(engine, most=2) as rooms:  # type: ignore[arg-type]
+        for name in ("first", "second"):
+            with lent(rooms, "key", name):
                 pass
-            begun(rooms, "other", "nobody asks")
-        with Rooms(engine, aside=True) as rooms, lent(rooms, "key", "used up") as room:  # type: ignore[arg-type]
-            room.usable = False
-
-    user = threading.Thread(target=use, daemon=True)
-    monkeypatch.setattr(threading.Thread, "start", starts)
-    user.start()
-    user.join(60)
-    assert not user.is_alive()
-    opened = [name for name, _ in engine.opened]
-    assert opened and sorted(engine.closed) == sorted(opened)
-    assert "used up" in opened
-    assert ("nobody asks" in opened) == (kind is threading.Timer)
+            assert engine.closed[-1] == name
+    assert engine.closed == ["first", "second"]

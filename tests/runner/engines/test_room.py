@@ -54,7 +54,7 @@ def run(
     handle.meter.users.return_value, handle.meter.delay = users, 0.0
     spec = ContainerSpec("evaluator", ImageRef(id="sha256:" + "0" * 64), None, Limits())
     users_left = MagicMock(left=[1, 2])
-    room = rooms.DockerRoom(clients, handle, spec, users_left, WAITING, 1 << 20, uid_base=0, there=None)
+    room = rooms.DockerRoom(clients, handle, spec, users_left, WAITING, 1 << 20, uid_base=0)
     done = room.run(
         ("true",), {}, folder, env={}, deadline=30, cancelled=lambda: False, allowed=lambda _: True, max_bytes=10_000, max_files=9
     )  # fmt: skip
@@ -81,8 +81,10 @@ def test_whoever_holds_its_streams_ends_with_the_room(
 def test_what_never_comes_whole_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "KILL_GRACE", 0.1)
     monkeypatch.setattr(Slow, "later", 4.0)
-    with pytest.raises(PlatformError):
+    with pytest.raises(PlatformError) as error:
         run(tmp_path / "out", monkeypatch, {WAITING})
+    assert error.value.code == "E303" and error.traceback[-1].name == "run"
+    assert not (tmp_path / "out").exists(), "nothing was collected"
 
 
 @pytest.mark.parametrize(
@@ -95,9 +97,7 @@ def test_processor_time_that_is_heard_of_late_is_not_the_next_ones(
     limits, handle = Limits(cpus=2.0, cpu_time=5.0), MagicMock(meter=meter)
     monkeypatch.setattr(meter, "processor_time", lambda: 30.0)
     spec = ContainerSpec("evaluator", ImageRef(id="sha256:" + "0" * 64), None, limits)
-    room = rooms.DockerRoom(
-        MagicMock(), handle, spec, MagicMock(left=[1]), WAITING, 1, uid_base=0, there=None
-    )
+    room = rooms.DockerRoom(MagicMock(), handle, spec, MagicMock(left=[1]), WAITING, 1, uid_base=0)
     room._bound(limits.cpu_time)
     assert handle.processor_limit == 30.0 + 5.0 + used
     room._bound(None)

@@ -25,6 +25,7 @@ from runner.model.errors import RunnerError
 from runner.records.contents import Content
 from runner.tasks.transfer.download import as_anybody
 from runner.work.front import Front, LinkDown
+from tests.worlds.contents import read_content
 
 MEGABYTES = 100  # what stands for no end: more than answers may have and connections hold
 
@@ -87,7 +88,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Endless]:
 
 def granted(url: str) -> None:
     content = Content("0" * 64, 4)
-    Granted("s3://x", [url], Grants({content.sha256: f"{url}/x"})).get_bytes(content)
+    read_content(Granted("s3://x", [url], Grants({content.sha256: f"{url}/x"})), content)
 
 
 def delivered(url: str) -> None:

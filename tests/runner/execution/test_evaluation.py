@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.execution import contract
-from runner.execution.contract import contract_problem, files_for_evaluator, output_of
+from runner.execution.contract import contract_problem, files_for_evaluator
 from runner.model.errors import PlatformError
 from runner.model.task import Task
 from runner.records.archive import RunArchive
@@ -203,23 +202,18 @@ def test_the_largest_values_are_believed(value: float, task: Task, tmp_path: Pat
 OUTPUT = {"run.txt": "1 Q0 d1 1 1.0 x\n", "extra.jsonl": '{"a": 1}\n', "more.jsonl": "x" * 50}
 
 
-@pytest.mark.parametrize("small", [1000, 10])
-def test_small_output_is_held_and_all_other_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
-) -> None:
-    monkeypatch.setattr(contract, "SMALL", small)
+def test_other_files_are_handed_as_far_as_they_fit(tmp_path: Path) -> None:
     archive = RunArchive(tmp_path)
     attempt = fill_attempt(archive, archive.begin(TASK, "a.x.00000000.test"), "a.x.00000000", output=OUTPUT)
-    with output_of(attempt) as output:
-        assert isinstance(output, Path) == (small == 10)
+    with attempt.output() as output:
         found = files_for_evaluator(output, "run.txt", 30)
-        read = {name: what if isinstance(what, bytes) else what.read_bytes() for name, what in found.items()}
-    # The last one is larger than what is left.
-    assert read == {name: OUTPUT[name].encode() for name in ("run.txt", "extra.jsonl")}
-    for name in ("none.txt", "../run.json", ""):
-        with output_of(attempt) as output, pytest.raises(PlatformError) as error:
-            files_for_evaluator(output, name, 30)
-        assert error.value.code == "E307"
+        read = {name: path.read_text() for name, path in found.items()}
+        # The last one is larger than what is left.
+        assert read == {name: OUTPUT[name] for name in ("run.txt", "extra.jsonl")}
+        for name in ("none.txt", "../run.json", ""):
+            with pytest.raises(PlatformError) as error:
+                files_for_evaluator(output, name, 30)
+            assert error.value.code == "E307"
 
 
 def test_what_is_not_what_was_sealed_is_handed_to_nobody(tmp_path: Path) -> None:
@@ -230,6 +224,6 @@ def test_what_is_not_what_was_sealed_is_handed_to_nobody(tmp_path: Path) -> None
     ]
     content.chmod(0o644)
     content.write_bytes(b"y" * 50)
-    with pytest.raises(PlatformError) as error, output_of(attempt):
+    with pytest.raises(PlatformError) as error, attempt.output():
         pass
     assert error.value.code == "E307"

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from runner.engines.fake import Mounts
-from runner.execution.cluster.evaluations import evaluation_travels
-from runner.execution.cluster.software import software_travels
+from runner.execution.cluster.roles import role_of
 from runner.execution.executors.base import Host
 from runner.execution.plan import Planned, Step, plan
 from runner.execution.schedule import Forecast, Lane, Schedule, forecast, lane_of
@@ -129,8 +128,7 @@ def test_what_models_are_asked_for_stays_here_whatever_needs_as_much(world: Worl
     }
 
     def travels(planned: Planned) -> bool:
-        by = software_travels if step == "execute" else evaluation_travels
-        return by(desks[planned.run.id], planned)
+        return role_of(desks[planned.run.id], planned) is not None
 
     def lane(planned: Planned) -> Lane:
         return lane_of(desks[planned.run.id], planned)

@@ -12,11 +12,11 @@ import pytest
 
 from runner.engines.base import ROOM, ContainerSpec
 from runner.engines.fake import FakeEngine, Mounts
-from runner.execution.attempt import NotStoppable, evaluate
+from runner.execution.attempt import evaluate
 from runner.execution.contract import files_for_evaluator
 from runner.execution.evaluator import Evaluator
-from runner.execution.replies import replies_of
-from runner.execution.spending import Spent, spent
+from runner.execution.replies import Spent, replies_of, spent
+from runner.execution.stop import Stop
 from runner.execution.workflows.gateway import gateway_config, read_calls, refusal
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
@@ -106,7 +106,7 @@ class Room:
         attempt = attempt or self.attempt()
         self.seen = {}
         what = (attempt, self.desk(), self.task.datasets["test"], "default")
-        made = evaluate(*what, self.engine, self.archive, NotStoppable())
+        made = evaluate(*what, self.engine, self.archive, Stop())
         assert made.record()  # as the schema says
         return made
 

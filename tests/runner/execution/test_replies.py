@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.execution import replies
-from runner.execution.replies import learn, rebuild, replies_of, snapshot
-from runner.execution.spending import Spent, recount
+from runner.execution.replies import Spent, learn, rebuild, recount, replies_of, snapshot
 from runner.model.errors import PlatformError
 from tests.worlds import records
 

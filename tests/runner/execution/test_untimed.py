@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runner.execution.trials.untimed import untimed
+from runner.execution.trials.verify import untimed
 from runner.records.contents import KeptFile
 
 RUN = "simulations.jsonl"

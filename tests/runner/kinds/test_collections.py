@@ -133,30 +133,18 @@ def test_messages_name_each_file(config: Config, tmp_path: Path, golden: Callabl
 
 
 def test_truths_stay_out_of_what_participants_see(config: Config, tmp_path: Path) -> None:
-    hidden, _ = make(config, collection(tmp_path / "c", GOOD), public=1)
+    hidden, _ = make(config, collection(tmp_path / "c", GOOD))
     folder = config.tasks / "mine"
-    dev, test = (
-        {row["qid"] for row in rows(side / "inputs/queries.jsonl")}
-        for side in (folder / "datasets/dev", hidden / "test")
-    )
-    assert len(dev) == 1 and dev | test == set(TOPICS) and not dev & test
-    judged = {line.split()[0] for line in (hidden / "test/truths/qrels.txt").read_text().splitlines()}
-    assert judged == test
-    assert not hidden.is_relative_to(config.root)
-    shown = [path for path in folder.rglob("*") if path.name == "qrels.txt"]
-    assert shown == [folder / "datasets/dev/truths/qrels.txt"]
-    assert {line.split()[0] for line in shown[0].read_text().splitlines()} == dev
+    test = {row["qid"] for row in rows(hidden / "test/inputs/queries.jsonl")}
+    assert test == set(TOPICS) and not hidden.is_relative_to(config.root)
+    assert [path for path in folder.rglob("*") if path.name in ("qrels.txt", "queries.jsonl")] == []
     assert check(config) == []
-    again = project(tmp_path / "again", private=tmp_path / "again-private")
-    make(again, tmp_path / "c", public=1)
-    assert {row["qid"] for row in rows(again.tasks / "mine/datasets/dev/inputs/queries.jsonl")} == dev
 
 
 def test_hidden_data_in_the_project_are_refused_before_anything_is_read(
     config: Config, tmp_path: Path
 ) -> None:
     source = collection(tmp_path / "c", GOOD)
-    assert refused(config, source, public=3).code == "E402"
     assert config.private is not None
     (config.private / "mine").mkdir(parents=True)
     inside = Config(root=config.root, home=config.home, truths=None)
@@ -395,13 +383,12 @@ def registered(tmp_path: Path) -> str:
 
 
 def test_a_dataset_of_ir_datasets(config: Config, registered: str) -> None:
-    hidden, _ = make(config, f"irds:{registered}", public=1)
+    hidden, _ = make(config, f"irds:{registered}")
     found = {row["docno"]: row["text"] for row in rows(hidden / "test/inputs/documents.jsonl.gz")}
     assert found == TEXTS
-    sides = (config.tasks / "mine/datasets/dev", hidden / "test")
-    topics = [row for side in sides for row in rows(side / "inputs/queries.jsonl")]
+    topics = rows(hidden / "test/inputs/queries.jsonl")
     assert {row["qid"]: row["query"] for row in topics} == TOPICS
-    lines = "".join((side / "truths/qrels.txt").read_text() for side in sides)
+    lines = (hidden / "test/truths/qrels.txt").read_text()
     assert sorted(lines.splitlines()) == sorted(QRELS.splitlines())
     assert check(config) == []
 

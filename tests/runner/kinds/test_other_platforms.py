@@ -154,47 +154,6 @@ leaderboards:
       - {title: Duration, key: duration, index: 2, sorting: asc}
 """
 
-FIRST = """\
-title: "Kind or rude"
-description: Say of every text whether it is kind.
-image: logo.jpg
-has_registration: True
-end_date: 2014-01-31
-html:
-    overview: overview.html
-    terms: terms.md
-phases:
-    1:
-        phasenumber: 1
-        label: "First phase"
-        start_date: 2013-06-30
-        max_submissions: 100
-        scoring_program: scoring_program.zip
-        reference_data: reference_data_1.zip
-        color: green
-    2:
-        phasenumber: 2
-        label: "Second phase"
-        start_date: 2013-09-30
-        max_submissions: 3
-        execution_time_limit: 500
-        scoring_program: scoring_program.zip
-        reference_data: reference_data_2.zip
-        input_data: input_data_2.zip
-leaderboard:
-    leaderboards:
-        Results: &RESULTS
-            label: RESULTS
-            rank: 1
-    columns:
-        mae:
-            leaderboard: *RESULTS
-            label: Error
-            numeric_format: 2
-            sort: asc
-            rank: 1
-"""
-
 
 def packed(files: Mapping[str, str | bytes]) -> bytes:
     out = io.BytesIO()
@@ -221,17 +180,6 @@ def second(**changes: str | bytes) -> dict[str, str | bytes]:
         "ingestion_program.zip": packed({"ingest.py": "print(1)"}),
         "solution.zip": packed({"answer.csv": TABLE}),
     } | changes
-
-
-FIRST_FILES = {
-    "competition.yaml": FIRST,
-    "overview.html": "<p>hello</p>",
-    "terms.md": "Be fair.",
-    "scoring_program.zip": packed({"evaluate.py": "print(1)"}),
-    "reference_data_1.zip": packed({"truth.txt": "3.14\n2.71\n1.41\n"}),
-    "reference_data_2.zip": packed({"truth.txt": "3.1\n2.7\n1.4\n1.7\n"}),
-    "input_data_2.zip": packed({"a/b.txt": "numbers\n"}),
-}
 
 
 def bundle(place: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -400,28 +348,6 @@ def test_a_bundle_of_codabench_becomes_a_task(
     out = io.StringIO()
     csv.writer(out).writerows([("id", "label"), *((one.replace("t", "u"), "kind") for one in LABELS)])
     assert score(config, tmp_path, "final-data", "predictions.csv", out.getvalue())["Accuracy(label)"] == 0.5
-
-
-def test_a_bundle_of_the_older_version_becomes_a_task(config: Config, tmp_path: Path) -> None:
-    """Numbers as keys, aliases, phases with data of their own, and truths without ids."""
-    messages = "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', FIRST_FILES)}"))
-    data = definition(config)
-    one, two = data["datasets"]
-    assert (one["opens"], one["closes"], one["quota"]) == (
-        "2013-06-30 00:00:00 UTC",
-        "2013-09-30 00:00:00 UTC",
-        {"submissions": 100},
-    )
-    assert (two["closes"], data["limits"]["wall_clock"]) == ("2014-01-31 00:00:00 UTC", "500s")
-    assert data["measures"] == [
-        {"id": "mae", "measure": "MAE(value)", "truths": "truths.jsonl", "direction": "lower", "precision": 2}
-    ]
-    assert one["topics"] == "records.jsonl"
-    assert all(word in messages for word in ("first-phase", "phases/1/color", "has_registration: "))
-    text = "id,value\n1,3.14\n2,2.71\n3,1.91\n"
-    assert score(config, tmp_path, "first-phase", "predictions.csv", text)["MAE(value)"] == pytest.approx(
-        0.5 / 3
-    )
 
 
 @pytest.mark.parametrize(
@@ -596,7 +522,7 @@ def test_odd_definitions_make_a_task_or_are_refused(config: Config, tmp_path: Pa
     """A value somewhere is another one: never a traceback, nor a task.yaml that is wrong in itself."""
     draw = random.Random(seed)
     front = README.split("---")[1]
-    data = json.loads(json.dumps(yaml.safe_load((SECOND, FIRST, front)[seed % 3]), default=str))
+    data = json.loads(json.dumps(yaml.safe_load((SECOND, front)[seed % 2]), default=str))
     for _ in range(2):
         *way, last = draw.choice(list(places(data)))
         holder = data
@@ -604,10 +530,10 @@ def test_odd_definitions_make_a_task_or_are_refused(config: Config, tmp_path: Pa
             holder = holder[key]
         holder[last] = draw.choice(ODD)
     text = json.dumps(data)
-    if seed % 3 == 2:
+    if seed % 2:
         source = f"tira:{folder(tmp_path / 'k', {**TIRA, 'README.md': f'---{chr(10)}{text}{chr(10)}---{chr(10)}'})}"
     else:
-        files = {**(FIRST_FILES if seed % 3 else second()), "competition.yaml": text}
+        files = {**second(), "competition.yaml": text}
         source = f"codabench:{bundle(tmp_path / 'b.zip', files)}"
     try:
         new_task_from(config, "mine", source, kind=kind_of_source(source), say=lambda _: None)
@@ -635,11 +561,11 @@ def test_texts_of_others_stay_texts(config: Config, tmp_path: Path) -> None:
     assert any("contact nobody" in message for message in messages)
 
 
-def test_public_topics_are_for_collections(config: Config, tmp_path: Path) -> None:
+def test_the_text_of_topics_is_for_collections(config: Config, tmp_path: Path) -> None:
     assert refused(config, "codabench:nowhere.zip")
-    for source, public in ((f"tira:{folder(tmp_path / 'k', TIRA)}", 3), (str(tmp_path), 0)):
+    for source, fields in ((f"tira:{folder(tmp_path / 'k', TIRA)}", ["x"]), (str(tmp_path), [])):
         with pytest.raises(RunnerError, check=lambda error: error.code == "E101"):
-            new_task_from(config, "mine", source, kind="records", public=public, say=lambda _: None)
+            new_task_from(config, "mine", source, kind="records", text_fields=fields, say=lambda _: None)
 
 
 BASELINE = """\

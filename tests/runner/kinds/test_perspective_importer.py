@@ -218,9 +218,11 @@ def test_archives_with_links_copies_damage_or_bombs(tmp_path: Path, monkeypatch:
     assert len(import_release(path, tmp_path / "d", "dev")) == 1
 
     monkeypatch.setattr(release, "MAX_FILE", 10_000)
-    path = archive(tmp_path / "bomb.zip", {**OFFICIAL, C: b" " * 5_000_000})
-    assert import_release(path, tmp_path / "d", "dev")
+    path = archive(tmp_path / "bomb.zip", {**OFFICIAL, "notes.bin": b" " * 5_000_000})
+    assert len(import_release(path, tmp_path / "d", "dev")) == 1
     assert not (tmp_path / "d").exists()
+    path = archive(tmp_path / "small.zip", {**OFFICIAL, "notes.bin": b" " * 5_000})
+    assert import_release(path, tmp_path / "d", "dev") == []
 
 
 def tarred(path: Path, files: dict[str, str | bytes], mode: Any = "w:gz") -> Path:

@@ -42,10 +42,10 @@ def test_record_lines_and_the_choice_of_a_field(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     run = shown_run(tmp_path, wrong_lines("a cow"))
-    overview, everything = ("\n".join(one.lines()) for one in (run, run.choose(None, "all")))
+    overview, everything = ("\n".join(one.lines()) for one in (run, run.choose("all")))
     assert "r-5" not in overview, "the other fields are lines of the overview only"
     assert max(map(len, everything.splitlines())) <= 80
-    assert "r-5" in "\n".join(run.choose(None, "mass").lines())
+    assert "r-5" in "\n".join(run.choose("mass").lines())
     golden("wrong-records.txt", f"{overview}\n\n{everything}\n")
 
 
@@ -55,7 +55,7 @@ def test_words_of_participants_pass_for_nothing_of_ours(
     monkeypatch.setenv("COLUMNS", "80")
     hostile = (HOSTILE, "(missing)", "", "x\n  9 × all right", 'x" taken for "y', "unbroken" * 300)
     for n, words in enumerate(hostile):
-        run = shown_run(tmp_path / str(n), wrong_lines(words)).choose(None, "all")
+        run = shown_run(tmp_path / str(n), wrong_lines(words)).choose("all")
         text = "\n".join(run.lines())
         assert [c for c in text if not c.isprintable() and c != "\n"] == []
         ours = "\n".join(line for line in text.splitlines() if " | " not in line)
@@ -104,7 +104,7 @@ def test_truths_of_a_blinded_dataset_are_for_the_organiser_only(
     text = "\n".join(run.lines())
     assert "team:alpha" in text and secret not in text and "cat" not in text
     with pytest.raises(RunnerError, check=lambda error: error.code == "E103"):
-        run.choose(None, str(details[0]["topic"]))
+        run.choose(str(details[0]["topic"]))
     for name, dataset, audience in (("b", "test", ORGANISER), ("c", "dev", ALPHA)):
         seen = shown_run(tmp_path / name, details, dataset, audience, module)
         assert secret in "\n".join(seen.lines())
@@ -129,7 +129,7 @@ def test_details_of_another_form_are_survived(tmp_path: Path) -> None:
     }
     third |= {"total": "x", "measures": 5, "records": [{"id": 3, "said": [1], "value": "x"}]}
     lines = [first, second, third, {"topic": "big", "truncated": True}, {"topic": 5}, {"x": 1}]
-    run = shown_run(tmp_path, lines).choose(None, "all")
+    run = shown_run(tmp_path, lines).choose("all")
     data = json.loads(json.dumps(run.data(), allow_nan=False))["fields"]
     assert len(data["notes"]) == 1 and data["notes"][0].startswith("2 ")
     assert "big" in "\n".join(run.lines())

@@ -34,12 +34,11 @@ def test_report_lines_and_the_choice_of_a_topic(tmp_path: Path, golden: Callable
     text = "\n".join(run.lines())
     assert [c for c in text if not c.isprintable() and c != "\n"] == []
     assert text.count("Bees fly.") == 1  # t2 is a line of the overview only
-    assert "\n".join(run.choose(None, "all").lines()).count("Bees fly.") == 2
-    golden("reports.txt", "\n".join([text, "", *run.choose(None, "t2").lines()]) + "\n")
-    for number, topic in ((None, "t3"), ("1", None)):
-        with pytest.raises(RunnerError) as caught:
-            run.choose(number, topic)
-        assert caught.value.code == "E102" and (topic is None or "t1, t2" in caught.value.fix)
+    assert "\n".join(run.choose("all").lines()).count("Bees fly.") == 2
+    golden("reports.txt", "\n".join([text, "", *run.choose("t2").lines()]) + "\n")
+    with pytest.raises(RunnerError) as caught:
+        run.choose("t3")
+    assert caught.value.code == "E102" and "t1, t2" in caught.value.fix
 
 
 def test_json_has_the_same(tmp_path: Path) -> None:
@@ -71,7 +70,7 @@ def test_details_of_another_form_are_survived(tmp_path: Path) -> None:
     path = found.evaluation.path / "details.jsonl"  # type: ignore[union-attr]
     path.write_text(path.read_text() + text_line + "\n")
     read = reporting.read(found, None, ORGANISER, records.task().datasets["dev"])
-    run = Inside(found.run.id, ORGANISER, read).choose(None, "all")
+    run = Inside(found.run.id, ORGANISER, read).choose("all")
     text = "\n".join(run.lines())
     data = json.loads(json.dumps(run.data(), allow_nan=False))["reports"]
     assert [report["measures"] for report in data["reports"] if report["measures"]] == [{"ok": 0.5}]

@@ -12,8 +12,7 @@ import pytest
 from runner.doctor.home import settings_checks
 from runner.model.config import BASES, REGISTRIES, Person, load
 from runner.model.errors import RunnerError
-from tests.worlds.definitions import told
-from tests.worlds.mini import Project, call_here
+from tests.worlds.mini import Project, call, call_here
 
 WHOLE = """\
 # of this machine
@@ -82,24 +81,28 @@ def test_folders_of_the_file_may_begin_at_home(root: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("text", "pattern"),
+    ("text", "code", "where", "pattern"),
     [
-        ("home: x\ntruth: y\n", 'proctor.yaml:2: .*"truth".*"truths"'),
-        ("home: x\nhome: y\n", "proctor.yaml:2"),
-        ("base: mine\n", 'proctor.yaml:1: .*"base".* auto, registry, local'),
-        ("engine: /var/run/docker.sock\n", "unix:///var/run/docker.sock"),
-        ("home: 3\n", "proctor.yaml:1"),
-        ("- home\n", "proctor.yaml"),
-        ("home: [\n", "proctor.yaml:"),
-        ("", "proctor.yaml"),
-        ("a: &a [x]\nb: *a\n", "proctor.yaml:"),
+        ("home: x\ntruth: y\n", "E101", "proctor.yaml:2", '"truth".*"truths"'),
+        ("home: x\nhome: y\n", "E101", "proctor.yaml:2", '"home".* line 1'),
+        ("base: mine\n", "E101", "proctor.yaml:1", '"base".* auto, registry, local.*"mine"'),
+        ("engine: /var/run/docker.sock\n", "E101", "proctor.yaml:1", "unix:///var/run/docker.sock"),
+        ("home: 3\n", "E101", "proctor.yaml:1", '"home".* 3'),
+        ("- home\n", "E101", "proctor.yaml:1", "key: value"),
+        ("home: [\n", "E405", "proctor.yaml:2", "YAML"),
+        ("", "E405", "proctor.yaml", ""),
+        ("a: &a [x]\nb: *a\n", "E101", "proctor.yaml:1", "&"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_line(root: Path, text: str, pattern: str) -> None:
+def test_a_wrong_file_is_refused_with_its_line(
+    root: Path, text: str, code: str, where: str, pattern: str
+) -> None:
     (root / "proctor.yaml").write_text(text)
     with pytest.raises(RunnerError) as caught:
         load({}, root)
-    assert caught.value.code in ("E101", "E405") and re.search(pattern, told(caught.value))
+    problem = caught.value.problems[0]
+    assert (caught.value.code, problem.where) == (code, where)
+    assert re.search(pattern, f"{problem.what} {problem.fix}".strip())
 
 
 def test_a_word_of_the_environment_that_there_is_not(root: Path) -> None:
@@ -112,7 +115,7 @@ def test_a_word_of_the_environment_that_there_is_not(root: Path) -> None:
 def test_doctor_shows_origins_without_secrets(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     (project.root / "proctor.yaml").write_text(WHOLE)
     project.env["RUNNER_BASE"] = "auto"
-    said = call_here(project, ["doctor", "--json"], capsys)
+    said = call(project, "doctor", "--json", expect=None)
     found = {one["name"]: one["detail"] for one in said.json if one["name"].startswith("setting ")}
     assert found["setting home"].startswith(f"{project.home} (RUNNER_HOME, ")
     assert found["setting home"].endswith(" proctor.yaml:2)")

@@ -7,9 +7,7 @@ import json
 import os
 import signal
 import subprocess
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,18 +116,6 @@ def test_a_failed_tool_shows_its_last_lines_and_a_slow_one_is_ended() -> None:
             provision.run_tool(command, timeout=seconds)
         text = f"{caught.value.what} {caught.value.why}"
         assert all(name in text for name in names), text
-
-
-def test_tools_of_a_set_up_that_ends_are_ended() -> None:
-    begun = threading.Event()
-    with ThreadPoolExecutor() as pool:
-        slow = ["sh", "-c", "echo begun; exec sleep 60"]
-        waiting = pool.submit(provision.run_tool, slow, timeout=60, on_line=lambda _: begun.set())
-        assert begun.wait(100)
-        provision.end_tools()
-        with pytest.raises(PlatformError) as caught:
-            waiting.result(timeout=100)
-        assert "sh" in caught.value.what.split()
 
 
 def test_the_words_of_the_setup_command(capsys: pytest.CaptureFixture[str]) -> None:

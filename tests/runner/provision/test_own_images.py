@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from runner.engines.base import EngineInfo
 from runner.engines.fake import FakeEngine
-from runner.model.container import Exit, ImageRef
+from runner.model.container import Exit
 from runner.model.errors import PlatformError
 from runner.provision import base, images
 from tests.worlds.machines import ROOT, THING, make_config, only_own_packages, without_engine
@@ -118,20 +116,6 @@ RUN three
         assert not any(f"COPY {other.name}" in kept for other in images.IMAGES if other is not image)
 
 
-class Meeting(FakeEngine):
-    """Whoever asks about the engine's machine or pulls waits until ``together`` do so at once."""
-
-    together = threading.Barrier(1)
-
-    def info(self) -> EngineInfo:
-        self.together.wait()
-        return super().info()
-
-    def pull(self, image: str, *, silence: float) -> ImageRef:
-        self.together.wait()
-        return super().pull(image, silence=silence)
-
-
 def test_the_evaluators_image_keeps_no_index_of_ids() -> None:
     """Its room has a folder of its own for temporary files, which is gone after a run: what is written there costs time and memory."""
     stage = images.stages((ROOT / "Dockerfile").read_text(), "evaluator")
@@ -142,14 +126,13 @@ def test_the_evaluators_image_keeps_no_index_of_ids() -> None:
 def test_what_is_stale_is_built_with_its_own_files_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Packages and the base image are fetched at the same time; each image gets its own, and is built when it has changed."""
+    """Each image gets its own files, and is built when they have changed."""
     without_engine(monkeypatch, tmp_path)
     wheel = only_own_packages(monkeypatch, tmp_path / "index")
     lock = f"thing==1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
     ours = [own_image(tmp_path, image.name, lock) for image in images.IMAGES]
-    engine, config = Meeting({images.tag(i): Exit(code=0) for i in ours}), make_config(tmp_path / "home")
+    engine, config = FakeEngine({images.tag(i): Exit(code=0) for i in ours}), make_config(tmp_path / "home")
     engine.registry.add(base.REGISTRY_IMAGE)
-    engine.together = threading.Barrier(1 + len(ours), timeout=60)
     images.ensure_images(engine, config, wanted=ours)
     assert {spec.target: (files, spec.network) for spec, files in engine.built} == {
         "evaluator": ({*SOURCES, f"wheels/{THING}"}, False),
@@ -157,7 +140,6 @@ def test_what_is_stale_is_built_with_its_own_files_once(
         "sidecars": ({name.replace("evaluator", "sidecars") for name in SOURCES} | {f"wheels/{THING}"}, True),
     }
     assert all(spec.args == {"BASE_IMAGE": base.REGISTRY_IMAGE} for spec, _ in engine.built)
-    engine.together = threading.Barrier(1)
     images.ensure_images(engine, config, wanted=ours)
     assert len(engine.built) == 2, "nothing has changed"
     (tmp_path / "sidecars" / "a.py").write_text("changed")

@@ -19,7 +19,7 @@ from runner.engines.fake import FakeEngine
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError
 from runner.provision import base
-from runner.provision.packages import FIRST, Packages, subset
+from runner.provision.packages import Packages
 from tests.worlds.machines import ROOT, THING, make_config, only_own_packages, without_engine, write_wheel
 
 
@@ -163,13 +163,9 @@ def needs(names: set[str]) -> set[str]:
     return found
 
 
-def test_the_set_up_installs_first_what_it_imports() -> None:
-    assert needs({"docker", "filelock"}) == set(FIRST)
-
-
 def test_each_set_is_within_the_next() -> None:
     commands, everything = pins(COMMANDS.read_text()), pins(ALL.read_text())
-    assert set(FIRST) < commands.keys() and commands.items() < everything.items()
+    assert commands.items() < everything.items()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wanted = {Requirement(one).name for one in project["project"]["dependencies"]}
     wanted |= {
@@ -179,14 +175,6 @@ def test_each_set_is_within_the_next() -> None:
     }  # what an editable installation is made with; of an extra
     assert needs(wanted) - {"pip"} <= commands.keys()
     assert not {"pytest", "mypy", "openai", "onnxruntime", "tantivy"} & commands.keys()
-
-
-def test_a_subset_has_the_hashes_of_the_whole() -> None:
-    text = COMMANDS.read_text()
-    part = pins(subset(text, FIRST))
-    assert list(part) == list(FIRST) and part.items() < pins(text).items()
-    with pytest.raises(KeyError):
-        subset(text, ["no-such-package"])
 
 
 def test_another_environment_than_the_projects_is_left_alone(tmp_path: Path) -> None:

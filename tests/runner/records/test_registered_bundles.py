@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from runner.model.errors import RunnerError
-from runner.records import registered_bundles
 from runner.records.backup import backup
 from runner.records.files import file_sha256
 from runner.records.store.verify import verify
@@ -98,14 +97,6 @@ def test_a_damaged_bundle_is_found_and_no_backup_is_made_of_it(
     assert target.read_bytes() == before
     backup(config, target, lambda _: False, accept_damage=True)
     assert target.read_bytes() != before
-
-
-def test_digests_replace_noted_manifests(world: World, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registered_bundles, "noted_manifest", lambda event: None)
-    assert verify(world.project.config).problems == ()
-    change_command_with_hashes_that_fit(bundle)
-    (problem,) = verify(world.project.config).problems
-    assert problem.where == f"submissions/{bundle.parent.name}/bundle/bundle.json"
 
 
 def test_a_restored_backup_is_compared_too(

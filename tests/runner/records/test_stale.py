@@ -14,12 +14,10 @@ import pytest
 import schemas
 from runner.execution.plan import Plan, Planned, Skipped
 from runner.execution.reevaluation import changed_ranks, changed_values, picture
-from runner.model.pins import Pins, changes, of_request, of_task, pins
+from runner.model.pins import Pins, changes, of_task
 from runner.model.run import Run
 from runner.model.task import Measure, Task
-from runner.records.files import write_json
 from runner.records.store import connect, queries, results, run_detail
-from runner.tasks.request import request
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, to_prototext
 from runner.views.leaderboard.formats import terminal
@@ -200,18 +198,6 @@ def test_archives_of_before_are_read_and_said_not_to_be_pinned(world: World) -> 
     table = board(world, task)
     assert table.rows[0].stale == ()
     assert any(note.startswith("1 of 1 ") for note in table.notes)
-
-
-def test_a_request_beside_an_old_evaluation_is_its_pin(world: World) -> None:
-    task = records.task(baseline=None)
-    attempt = world.attempt(world.register("alpha", "x"))
-    staging = world.archive.begin_evaluation(attempt)
-    asked = request(task, task.datasets["test"], "default", "run.txt")
-    write_json(staging.path / "request.json", asked)
-    found = of_request(asked)
-    assert found is not None and pins(found) == pins(of_task(task))
-    world.archive.discard(staging)
-    assert of_request({"schema_version": 1}) is None
 
 
 def test_pins_survive_the_store_and_a_rebuild(world: World) -> None:

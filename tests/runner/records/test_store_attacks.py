@@ -550,7 +550,9 @@ def test_attempts_that_are_recorded_while_verify_reads_are_no_damage(
         assert place.problems() == []
 
 
-def test_sealed_attempts_without_an_event_are_damage_unless_a_command_runs(place: Place, tmp_path: Path) -> None:
+def test_sealed_attempts_without_an_event_are_damage_unless_a_command_runs(
+    place: Place, tmp_path: Path
+) -> None:
     with World.make(tmp_path / "project").store as store:
         world = World(store=store, config=place.world.config, clock=place.world.clock)
         world.attempt(place.submission, verdict="run-error", detail="exit code 3", commit=False)

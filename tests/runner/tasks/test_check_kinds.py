@@ -112,7 +112,7 @@ def test_debates(config: Config) -> None:
     assert contents(config, "rad-2025-debate", "train").lines()[0] == "train: 4 claims"
 
 
-def test_judging(config: Config) -> None:
+def test_judging(config: Config, golden: Callable[[str, str], None]) -> None:
     folder = taken(config, "rad-2025-judging") / "dev"
     edit(folder / "truths/debates-labels.jsonl", put(1, "[1]"))
     edit(folder / "truths/debates-labels.jsonl", put(3, "[]"))
@@ -120,21 +120,15 @@ def test_judging(config: Config) -> None:
     edit(folder / "truths/debates-labels.jsonl", put(5, "{}"))
     edit(folder / "truths/debates-labels.jsonl", lambda lines: lines.append("[]"))
     found = "\n".join(said(config, "rad-2025-judging", "dev"))
-    for part in (
-        "truths/debates-labels.jsonl:1: turn 1",
-        "truths/debates-labels.jsonl:4: quantity of turn 1",
-        "truths/debates-labels.jsonl:5: ",
-        "9 debates",
-        "debate 1 ",
-    ):
-        assert part in found, (part, found)
+    golden("check-judging.txt", found + "\n")
+    assert "9 debates" in found
     edit(folder / "inputs/debates.jsonl", put(2, "x"))
     found = "\n".join(said(config, "rad-2025-judging", "dev"))
     assert "inputs/debates.jsonl:2: " in found
     assert "9 debates" not in found, "with broken debates they cannot be compared"
 
 
-def test_reports(config: Config) -> None:
+def test_reports(config: Config, golden: Callable[[str, str], None]) -> None:
     folder = taken(config, "report-generation") / "test"
     edit(folder / "inputs/requests.jsonl", put(2, "{"))
     edit(folder / "inputs/requests.jsonl", put(3, {"limit": -1}))
@@ -144,12 +138,4 @@ def test_reports(config: Config) -> None:
     documents = gzip.decompress(packed.read_bytes()).splitlines(keepends=True)
     packed.write_bytes(gzip.compress(b"".join([*documents[:-700], b'{"no": "id"}\n', documents[0]])))
     found = "\n".join(said(config, "report-generation", "test"))
-    for part in (
-        "inputs/requests.jsonl:2: ",
-        "inputs/requests.jsonl:3: limit",
-        'inputs/requests.jsonl:1: the request "28"',
-        "truths/nuggets/nuggets_28.v3.json:1: ",
-        "inputs/documents.jsonl.gz:701: ",
-        "inputs/documents.jsonl.gz:702: ",
-    ):
-        assert part in found, (part, found)
+    golden("check-reports.txt", found + "\n")

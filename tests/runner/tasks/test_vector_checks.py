@@ -23,6 +23,7 @@ from tests.worlds import definitions
 
 LINES = b'{"id": "1"}\n\n{"id": "2"}\n{"id": "3"}'
 F2 = np.float16
+BROKEN = r"of search: .*\.npy.* \(.+\)$"  # with the error of numpy
 
 
 def folder(tmp_path: Path, matrix: np.ndarray[Any, Any] | bytes) -> Path:
@@ -46,11 +47,11 @@ CASES = [
     (np.zeros((3, 4)), "float64"),
     (np.zeros((3, 4), dtype=">f4"), ">f4"),
     (np.zeros(3, dtype=F2), r"\(3,\)"),
-    (np.asfortranarray(np.zeros((3, 4), dtype=F2)), "text.npy"),
+    (np.asfortranarray(np.zeros((3, 4), dtype=F2)), r"\(3, 4\)"),
     (np.zeros((3, MAX_DIMENSIONS + 1), dtype=F2), "4097 .* 4096 "),
-    (b"version https://git-lfs.github.com/spec/v1\n", "npy"),
-    (b"", "npy"),
-    (np.array([[{}], [{}], [{}]]), "npy"),
+    (b"version https://git-lfs.github.com/spec/v1\n", BROKEN),
+    (b"", BROKEN),
+    (np.array([[{}], [{}], [{}]]), BROKEN),
 ]
 
 
@@ -73,7 +74,8 @@ def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
     data = folder(tmp_path, np.zeros((3, 4), dtype=F2))
     whole = (data / "text.npy").read_bytes()
     (data / "text.npy").write_bytes(whole[:-1])
-    assert len(said(data)) == 1
+    (problem,) = said(data)
+    assert re.search(BROKEN, problem[0])
 
 
 def test_only_headers_are_read(tmp_path: Path) -> None:

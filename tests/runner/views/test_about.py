@@ -17,7 +17,6 @@ from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.views.overview.about import description, entries, icalendar, objects
 from runner.views.overview.facts import overview
-from runner.views.overview.readme import BEGIN, END
 from runner.work.publishing import Desk
 from tests.worlds.mini import TASK, Project
 from tests.worlds.site import serving
@@ -30,14 +29,9 @@ DATES: dict[str, Any] = {
     "rounds": [{"id": "final", "at": "2031-05-01 23:59 AoE", "title": TITLE}],
 }
 DEV, TEST = TASK["datasets"]
-GOOD = f"""# Mini
+GOOD = """# Mini
 
 Find *documents*. See [the paper](https://example.org/x?a=1&b=2) and [a file](datasets/x.txt).
-
-{BEGIN}
-## At a glance
-secret of nobody
-{END}
 
 ## Data
 
@@ -63,7 +57,6 @@ def test_a_readme_is_shown_below_the_pages_own_headings(project: Project) -> Non
     assert "<h1" not in text and "<h2" not in text
     assert '<a href="https://example.org/x?a=1&amp;b=2" rel="nofollow noopener">the paper</a>' in text
     assert "a file" in text and "datasets/x.txt" not in text, "what is not there is no link"
-    assert "At a glance" not in text, "the page has it below"
     assert 'role="region"' in text and '<pre tabindex="0"><code>runner try' in text
     (project.config.tasks / "mini/README.md").unlink()
     assert description(load_tasks(project.config)[0]["mini"]) == ""

@@ -165,7 +165,7 @@ def test_a_page_of_many_debates_ends_and_says_where(tmp_path: Path, monkeypatch:
     text = page(view, run.contents)
     shown = re.findall(r'<section class="one" id="d(\d+)"', text)
     assert 20 < len(shown) < 200 and len(text) < 200_000
-    assert f" {len(shown)} of 300 " in text and f"--debate {len(shown) + 1}-300 " in text
+    assert f" {len(shown)} of 300 " in text and "--topic N " in text
     assert {*re.findall(r'href="#d(\d+)"', text)} == {*shown} and "Claim 300" in text  # named, not linked
     lines = list(run.lines())
     assert len(lines) < 300 and any(" 100 " in line and "--json" in line for line in lines)
@@ -254,7 +254,7 @@ def cli(tmp_path: Path) -> Callable[..., Answer]:
 
 
 def test_show_on_the_command_line(cli: Callable[..., Answer], tmp_path: Path) -> None:
-    out = cli("show", "--debate", "2")
+    out = cli("show", "--topic", "2")
     assert out.exit_code == 0 and "system  | second" in out.out and "\x1b" not in out.out
     told = json.loads(cli("show", "--json", "--topic", "c2").out)
     assert [d["id"] for d in told["debates"]["debates"]] == ["c2"]
@@ -271,9 +271,7 @@ def test_show_on_the_command_line(cli: Callable[..., Answer], tmp_path: Path) ->
 
 def test_mistakes_on_the_command_line(cli: Callable[..., Answer], tmp_path: Path) -> None:
     for arguments, code in (
-        (("--debate", "9"), "E102"),
-        (("--debate", "x"), "E101"),
-        (("--debate", "1", "--topic", "c1"), "E101"),
+        (("--topic", "9"), "E102"),
         (("--topic", "c1", "--as", "team:alpha"), "E103"),
         (("--html", str(tmp_path / "no" / "where.html")), "E101"),
         (("--html", str(tmp_path)), "E101"),

@@ -26,7 +26,7 @@ from tests.runner.web.test_routes import form_of
 from tests.runner.web.test_tokens import SHOWN, seeds_of
 from tests.worlds import site as site_world
 from tests.worlds.command_line import Cli, cli
-from tests.worlds.mini import Project
+from tests.worlds.mini import Project, call
 from tests.worlds.site import notices, serving
 
 __all__ = ["cli"]
@@ -269,7 +269,7 @@ def test_what_is_missing_or_hostile_is_told_and_only_words(
     with site.client() as client:
         assert client.post("/tasks/mini/register", data=SAID).status_code == 403, "not from our page"
     site.register(members=evil, purpose=evil, affiliation=evil)
-    assert "\x1b" not in cli("team", "waiting").out
+    assert "\x1b" not in call(site.project, "team", "waiting").out
 
 
 def test_registering_has_its_dates_and_a_task_without_it_has_no_page(site: Site) -> None:

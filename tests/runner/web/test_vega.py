@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from runner.model.errors import PlatformError
-from runner.provision.vendor import FOLDER, MANIFEST, fetch
 from runner.web.vega import script
+from tools.vendor import FOLDER, MANIFEST, fetch
 
 
 def test_every_file_is_that_of_the_manifest_and_there_is_no_other() -> None:

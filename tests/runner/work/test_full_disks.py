@@ -100,3 +100,16 @@ def test_a_full_inbox_takes_nothing_and_says_so(disks: Disks) -> None:
         assert [path.name for path in config.inbox.iterdir()] == [".filler"]
         disks.inbox.free()
         assert hand_in(client, token).status_code == 202
+
+
+def test_a_front_whose_own_disk_is_full_accepts_uploads(disks: Disks) -> None:
+    config, token = disks.project.config, team(disks.world)
+    with (
+        serving(config.exchange, disks.state_folder) as url,
+        httpx2.Client(base_url=url, trust_env=False, timeout=30) as client,
+    ):
+        disks.state.fill()
+        assert hand_in(client, token).status_code == 202
+        assert len(Inbox(config.inbox).waiting()) == 1 and client.get("/").status_code == 200
+        disks.state.free()
+        assert hand_in(client, token).status_code == 202

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,15 @@ def emptied(inbox: Inbox, notes: Notes) -> None:
         raise AssertionError((inbox.waiting()[:5], notes.problems, notes.lines[-5:])) from None
 
 
+def assert_reported(folder: Path, notes: Notes, accepted: set[str]) -> None:
+    """Refused folders are printed by their ids and logged with reasons, a bounded number of them."""
+    entries = [json.loads(line) for line in (folder / "security.jsonl").read_text().splitlines()]
+    reasons = {entry["request"]: entry["why"] for entry in entries if entry["what"] == "request refused"}
+    printed = {id for line in notes.lines for id in re.findall(r"\b[0-9a-f]{32}\b", line)}
+    assert reasons.keys() <= printed - accepted and len(set(reasons.values())) > 1, reasons
+    assert len(notes.lines) < 200
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_a_front_that_does_its_worst_gets_nothing_and_stops_nobody(world: World) -> None:
@@ -135,5 +145,5 @@ def test_a_front_that_does_its_worst_gets_nothing_and_stops_nobody(world: World)
     assert not any(data["accepted"] for data in decided if data["team"] == "beta")
     after = size(config.home, config.inbox)
     assert after - used < 3_000_000, "its disk use is bounded"
-    assert 0 < len(notes.lines) < 200
+    assert_reported(config.home, notes, {data["request"] for data in decided if data["accepted"]})
     assert notes.problems == []

@@ -1,6 +1,7 @@
 """Work killed at each of its steps: readers see whole things, and what was asked for is done once.
 
-A child process is ended, as by a kill, at its n-th change of a name, file or folder, for every n in turn (of a decision, for every third).
+A child process is ended, as by a kill, at its n-th change of a name, file or folder. ``make soak`` tries every n (of a decision,
+every third), the other suites a few.
 """
 
 from __future__ import annotations
@@ -33,7 +34,14 @@ from tests.worlds.mini import Project
 
 STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.truncate", "os.chmod"}
 KILLED = 9
-STRIDE = 3  # of the steps of a decision: each of them takes half a minute
+SLOW, SOAK = pytest.mark.slow, pytest.mark.soak
+# Steps from one kill to the next. Publishing has about 200 steps, and a decision 120.
+STRIDE_OF_PUBLISHING = pytest.mark.parametrize(
+    "stride", [pytest.param(80, marks=SLOW), pytest.param(1, marks=SOAK)]
+)
+STRIDE_OF_DECIDING = pytest.mark.parametrize(
+    "stride", [pytest.param(40, marks=SLOW), pytest.param(3, marks=SOAK)]
+)
 
 
 # Children come of a process that has no threads: one forked in the middle of a test hangs where any library had started threads.
@@ -112,9 +120,9 @@ def shown(published: Path) -> dict[str, list[tuple[str, bytes, bytes]]]:
     }
 
 
-@pytest.mark.soak
+@STRIDE_OF_PUBLISHING
 @pytest.mark.timeout(1200)
-def test_readers_see_the_generation_before_or_the_new_one(project: Project) -> None:
+def test_readers_see_the_generation_before_or_the_new_one(project: Project, stride: int) -> None:
     world = World(project)
     world.hand_in("alpha")
     world.hand_in("beta", "two")
@@ -134,7 +142,7 @@ def test_readers_see_the_generation_before_or_the_new_one(project: Project) -> N
         if done or seen != before:
             shutil.rmtree(project.config.exchange)
             shutil.copytree(kept, project.config.exchange)
-        step += 1
+        step += stride
     assert found[-1] and step > 10 and sum(found) < len(found), "it was killed before and behind the pointer"
     publish(project)
     new = shown(project.config.published)
@@ -143,15 +151,15 @@ def test_readers_see_the_generation_before_or_the_new_one(project: Project) -> N
     assert shown(project.config.published) == new != before, "a store that is made again shows the same"
 
 
-@pytest.mark.soak
+@STRIDE_OF_DECIDING
 @pytest.mark.timeout(1200)
-def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> None:
+def test_a_request_is_decided_once_wherever_work_is_killed(project: Project, stride: int) -> None:
     project.write_task(uploads=True)
     world = World(project)
     token: Token = team(world)
     request: Request = ask(world, token)
     world.close()
-    for step in each_kill(project, STRIDE):
+    for step in each_kill(project, stride):
         assert ended(partial(decide, project), None)
         found = answered(project.config.published, request.id)
         assert found is not None and found["accepted"] is True and found["submission"], step
@@ -162,7 +170,7 @@ def test_a_request_is_decided_once_wherever_work_is_killed(project: Project) -> 
         assert [types.count(one) for one in ("request-decided", "submission-registered")] == [1, 1], step
         assert use.used + use.open == 1
         assert not list(project.home.glob(".request-*"))
-    assert step > 20 - STRIDE
+    assert step > 20
 
 
 @pytest.mark.soak

@@ -495,10 +495,12 @@ def test_a_request_that_could_not_be_held_is_never_asked_for(here: Here) -> None
 
 def test_answers_without_end_and_redirects_are_not_followed(here: Here) -> None:
     endless = Answer(headers={"Content-Encoding": "gzip"}, endless=b"x" * 65536)
-    for given in (Answer(status=302, headers={"Location": "/redirected"}), endless):
+    redirect = Answer(status=302, headers={"Location": "/redirected"})
+    for given, word in ((redirect, " 302 "), (endless, " bytes")):
         asked: list[tuple[str, bytes]] = []
-        with hostile(lambda *_, given=given: given, asked) as (url, _), pytest.raises(LinkDown):
+        with hostile(lambda *_, given=given: given, asked) as (url, _), pytest.raises(LinkDown) as error:
             here.link(url).round()
+        assert word in str(error.value)
         assert asked and not any("redirected" in path for path, _ in asked)
 
 

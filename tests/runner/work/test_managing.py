@@ -18,7 +18,7 @@ from runner.work.notices.due import Notice
 from runner.work.notices.outbox import Outbox
 from tests.runner.execution.test_pool import World
 from tests.worlds.command_line import Cli, cli
-from tests.worlds.mini import Project
+from tests.worlds.mini import Project, call
 
 __all__ = ["cli"]
 
@@ -36,7 +36,7 @@ def add(cli: Cli, team: str = "alpha") -> str:
 
 
 def test_organisers_and_assistants_sign_in_like_teams(project: Project, cli: Cli) -> None:
-    token = cli("account", "add", "assistant", "--member", "Bob").out.strip()
+    token = call(project, "account", "add", "assistant", "--member", "Bob").out.strip()
     assert token.startswith("proctor_")
     [grant] = Access.read(project.config.published).grants.values()
     assert (grant.role, grant.team, grant.scopes) == ("assistant", None, ("read", "manage"))

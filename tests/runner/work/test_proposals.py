@@ -24,7 +24,7 @@ from runner.work.proposals import Desk, proposals, waiting
 from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World, good
 from tests.worlds.command_line import Cli, cli
-from tests.worlds.mini import Project
+from tests.worlds.mini import Project, call
 
 __all__ = ["cli"]
 
@@ -140,7 +140,7 @@ def test_with_an_organisers_key_it_can_propose_and_no_more(table: Table, cli: Cl
     again = table.ask(PUBLISH)
     assert again is not None and again["accepted"] is False, "the same waits once"
     assert len(waiting(table.world.store.log)) == 1 and not table.is_open()
-    out = cli("requests", "list").all
+    out = call(table.world.project, "requests", "list").all
     assert "\x1b" not in out and "harmless" not in out
 
 

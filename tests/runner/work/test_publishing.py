@@ -20,7 +20,7 @@ from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import World
 from tests.worlds import records
 from tests.worlds.command_line import Cli, cli
-from tests.worlds.mini import TASK, Project
+from tests.worlds.mini import TASK, Project, call
 
 __all__ = ["cli"]
 
@@ -155,7 +155,7 @@ def test_what_is_damaged_of_one_run_stops_nothing_else(world: World) -> None:
 
 
 def test_tokens_are_shown_once_and_kept_as_keys(project: Project, cli: Cli) -> None:
-    token = cli("team", "add", "alpha").out.strip()
+    token = call(project, "team", "add", "alpha").out.strip()
     listed = cli("team", "list", "--json").json
     assert [one["team"] for one in listed] == ["alpha"] and len(listed[0]["tokens"]) == 1
     secret = token.split("_", 2)[2]  # it may hold underscores itself

@@ -21,7 +21,6 @@ from runner.records.store.connect import open_store
 from runner.work import loop
 from tests.runner.execution.test_pool import EVALUATOR, evaluator
 from runner.engines.fake import FakeEngine
-import runner.views.plots.apart
 config = load()
 open_store(config).close()
 traced_ones = {loop.Work.run.__code__, threading.Thread.start.__code__, threading.Thread.join.__code__}

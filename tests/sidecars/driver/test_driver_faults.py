@@ -7,7 +7,9 @@ import contextlib
 import errno
 import gzip
 import json
+import re
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -277,28 +279,32 @@ def _user_that(answer: Any, after: int = 0) -> Handler:
     return handler
 
 
-@pytest.mark.parametrize(
-    ("answer", "named"),
-    [
-        (reply(b'{"error": "no model"}', 502), "502"),
-        (reply(b'{"error": "bad"}', 400), "400"),
-        (reply(b"not json"), ""),
-        ({"message": {"role": "assistant", "content": ""}}, ""),
-        (b"", ""),
-    ],
-)
-def test_a_failure_of_the_user_is_not_the_softwares(
-    room: Room, answer: Any, named: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+# Answers of the user, and the status that the failure names.
+USERS: list[tuple[Any, list[str]]] = [
+    (reply(b'{"error": "no model"}', 502), ["502"]),
+    (reply(b'{"error": "bad"}', 400), ["400"]),
+    (reply(b"not json"), []),
+    ({"message": {"role": "assistant", "content": ""}}, []),
+    (b"", []),
+]
+
+
+def test_a_failure_of_the_user_is_not_the_softwares(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sidecars.driver.user.PAUSE", 0.01)
-    room.claims(*[f"Claim {n}" for n in range(20)])
-    report, software, _ = debate(room, user=_user_that(answer, after=4), concurrency=1, turns=3)
-    assert report.part == "user" and report.message and named in report.message
-    assert report.data()["ready"] is True
-    # It stops early; what was finished is kept, in its place.
-    assert len(software.asked) == 4
-    lines = room.lines("simulations.jsonl")
-    assert len(lines) == 20 and lines[0]["simulation"] and lines[1:] == [{}] * 19
+    messages = set()
+    for number, (answer, status) in enumerate(USERS):
+        own = replace(room, folder=room.folder / str(number))
+        own.folder.mkdir()
+        own.claims(*[f"Claim {n}" for n in range(20)])
+        report, software, _ = debate(own, user=_user_that(answer, after=4), concurrency=1, turns=3)
+        assert report.part == "user" and re.findall(r"\d+", report.message) == status
+        assert report.data()["ready"] is True
+        # It stops early; what was finished is kept, in its place.
+        assert len(software.asked) == 4
+        lines = own.lines("simulations.jsonl")
+        assert len(lines) == 20 and lines[0]["simulation"] and lines[1:] == [{}] * 19
+        messages.add(report.message)
+    assert len(messages) == len(USERS), messages
 
 
 def test_a_user_that_fails_once_is_asked_again(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,7 +320,7 @@ def test_a_user_that_fails_once_is_asked_again(room: Room, monkeypatch: pytest.M
 def test_a_user_that_never_becomes_healthy(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sidecars.driver.user.READY", 0.3)
     report, software, _ = debate(room, user=says(b"", 503))
-    assert report.part == "user"
+    assert report.part == "user" and "503" in report.message
     assert software.asked == []
 
 
@@ -332,24 +338,29 @@ def test_debates_in_the_middle_stop_when_the_user_fails(room: Room, monkeypatch:
     assert report.part == "user" and time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        (None, "claims.jsonl"),
-        ("", "claim"),
-        ("{}\n", "claims.jsonl:1"),
-        ('{"id": "a", "claim": "b"}\n\n[]\n', "claims.jsonl:3"),
-        ('{"id": "a", "claim": 7}\n', "claims.jsonl:1"),
-        ("nonsense\n", "claims.jsonl:1"),
-    ],
-)
-def test_claims_that_cannot_be_used(room: Room, text: str | None, named: str) -> None:
-    (room.folder / "claims.jsonl").unlink()
-    if text is not None:
-        (room.folder / "claims.jsonl").write_text(text)
-    report, software, _ = debate(room)
-    assert report.part == "input" and named in report.message
-    assert software.asked == []
+# Files of claims, and the line that the failure names. Only two of the reasons are the same.
+CLAIMS: list[tuple[str | None, str]] = [
+    (None, ""),
+    ("", ""),
+    ("{}\n", "1"),
+    ('{"id": "a", "claim": 7}\n', "1"),
+    ('{"id": "a", "claim": "b"}\n\n[]\n', "3"),
+    ("nonsense\n", "1"),
+]
+
+
+def test_claims_that_cannot_be_used(room: Room) -> None:
+    reasons = set()
+    for text, line in CLAIMS:
+        (room.folder / "claims.jsonl").unlink(missing_ok=True)
+        if text is not None:
+            (room.folder / "claims.jsonl").write_text(text)
+        report, software, _ = debate(room)
+        place = re.match(r"claims\.jsonl(?::(\d+))?", report.message)
+        assert report.part == "input" and place is not None and (place[1] or "") == line, report
+        assert software.asked == []
+        reasons.add(report.message[place.end() :])
+    assert len(reasons) == len(CLAIMS) - 1, reasons
 
 
 def test_a_full_disk_is_the_drivers_failure(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -41,48 +40,31 @@ def test_prepared_or_not_the_answers_are_the_same(folder: Path) -> None:
     is_prepared, before = opened(folder)
     assert not is_prepared
     for _ in range(2):
-        assert prepare(folder, folder)["arguments"] == 6
+        assert prepare(folder)["arguments"] == 6
         assert opened(folder) == (True, before)
     names = ["arguments.jsonl", "prepared", *(f"{field}.npy" for field in VECTOR_FIELDS)]
     assert sorted(p.name for p in folder.iterdir()) == sorted(names)
 
 
-def test_into_another_folder(folder: Path, tmp_path: Path) -> None:
+def test_a_prepared_folder_can_be_moved(folder: Path, tmp_path: Path) -> None:
     _, before = opened(folder)
-    prepare(folder, tmp_path / "out")
-    assert not (folder / "prepared").exists()
-    shutil.rmtree(folder)
-    assert opened(tmp_path / "out") == (True, before)
-    (tmp_path / "out").rename(tmp_path / "moved")
+    prepare(folder)
+    folder.rename(tmp_path / "moved")
     assert opened(tmp_path / "moved") == (True, before)
 
 
-def test_matrices_in_half_precision(folder: Path, tmp_path: Path) -> None:
-    prepare(folder, tmp_path / "out", "float16")
-    matrix = np.load(tmp_path / "out" / f"{VECTOR_FIELDS[0]}.npy")
-    assert matrix.dtype == np.float16
-    _, [_, before, _] = opened(folder)
-    is_prepared, [_, after, _] = opened(tmp_path / "out")
-    assert is_prepared
-    assert [hit["_id"] for hit in after] == [hit["_id"] for hit in before]
-    assert [hit["_score"] for hit in after] == pytest.approx([hit["_score"] for hit in before], abs=1e-3)
-    with pytest.raises(DataError):
-        prepare(folder, folder, "float16")
-
-
-@pytest.mark.parametrize("where", ["data", "out"])
-def test_packed_arguments(folder: Path, tmp_path: Path, where: str) -> None:
+def test_packed_arguments(folder: Path) -> None:
     _, before = opened(folder)
     text = (folder / "arguments.jsonl").read_bytes()
     (folder / "arguments.jsonl").unlink()
     (folder / "arguments.jsonl.gz").write_bytes(gzip.compress(text))
     assert opened(folder) == (False, before)
-    prepare(folder, tmp_path / where)
-    assert opened(tmp_path / where) == (True, before)
+    prepare(folder)
+    assert opened(folder) == (True, before)
 
 
 def test_a_folder_that_cannot_be_written(folder: Path) -> None:
-    prepare(folder, folder)
+    prepare(folder)
     modes = {path.stat().st_mode & 0o777 for path in (folder / "prepared").rglob("*")}
     assert modes == {0o644, 0o755}
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
@@ -91,7 +73,7 @@ def test_a_folder_that_cannot_be_written(folder: Path) -> None:
 
 
 def test_files_that_were_prepared_from_other_data_are_not_used(folder: Path) -> None:
-    prepare(folder, folder)
+    prepare(folder)
     about = json.loads((folder / "prepared" / "prepared.json").read_text())
     with (folder / "arguments.jsonl").open("a") as file:
         file.write("\n")
@@ -110,18 +92,18 @@ def test_files_that_were_prepared_from_other_data_are_not_used(folder: Path) -> 
 
 
 def test_prepared_files_that_are_broken_are_an_error(folder: Path) -> None:
-    prepare(folder, folder)
+    prepare(folder)
     (folder / "prepared" / "text" / "meta.json").unlink()
     with pytest.raises(DataError):
         open_collection(folder)
 
 
 def test_a_failed_preparation_leaves_nothing_and_keeps_what_was_there(folder: Path) -> None:
-    prepare(folder, folder)
+    prepare(folder)
     (folder / "arguments.jsonl").write_text('{"id": 1}\n')
     names = sorted(p.name for p in folder.iterdir())
     with pytest.raises(DataError):
-        prepare(folder, folder)
+        prepare(folder)
     assert sorted(p.name for p in folder.iterdir()) == names
 
 

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import json
-import threading
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecars.search import vectors
-from sidecars.search.api import Api, Call
 from sidecars.search.errors import DataError
-from sidecars.search.prepared import open_collection
 from sidecars.search.requests import Nearest, Search
-from sidecars.search.searching import parts_of
-from sidecars.search.together import TOGETHER
+from sidecars.search.searching import TOGETHER, parts_of
 from sidecars.search.vectors import Matrix, inverse_lengths
 from tests.worlds.search_arguments import ARGUMENTS, write
-from tests.worlds.search_parts import asked
+from tests.worlds.search_parts import asked, words
 
 FIELD = "text_embedding_stella"
 VALUES = st.floats(-8, 8, width=16)
@@ -155,26 +149,26 @@ def test_a_half_precision_vector_comes_back_as_it_is_stored(
 
 
 # A file with other numbers, and the values that the error names. None is a file without any.
-UNUSABLE: list[tuple[Any, list[str]]] = [
-    (np.zeros((6, 4), "f8"), ["float64"]),
-    (np.zeros((6, 4), ">f4"), [">f4"]),
-    (np.zeros(6, "f4"), ["rows"]),
-    (np.asfortranarray(np.zeros((6, 4), "f4")), ["rows"]),
-    (np.zeros((5, 4), "f4"), ["5", "6"]),
-    (np.zeros((6, 0), "f4"), ["0", "4096"]),
-    (np.array([{}] * 6), [".npy"]),
-    (None, [".npy"]),
+UNUSABLE: list[tuple[Any, set[str]]] = [
+    (np.zeros((6, 4), "f8"), {"float64"}),
+    (np.zeros((6, 4), ">f4"), {">f4"}),
+    (np.zeros(6, "f4"), {"shape", "6"}),
+    (np.asfortranarray(np.zeros((6, 4), "f4")), {"shape", "6", "4"}),
+    (np.zeros((5, 4), "f4"), {"5", "6"}),
+    (np.zeros((6, 0), "f4"), {"0", "4096"}),
+    (np.array([{}] * 6), {".npy"}),
+    (None, {".npy"}),
 ]
 
 
 @pytest.mark.parametrize(("rows", "values"), UNUSABLE)
-def test_matrices_that_cannot_be_used(tmp_path: Path, rows: Any, values: list[str]) -> None:
+def test_matrices_that_cannot_be_used(tmp_path: Path, rows: Any, values: set[str]) -> None:
     (tmp_path / "a.npy").write_bytes(b"\x93NUMPY")
     if rows is not None:
         np.save(tmp_path / "a.npy", rows, allow_pickle=True)
     with pytest.raises(DataError) as caught:
         Matrix.open(tmp_path / "a.npy", len(ARGUMENTS))
-    assert all(value in str(caught.value) for value in values), caught.value
+    assert words(caught.value) >= values, caught.value
 
 
 def test_the_fingerprint_notices_a_change_anywhere_in_a_small_file(tmp_path: Path) -> None:
@@ -282,33 +276,4 @@ def test_searches_are_looked_for_together_up_to_so_many_vectors() -> None:
         ((TOGETHER + 1, 1), TOGETHER + 1),
         ((1,) * 20, TOGETHER),
     ):
-        assert len(parts_of([of(count) for count in counts], TOGETHER)) == expected, counts
-
-
-def test_one_request_at_a_time_looks_for_many_neighbours(tmp_path: Path) -> None:
-    second, inside = threading.Event(), threading.Lock()
-
-    class Watched(Matrix):
-        def estimates(self, *args: Any, **more: Any) -> Any:
-            if not inside.acquire(blocking=False):
-                second.set()
-                return super().estimates(*args, **more)
-            try:
-                second.wait(0.5)  # for another one, that should not come
-                return super().estimates(*args, **more)
-            finally:
-                inside.release()
-
-    folder = write(tmp_path / "data")
-    with open_collection(folder) as collection:
-        watched = Watched.open(folder / f"{FIELD}.npy", len(ARGUMENTS))
-        collection.matrices = {**collection.matrices, FIELD: watched}
-        api = Api(collection, "claimrev")
-        knn = {"field": FIELD, "query_vector": [1, 2, 3, 4]}
-        body = b"{}\n" + json.dumps({"knn": [knn, knn]}).encode() + b"\n"
-        call = Call("POST", "/_msearch", body=body, content_type="application/json")
-        with ThreadPoolExecutor(2) as pool:
-            answers = list(pool.map(api.answer, [call, call]))
-    assert [one.status for one in answers] == [200, 200]
-    assert answers[0].content["responses"][0]["hits"] == answers[1].content["responses"][0]["hits"]
-    assert not second.is_set()
+        assert len(parts_of([of(count) for count in counts])) == expected, counts

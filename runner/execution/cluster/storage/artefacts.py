@@ -12,8 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +23,6 @@ from urllib.parse import quote, unquote
 from runner.execution.cluster.storage.delivery import (
     MANIFEST,
     PACK,
-    PIECE,
     Mismatch,
     Pack,
     another,
@@ -33,6 +31,7 @@ from runner.execution.cluster.storage.delivery import (
     sealed,
 )
 from runner.execution.cluster.storage.grants import LONGEST, Grants
+from runner.execution.stop import Stop
 from runner.model.clock import SystemClock
 from runner.model.config import without_secrets
 from runner.model.errors import PlatformError
@@ -45,24 +44,17 @@ _CONTENT = re.compile(r"[0-9a-f]{64}(\.[0-9a-f]{8})?")
 T = TypeVar("T")
 
 
-def patiently(do: Callable[[], T], stopping: Callable[[], bool]) -> T:
-    """What ``do`` gives, tried again for a minute and a half where the store is away, unless everything is ``stopping``.
+def patiently(do: Callable[[], T], stop: Stop) -> T:
+    """What ``do`` gives, tried again for a minute and a half where the store is away, unless everything is to stop.
 
     Raises as ``do`` the last time; :class:`Mismatch` at once.
     """
     for pause in PAUSES:
         try:
             return do()
-        except Mismatch:
-            raise
         except PlatformError as error:
-            if error.code != "E313":
+            if error.code != "E313" or isinstance(error, Mismatch) or stop.wait(pause):
                 raise
-        until = time.monotonic() + pause
-        while time.monotonic() < until and not stopping():
-            time.sleep(0.1)
-        if stopping():
-            break
     return do()
 
 
@@ -84,23 +76,17 @@ class Artefacts:
         with self._answering():
             found, self._root = url_to_fs(address, **_with_signatures(address, options))
             self._fs = Folder(self._root) if isinstance(found, LocalFileSystem) else found
-            self._is_folder = self._fs is not found
             # Others write there, too: what is listed now is not what will be there.
             self._fs.dircache = DirCache(use_listings_cache=False)
 
-    def put(self, path: Path) -> Content:
-        """Bring a file; one that is there already, and :meth:`stays`, is not sent again. Returns its digest and size."""
-        content = Content(file_sha256(path), path.stat().st_size)
+    def put(self, what: Path | bytes) -> Content:
+        """Bring a file or bytes; what is there already, and :meth:`stays`, is not sent again. Returns its digest and size."""
+        if isinstance(what, Path):
+            content, pieces = Content(file_sha256(what), what.stat().st_size), iter(Pack({"": what}))
+        else:
+            content, pieces = Content(hashlib.sha256(what).hexdigest(), len(what)), iter([what])
         if not self.stays(content):
-            self._write(Pack({"": path}), self._place(content.sha256))
-        return content
-
-    def put_bytes(self, data: bytes) -> Content:
-        """Bring some bytes. Returns their digest and size."""
-        content = Content(hashlib.sha256(data).hexdigest(), len(data))
-        if not self.stays(content):
-            with self._writing(self._place(content.sha256)) as stream:
-                stream.write(data)
+            self._write(pieces, self._place(content.sha256))
         return content
 
     def stays(self, content: Content) -> bool:
@@ -113,7 +99,7 @@ class Artefacts:
                 return False
             if info["size"] != content.size:
                 return False
-            since = datetime.fromtimestamp(info["mtime"], UTC) if self._is_folder else self._modified(place)
+            since = self._modified(place)
         return since is None or SystemClock().now() - since < KEPT / 2
 
     def sweep_contents(self, *, dry_run: bool = False) -> list[str]:
@@ -136,20 +122,11 @@ class Artefacts:
         """Write a content to the new file ``target``. Raises E313 also where it is missing or another one."""
         self._read(self._place(content.sha256), [(target, content)])
 
-    def get_bytes(self, content: Content) -> bytes:
-        """A content as bytes. Raises as :meth:`fetch`."""
-        with self._answering(), self._fs.open(self._place(content.sha256), "rb") as stream:
-            data = bytes(stream.read(content.size + 1))
-        if (hashlib.sha256(data).hexdigest(), len(data)) != content:
-            raise another(self._place(content.sha256))
-        return data
-
     def deliver(self, name: str, files: Mapping[str, Path], facts: Mapping[str, Any], key: bytes) -> None:
         """Lay down the files of an attempt under its ``name``, and then its manifest, which has ``facts``, too, signed by ``key``."""
         manifest = sealed(files, facts, key)
         self._write(Pack(files), self._attempt(name, PACK))
-        with self._writing(self._attempt(name, MANIFEST)) as stream:
-            stream.write(manifest)
+        self._write([manifest], self._attempt(name, MANIFEST))
 
     @property
     def signs(self) -> bool:
@@ -236,8 +213,8 @@ class Artefacts:
             raise PlatformError(what, why=why[:500], fix=fix, code="E313") from None
 
     def _plain_file(self, place: str) -> None:
-        """Nobody waits at what is no file. A :class:`Folder` opens nothing else."""
-        if not self._is_folder and self._fs.info(place).get("type") != "file":
+        """Nobody waits at what is no file."""
+        if self._fs.info(place).get("type") != "file":
             raise another(place)
 
     def _place(self, sha256: str) -> str:
@@ -250,20 +227,14 @@ class Artefacts:
         with self._answering():
             return str(self._fs.sign(place, expiration=int(min(seconds, LONGEST)), client_method=method))
 
-    def _write(self, source: Pack, place: str) -> None:
-        with self._writing(place) as to:
-            while piece := source.read(PIECE):
-                to.write(piece)
-
-    @contextmanager
-    def _writing(self, place: str) -> Iterator[Any]:
-        """A file that is there as a whole or not at all."""
+    def _write(self, pieces: Iterable[bytes], place: str) -> None:
+        """Write a file that is there as a whole or not at all."""
         part = f"{place}.{secrets.token_hex(4)}"
         with self._answering():
-            if not self._is_folder:  # which makes those that are missing by itself
-                self._fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+            self._fs.makedirs(place.rpartition("/")[0], exist_ok=True)
             with self._fs.open(part, "wb") as stream:
-                yield stream
+                for piece in pieces:
+                    stream.write(piece)
             self._fs.mv(part, place)
 
     def _read(self, place: str, wanted: Sequence[tuple[Path, Content]]) -> None:
@@ -286,14 +257,14 @@ def _secrets(address: str, options: Mapping[str, Any]) -> list[str]:
     rest = address.partition("://")[2]
     before, at, _ = rest.rpartition("@")
     found = {before, before.rpartition(":")[2], rest.partition("?")[2]} if at or "?" in rest else set()
-    waiting: list[Any] = [options]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Mapping):
-            waiting += one.values()
-        elif isinstance(one, list | tuple):
-            waiting += one
-        elif isinstance(one, str | bytes):
-            found.add(one if isinstance(one, str) else one.decode("utf-8", "replace"))
+    found.update(_texts(options))
     found |= {unquote(one) for one in found} | {quote(one, safe="") for one in found}
     return sorted((one for one in found if len(one) > 3), key=len, reverse=True)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in JSON data but keys."""
+    if isinstance(value, str):
+        yield value
+    for one in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _texts(one)

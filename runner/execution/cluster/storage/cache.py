@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import stat
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from runner.execution.cluster.storage.grants import Store
-from runner.model.errors import PlatformError, disk_error, disk_words
+from runner.model.errors import PlatformError, disk_error
 from runner.records.contents import Content
 from runner.records.files import file_sha256
 
@@ -31,11 +30,10 @@ class Cache:
         self._lock = threading.Lock()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            halves = list(folder.glob("*.part"))
+            for part in folder.glob("*.part"):
+                _remove(part)
         except OSError as error:
             raise self._unusable(error) from error
-        for part in halves:
-            self._remove(part)
 
     @contextmanager
     def using(self, content: Content, store: Store | None = None) -> Iterator[Path]:
@@ -75,7 +73,7 @@ class Cache:
                 os.utime(path)
                 return path
             if path.is_symlink() or not path.is_file():  # a file is replaced, in one step
-                self._remove(path)
+                _remove(path)
             self._make_room(content.size)
             part = path.with_name(f"{content.sha256}.{secrets.token_hex(4)}.part")
             store.fetch(content, part)
@@ -83,21 +81,6 @@ class Cache:
         except OSError as error:
             raise self._unusable(error) from error
         return path
-
-    def _remove(self, path: Path) -> None:
-        """Remove what lies there, of a link that alone; it need not be there. Raises E306."""
-        try:
-            if stat.S_ISDIR(path.lstat().st_mode):
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            what = f"{path.name} in {self.folder}, the cache of this host, cannot be removed"
-            why, _ = disk_words(error, path, setting="")
-            fix = f"end the worker, have the disk checked, remove {self.folder}, and start the worker again: what it needs is fetched again"
-            raise PlatformError(what, why=why, fix=fix, code="E306") from error
 
     def _unusable(self, error: OSError) -> PlatformError:
         return disk_error(f"{self.folder}, the cache of this host, cannot be used", error, self.folder)
@@ -110,7 +93,7 @@ class Cache:
             for _, size, path in kept:
                 if left > 0 and not self._used[path.name.partition(".")[0]]:
                     left -= size
-                    self._remove(path)
+                    _remove(path)
 
 
 def _verified(path: Path, content: Content) -> bool:
@@ -119,3 +102,11 @@ def _verified(path: Path, content: Content) -> bool:
         return path.is_file() and file_sha256(path) == content.sha256
     except (OSError, PlatformError):
         return False
+
+
+def _remove(path: Path) -> None:
+    """Remove what lies there, of a link that alone; it need not be there. Raises OSError."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -36,24 +36,16 @@ def another(place: str) -> Mismatch:
 
 
 class Pack:
-    """Files as one that is read from begin to end; its length is that of all of them. Raises OSError."""
+    """Files as one, in pieces from begin to end; its length is that of all of them. Raises OSError."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
-        self._size = sum(path.stat().st_size for path in files.values())
-        self._pieces = self._read([files[name] for name in sorted(files)])
-        self._left = b""
+        self._paths = [files[name] for name in sorted(files)]
 
     def __len__(self) -> int:
-        return self._size
+        return sum(path.stat().st_size for path in self._paths)
 
-    def read(self, size: int = PIECE) -> bytes:
-        """The next bytes, at most so many; none at the end."""
-        piece = self._left or next(self._pieces, b"")
-        self._left = piece[size:] if size >= 0 else b""
-        return piece[:size] if size >= 0 else piece
-
-    def _read(self, paths: Sequence[Path]) -> Iterator[bytes]:
-        for path in paths:
+    def __iter__(self) -> Iterator[bytes]:
+        for path in self._paths:
             with path.open("rb") as stream:
                 while piece := stream.read(PIECE):
                     yield piece
@@ -103,17 +95,17 @@ def receive(read: Callable[[int], bytes], place: str, wanted: Sequence[tuple[Pat
 @contextmanager
 def _own_disk(target: Path) -> Iterator[Callable[[bytes], object]]:
     """A function that writes to the new file ``target``: what fails there is E306, and not the store's doing."""
-    with on_disk(f"{target.name[:20]} cannot be kept here"):
+    with on_disk(f"{target.name[:20]} cannot be kept here", target.parent):
         stream = target.open("xb")
 
     def write(piece: bytes) -> None:
-        with on_disk(f"{target.name[:20]} cannot be kept here"):
+        with on_disk(f"{target.name[:20]} cannot be kept here", target.parent):
             stream.write(piece)
 
     try:
         yield write
     finally:
-        with on_disk(f"{target.name[:20]} cannot be kept here"):
+        with on_disk(f"{target.name[:20]} cannot be kept here", target.parent):
             stream.close()
 
 

@@ -69,12 +69,8 @@ class Folder(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     def mv(self, path1: str, path2: str, **_: Any) -> None:
         """Give a file its place, and what was there, a link too, is no more."""
         *above, new = self._parts(path2)
-        with self._in(path1) as (at, name):
-            if self._parts(path1)[:-1] == above:
-                os.rename(name, new, src_dir_fd=at, dst_dir_fd=at)
-                return
-            with self._folder(above) as to:
-                os.rename(name, new, src_dir_fd=at, dst_dir_fd=to)
+        with self._in(path1) as (at, name), self._folder(above) as to:
+            os.rename(name, new, src_dir_fd=at, dst_dir_fd=to)
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
         """Remove a folder with all that is in it, or a file; of a link that alone."""
@@ -85,13 +81,7 @@ class Folder(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
                 os.unlink(name, dir_fd=at)
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> IO[bytes]:
-        try:
-            file = self._descriptor(path, _READ if mode == "rb" else _NEW)
-        except FileNotFoundError:
-            if mode == "rb":
-                raise
-            self.makedirs(path.rpartition("/")[0])  # for the first file there
-            file = self._descriptor(path, _NEW)
+        file = self._descriptor(path, _READ if mode == "rb" else _NEW)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
             raise another(path)

@@ -6,7 +6,6 @@ opens a store: it reads and writes by plain HTTP, at the origins that it was tol
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -20,7 +19,7 @@ from urllib.parse import urlsplit
 import requests
 
 from runner.exchange.http import Session
-from runner.execution.cluster.storage.delivery import MANIFEST, PACK, Pack, another, receive, sealed
+from runner.execution.cluster.storage.delivery import MANIFEST, PACK, Pack, receive, sealed
 from runner.model.errors import PlatformError, RunnerError
 from runner.records.contents import Content
 
@@ -34,9 +33,6 @@ class Store(Protocol):
     """What a host does with a store."""
 
     place: str
-
-    def get_bytes(self, content: Content) -> bytes:
-        """A content as bytes. Raises E313."""
 
     def fetch(self, content: Content, target: Path) -> None:
         """Write a content to the new file ``target``. Raises E306, E313."""
@@ -84,17 +80,9 @@ class Granted:
         """The same store by other grants."""
         return Granted(self.place, self._origins, grants)
 
-    def get_bytes(self, content: Content) -> bytes:
-        """See :class:`Store`."""
-        with self._reading(content) as answer:
-            data = bytes(answer.raw.read(content.size + 1, decode_content=False))
-        if (hashlib.sha256(data).hexdigest(), len(data)) != content:
-            raise another(content.sha256)
-        return data
-
     def fetch(self, content: Content, target: Path) -> None:
         """See :class:`Store`."""
-        with self._reading(content) as answer:
+        with self._answer("GET", self._grants.read.get(content.sha256)) as answer:
             receive(
                 lambda size: bytes(answer.raw.read(size, decode_content=False)),
                 content.sha256,
@@ -107,11 +95,6 @@ class Granted:
             # requests would send a body of no length in chunks, which S3 refuses.
             with self._answer("PUT", self._grants.write.get(file), data=data if len(data) else b""):
                 pass
-
-    @contextmanager
-    def _reading(self, content: Content) -> Iterator[requests.Response]:
-        with self._answer("GET", self._grants.read.get(content.sha256)) as answer:
-            yield answer
 
     @contextmanager
     def _answer(self, method: str, url: str | None, data: Any = None) -> Iterator[requests.Response]:

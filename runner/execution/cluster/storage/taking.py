@@ -26,7 +26,7 @@ from runner.model.task import Task
 from runner.model.verdict import TABLE, read_verdict
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.contents import Content
-from runner.records.files import MAX_JSON, MAX_SECONDS, is_name, is_utf8, read_json, readable
+from runner.records.files import MAX_JSON, is_name, is_utf8, read_json, readable
 from runner.records.staging import Staging
 from schemas.details import read
 
@@ -36,20 +36,10 @@ _BESIDE = 16 * MIB  # of what the platform itself writes beside output and logs
 _FILES = 64  # beside those of the output
 _DEEPEST = 16  # levels of a record
 _WHOLE = 2**63  # what whole numbers of the store stay below
-_JOULES = 1e15
 _AHEAD = timedelta(days=1)  # by which a time may lie after now: clocks of hosts are off by less
-_CHARACTER = 6  # bytes of one in a text, at most, as the archive writes it
-_VALUE = 36  # of a number, and of what stands around any value
 _TOO_LARGE = "it is larger than the archive reads"
 _ENDED = ("started", "finished", "status", "final", "fault", "exit")  # what a host says of an evaluation
 _NONE = "its evaluation.json is none"
-_EXIT = {
-    "code": int | None,
-    "oom_killed": bool,
-    "killed": str | None,
-    "start_error": str | None,
-    "outside": str | None,
-}
 
 
 def take_in(
@@ -98,7 +88,7 @@ def take_in_evaluation(
         ended = manifest.get("ended")
         if manifest.get("asked") != schemas.digest(dict(asked)) or not isinstance(ended, dict):
             raise _refused(name, "it is another evaluation")
-        if _plain_size(ended) is None:
+        if not _is_plain(ended):
             raise _refused(name, _NONE)
         limits = task.evaluator_limits
         most = MAX_RESULT_BYTES + 2 * limits.log + _BESIDE
@@ -131,12 +121,11 @@ def _placed(host: str, manifest: dict[str, Any]) -> dict[str, Any]:
 
 def _evaluation_problem(record: dict[str, Any], folder: Path, task: Task) -> str:
     """What is wrong with a record (evaluation.json) and the files in ``folder``; empty when nothing is."""
-    ended = record["exit"]
-    if schemas.validate(record, "evaluation") or not (ended is None or _is_exit(ended)):
+    if schemas.validate(record, "evaluation"):
         return _NONE
     if (record["started"], record["finished"]) != ("", "") and not _is_timed(record):
         return _NONE  # a platform's failure has no times
-    if not _is_read(record, _plain_size(record)):
+    if len(readable(record)) > MAX_JSON:
         return _TOO_LARGE
     left = {path.name for path in folder.iterdir()} - {"logs"}
     if record["status"] == "error":
@@ -147,14 +136,6 @@ def _evaluation_problem(record: dict[str, Any], folder: Path, task: Task) -> str
         return f"it breaks the contract of evaluators: {problem}"
     said = read_json(folder / "result.json", None)["status"]
     return "" if said == record["status"] else "its evaluation.json is not what the evaluator said"
-
-
-def _is_exit(said: object) -> bool:
-    if not isinstance(said, dict) or said.keys() != _EXIT.keys():
-        return False
-    return type(said["code"]) is not bool and all(
-        isinstance(said[name], kind) for name, kind in _EXIT.items()
-    )
 
 
 def _fetch(artefacts: Artefacts, name: str, files: Mapping[str, Content], staging: Staging) -> None:
@@ -212,19 +193,17 @@ def _files(
 
 def _problem(record: dict[str, Any], staging: Staging, job: Job, files: Mapping[str, Content]) -> str:
     """What is wrong with a record (run.json) and the ``files`` that were taken into ``staging``; empty when nothing is."""
-    if (size := _plain_size(record)) is None:
+    if not _is_plain(record):
         return "its run.json is none"
-    if not _is_read(record, size):
+    if len(readable(record)) > MAX_JSON:
         return _TOO_LARGE
-    if not schemas.fits(record, "run") and schemas.validate(record, "run"):
+    if schemas.validate(record, "run"):
         return "its run.json is none"
     wanted = {"run_id": job.run_id, "attempt": staging.number, "lock_digest": job.lock_digest}
     if any(record[key] != value for key, value in wanted.items()):
         return "its run.json is of another attempt"
     if not (_is_timed(record) and _is_ended(record)):
         return "its run.json says neither when nor how it ended"
-    if not _is_measured(record):
-        return "its run.json says that it used more than anything can"
     if not _is_lock(staging.path / "lock.json", job.lock_digest):
         return "its lock is another one"
     output = record["output"]
@@ -247,40 +226,16 @@ def _is_lock(path: Path, digest: str) -> bool:
         return False
 
 
-def _plain_size(value: object) -> int | None:
-    """How many bytes JSON data have at most as the archive writes them; None where it, the store and all their readers cannot have
-    them: PostgreSQL has no NUL and 64 bits, JSON no NaN."""
-    here, size = [value], 0
-    for _ in range(_DEEPEST + 1):
-        inner = list[object]()
-        size += _VALUE * len(here)
-        for one in here:
-            if isinstance(one, str):
-                size += _CHARACTER * len(one)
-                if "\0" in one or not (one.isascii() or is_utf8(one)):
-                    return None
-            elif isinstance(one, dict):
-                inner += one
-                inner += one.values()
-            elif isinstance(one, list):
-                inner += one
-            elif not _is_plain_value(one):
-                return None
-        if not inner:
-            return size
-        here = inner
-    return None
-
-
-def _is_plain_value(value: object) -> bool:
+def _is_plain(value: object, levels: int = _DEEPEST) -> bool:
+    """Whether the archive, the store and all their readers can have JSON data: PostgreSQL has no NUL and 64 bits, JSON no NaN."""
+    if isinstance(value, str):
+        return "\0" not in value and is_utf8(value)
+    if isinstance(value, dict | list):
+        inside = [*value, *value.values()] if isinstance(value, dict) else value
+        return levels > 0 and all(_is_plain(one, levels - 1) for one in inside)
     if isinstance(value, int):
         return -_WHOLE <= value < _WHOLE
     return value is None or (isinstance(value, float) and math.isfinite(value))
-
-
-def _is_read(record: Mapping[str, Any], most: int | None) -> bool:
-    """Whether the archive reads a record that it writes. Where it has ``most`` bytes, and these are few, it is not written to see that."""
-    return (most is not None and most <= MAX_JSON) or len(readable(record)) <= MAX_JSON
 
 
 def _is_timed(record: Mapping[str, Any]) -> bool:
@@ -289,15 +244,6 @@ def _is_timed(record: Mapping[str, Any]) -> bool:
     if not (_is_time(started) and _is_time(finished)):
         return False
     return bool(started <= finished <= stamp(SystemClock().now() + _AHEAD))  # which sort as they are
-
-
-def _is_measured(record: Mapping[str, Any]) -> bool:
-    """Whether a record (run.json) says no amounts that nobody can have used, of which sums have no end."""
-    parts = (record["resources"], record.get("first_cases") or {})
-    seconds = [part.get(key) for part in parts for key in ("wall_seconds", "cpu_seconds")]
-    seconds.append((record["exit"] or {}).get("waited"))
-    energy = record.get("machine", {}).get("energy")
-    return max(one or 0 for one in seconds) <= MAX_SECONDS and (energy or 0) <= _JOULES
 
 
 def _is_time(said: object) -> bool:

@@ -24,7 +24,7 @@ from sacrebleu.significance import PairedTest
 from evaluator.measures.records.base import MISSING, Columns
 from evaluator.measures.records.named import known, measure
 from evaluator.measures.records.resampling import spread
-from runner.model.comparing.resampled import bootstrap
+from runner.model.comparing import bootstrap
 
 # Its logging library keeps the stream of errors of this moment and closes it when a server configures logging: not pytest's.
 with contextlib.redirect_stderr(sys.__stderr__):

@@ -172,14 +172,16 @@ def test_a_server_that_is_not_one_is_told_apart(served: Served, capsys: pytest.C
     token = "proctor_000000000000_" + "x" * 43
     assert "E312" in home.run("login", "http://127.0.0.1:9", token=token, expect=3).err
     assert "https" in home.run("login", "http://task.example.org", token=token, expect=2).err
-    assert "hunter2" not in home.run("login", served.url, token="hunter2", expect=2).all
+    refused = home.run("login", served.url, token="hunter2", expect=2)
+    assert "E101" in refused.err and "hunter2" not in refused.all
     call(served.project, "team", "add", "epsilon")
     link = call(served.project, "team", "link", "epsilon").out.strip()
     assert link.startswith(f"{served.url}/link/"), "where this front is"
-    for given in (link, link.rpartition("/")[2]):
+    mistyped = home.run("login", served.url, token=token, expect=2).err
+    assert "E105" in mistyped and "link" not in mistyped
+    for given, code in ((link, "E101"), (link.rpartition("/")[2], "E105")):
         linked = home.run("login", served.url, token=given, expect=2).err
-        assert ("E101" in linked) == ("/link/" in given) and "link" in linked
-    assert "E105" in home.run("login", served.url, token=token, expect=2).err
+        assert code in linked and "link" in linked
 
 
 @pytest.mark.slow

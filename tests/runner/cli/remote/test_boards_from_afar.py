@@ -78,7 +78,7 @@ def test_what_the_server_does_not_give_is_said(home: Project, capsys: pytest.Cap
 def test_tasks_are_shown_as_at_home(home: Project, front: Front, capsys: pytest.CaptureFixture[str]) -> None:
     project = front.exchange.parents[0]
     own = {"RUNNER_ROOT": str(project), "RUNNER_HOME": str(project / "home")}
-    for words in (("list",), ("list", "--json"), ("show", records.TASK), ("show", records.TASK, "--full")):
+    for words in (("list",), ("list", "--json"), ("show", records.TASK)):
         there = call_here(home, ["task", *words, "--to", "local"], capsys)
         as_ = ("--as", "team:alpha") if words[0] == "show" else ()
         here = CliRunner().invoke(app, ["task", *words, *as_], env=own)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -104,15 +103,10 @@ def test_whoever_names_a_version_is_shown_the_text_and_asked(
     answer: str,
     accepted: bool,
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     logged_in(site, tmp_path)
     monkeypatch.setattr("time.sleep", lambda seconds: site.decide())
-    monkeypatch.setattr("sys.stdin", Terminal(answer))
     words = ("data", "get", "mini", "dev", "--to", "local", "--out", str(out), "--accept-terms", "1")
-    told = cli(site.project, *words, expect=None, terminal=True).err
+    told = cli(site.project, *words, expect=None, typed=answer).err
     assert told.index("Be fair.") < told.rindex("version 1")
     assert site.listed("alpha")["accepted"] == accepted == (out / "truths/qrels.txt").exists()
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -150,13 +150,15 @@ def sent(url: str, token: str, *, terminal: bool) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
-@pytest.mark.parametrize(("status", "value"), [(413, "8 MiB"), (409, ""), (507, "507")])
-def test_a_refusal_in_the_middle_is_a_clean_error(status: int, value: str, terminal: bool) -> None:
+@pytest.mark.parametrize("status", [413, 409, 507])
+def test_a_refusal_in_the_middle_is_a_clean_error(
+    status: int, terminal: bool, golden: Callable[[str, str], None]
+) -> None:
     with refusing(status) as url:
         code, said = sent(url, str(Token.new()), terminal=terminal)
     lines = seen(said)
-    assert code == 3 and lines[0] == "before", said
-    assert lines[-2].startswith("E312  ") and value in lines[-2]
+    assert code == 3 and lines[0] == "before" and lines[-2].startswith("E312  "), said
+    golden(f"sending-refused-{status}.txt", "\n".join(lines[-2:]) + "\n")
     assert lines[-1].startswith("Fix: ") and not [one for one in lines if "━" in one or "MB" in one]
     assert len(lines) == (3 if status == 413 else 4), "other refusals are tried again"
     if terminal:

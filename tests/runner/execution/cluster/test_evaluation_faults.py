@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from runner.engines.fake import Mounts
+from runner.execution import stop as at_stop
 from runner.execution.cluster.host import SCRATCH
-from runner.execution.cluster.storage import artefacts as at_store
 from runner.records.files import file_sha256
 from tests.e2e.test_server import until
 from tests.runner.execution.cluster.test_evaluation_hosts import scored_once
@@ -124,7 +124,7 @@ def test_a_scheduler_that_is_killed_while_hosts_evaluate(
 def test_a_store_that_is_away_for_a_minute_has_nothing_evaluated_twice(
     world: World, judges: Cluster, handed_in: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(at_store, "time", Hurried(judges.folder))
+    monkeypatch.setattr(at_stop, "time", Hurried(judges.folder))
     runs = handed_in(0, 1, 2)
     judges.hold()
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import schemas
-from runner.execution.attempt import NotStoppable, assess, ended_evaluation, execute, ordered_evaluation
+from runner.execution.attempt import ended_evaluation, execute, ordered_evaluation
 from runner.execution.cluster.joining import Wanted, host_of
 from runner.execution.cluster.keys import home_of, key_for, key_of
 from runner.execution.cluster.storage import taking
@@ -22,6 +22,7 @@ from runner.execution.cluster.storage.stores import Stores
 from runner.execution.cluster.storage.taking import take_in_evaluation
 from runner.execution.contract import RunFiles
 from runner.execution.coordinator import EvaluationRequest
+from runner.execution.evaluation import EvaluationJob
 from runner.execution.evaluator import Evaluator
 from runner.execution.executors.base import Host
 from runner.execution.plan import plan
@@ -160,8 +161,10 @@ class Delivered:
         self.folder.mkdir()
         with self.attempt.output() as output:
             files = RunFiles(output, "run.txt")
-            what = (self.evaluator, self.dataset, "full", files, world.engine, self.folder, NotStoppable())
-            self.ended = ended_evaluation(assess(*what, name="made"))
+            job = EvaluationJob(
+                self.evaluator, self.dataset, "full", files, world.engine, "made", self.folder
+            )
+            self.ended = ended_evaluation(job.assess())
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from runner.execution.cluster.executor import ClusterExecutor
 from runner.execution.cluster.host import Station
 from runner.execution.cluster.joining import Wanted, unfit
 from runner.execution.cluster.keys import home_of, key_for, key_of
-from runner.execution.cluster.line import Line, check_address
+from runner.execution.cluster.line import AWAY, Line, check_address
 from runner.execution.cluster.software import Software
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
@@ -302,7 +302,7 @@ def test_who_has_certificates_of_another_authority_has_no_part_in_it(tmp_path: P
     finally:
         line.close()
     assert told == [] or all(one == {"hosts": {}} for one in told)
-    assert said[0]
+    assert AWAY in said[0]
 
 
 # Who has the scheduler sends every client a warning, which they unpickle: what is in it runs there, and tells what it could have.

@@ -12,12 +12,12 @@ import pytest
 
 from runner.engines.fake import Mounts, identity
 from runner.engines.lending import Rooms
-from runner.execution.attempt import NotStoppable
 from runner.execution.cluster import carrying
 from runner.execution.cluster.carrying import Hands
 from runner.execution.cluster.evaluations import Evaluations
 from runner.execution.cluster.order import Bringing, EvaluationOrder, Order, OrderedImage, load
-from runner.execution.cluster.software import Software, job_travels
+from runner.execution.cluster.roles import job_travels
+from runner.execution.cluster.software import Software
 from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
 from runner.execution.cluster.storage.stores import Stores
@@ -26,6 +26,7 @@ from runner.execution.executors.local import LocalExecutor
 from runner.execution.job import Job
 from runner.execution.plan import Planned, plan
 from runner.execution.pool import Control
+from runner.execution.stop import Stop
 from runner.execution.workflows.beside import Sizes, with_files
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Selection
@@ -68,7 +69,7 @@ def test_a_server_is_executed_where_no_file_of_its_task_is(tmp_path: Path) -> No
     assert isinstance(order, Order) and Sizes.of(order.job) == sizes
     (work := tmp_path / "host" / "work").mkdir(parents=True)
     hands = Hands(host, Cache(tmp_path / "cache", store, 1 << 20), store, store, Rooms(host))
-    record = hands.carry_out(order, work, NotStoppable())["record"]
+    record = hands.carry_out(order, work, Stop())["record"]
     assert record["verdict"]["name"] == "ok", record
     assert seen == {"search": arguments, "user": arguments, "driver": claims}
     output = {one["name"] for one in record["output"]["files"]}
@@ -93,7 +94,7 @@ def test_a_newer_image_beside_servers_takes_the_name_of_the_one_before(
     def carry_out(job: Job, *beside: str) -> None:
         images = tuple(OrderedImage(one) for one in beside)
         order = Order("home/one~1", 1, job, None, OrderedImage(other), {}, images)
-        hands.carry_out(order, tmp_path, NotStoppable())
+        hands.carry_out(order, tmp_path, Stop())
 
     carry_out(job, ours)
     before = {**kept}
@@ -161,12 +162,12 @@ def test_an_evaluation_that_stays_is_not_prepared_for_a_host_that_was_chosen_in_
 def test_an_order_names_files_of_an_output_alone(world: World, tmp_path: Path, name: str) -> None:
     made, engine = Delivered(world, tmp_path), world.engine
     store, file = made.store, name.format(tmp_path)
-    content = store.put_bytes(b"of the order")
+    content = store.put(b"of the order")
     image, folder = OrderedImage(made.evaluator.image.id), tmp_path / "host" / "work"
     folder.mkdir(parents=True)
     of, output = (made.evaluator, made.dataset, "full"), ((file, content),)
     order = EvaluationOrder("home/one", 1, made.run, 1, *of, file, False, output, image, {}, "asked")
     hands = Hands(engine, Cache(tmp_path / "cache", store, 1 << 20), store, store, Rooms(engine))
     with pytest.raises(PlatformError) as error:
-        hands.carry_out(order, folder, NotStoppable())
+        hands.carry_out(order, folder, Stop())
     assert error.value.code == "E307" and not list(tmp_path.rglob("taken.txt"))

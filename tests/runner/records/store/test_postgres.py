@@ -125,27 +125,6 @@ def test_reading_never_meets_an_empty_store_while_it_is_made_again_and_again(wor
         assert [one.result(60) for one in looking] == [{("scored",)}] * 2
 
 
-def test_whoever_waits_is_told_of_a_change(world: World, postgres: Server) -> None:
-    with world.store.changes() as wait, ThreadPoolExecutor(1) as pool:
-        told = pool.submit(wait, 60)
-        world.register("alpha", "x")
-        told.result(100)
-        lost = pool.submit(wait, 60)
-        end_connections(postgres)
-        with pytest.raises(RunnerError) as caught:
-            lost.result(100)
-    assert caught.value.code == "E306"
-
-
-def test_whoever_waits_is_told_of_a_store_that_was_made_again(world: World) -> None:
-    with world.store.changes() as wait, ThreadPoolExecutor(1) as pool:
-        begun = time.monotonic()
-        told = pool.submit(wait, 60)
-        connect.rebuild(world.config)
-        told.result(60)
-    assert time.monotonic() - begun < 30
-
-
 def test_a_store_is_made_again_in_a_schema_of_any_name(world: World, postgres: Server) -> None:
     world.register("alpha", "x")
     names = ["x", "x_anew", "n" * 63, "n" * 50 + "_anew", "n" * 49 + '"n', "a%sb", "ä" * 31]

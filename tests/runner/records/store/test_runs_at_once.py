@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from runner.model.errors import RunnerError
 from runner.records.commit import commit, commit_orphans
-from runner.records.store.queries import find_run
-from runner.records.store.runs_at_once import find_runs, may_be_called_off
+from runner.records.store.queries import find_run, find_runs
 from tests.worlds import records
 from tests.worlds.records import World
 
@@ -81,17 +80,4 @@ def test_a_refused_batch_is_committed_after_its_repair(tmp_path: Path) -> None:
     assert commit_orphans(world.store) == 2
     for one in (good, bad):
         assert find_run(world.store, one.run_id).outcome.attempt == 1
-    world.store.close()
-
-
-def test_who_may_be_called_off_is_who_was_cancelled_or_withdrawn(tmp_path: Path) -> None:
-    world, tasks = World.make(tmp_path), [records.task()]
-    ids = [one.run_id for one in attempts(world, 3)]
-    runs = [find_run(world.store, id, tasks) for id in ids]
-    assert may_be_called_off(world.store, runs) == set()
-    world.commit("submission-withdrawn", submission=runs[0].submission.id, reason="wrong")
-    place = {"task": records.TASK, "dataset": "test", "scenario": "default"}
-    world.commit("run-cancelled", run=ids[1], submission=runs[1].submission.id, **place)
-    assert may_be_called_off(world.store, runs) == {ids[0], ids[1]}
-    assert may_be_called_off(world.store, runs[2:]) == set()
     world.store.close()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from runner.records.store.connect import is_current
 from runner.records.store.database import make_engine, read_recorded
 from tests.worlds.records import World
 
@@ -38,37 +37,24 @@ def test_opening_a_store_that_is_up_to_date_imports_nothing_heavy(tmp_path: Path
         "import sys\nfrom pathlib import Path\nfrom runner.model.config import Config\n"
         "from runner.records.store.connect import open_store\nassert 'sqlalchemy' not in sys.modules\n"
         f"home = Path({str(tmp_path)!r})\nopen_store(Config(home, home / 'home', None)).close()\n"
-        "print(*({'pandas', 'numpy', 'scipy', 'jsonschema', 'docker'} & set(sys.modules)))\n"
+        "print(*({'pandas', 'numpy', 'scipy', 'docker'} & set(sys.modules)))\n"
     )
     assert output_of(code) == []
 
 
-def test_whether_a_store_is_current_is_seen_without_opening_it(tmp_path: Path) -> None:
+def test_what_a_database_records_is_read_without_opening_a_store(tmp_path: Path) -> None:
     world = World.make(tmp_path)
-    assert not is_current(world.config), "of an empty log it is looked whether it should be"
     world.scored("alpha", "x", topics=3)
-    code = (
-        "import sys\nfrom pathlib import Path\nfrom runner.model.config import Config\n"
-        "from runner.records.store.connect import is_current\n"
-        f"home = Path({str(tmp_path)!r})\n"
-        "print(is_current(Config(home, home / 'home', None)), 'sqlalchemy' in sys.modules)\n"
-    )
-    assert output_of(code) == ["True", "False"]
-    whole = world.config.events.read_bytes()
-    for other in (whole[:-1], whole + b"{}\n", whole.replace(b"alpha", b"omega")):
-        world.config.events.write_bytes(other)
-        assert not is_current(world.config)
-    world.config.events.write_bytes(whole)
-    assert is_current(world.config)
+    assert read_recorded(world.config).state == "usable"
     with world.store.write() as connection:
         connection.exec_driver_sql("UPDATE meta SET value = '1' WHERE key = 'rules'")
-    assert not is_current(world.config) and read_recorded(world.config).state == "other"
+    assert read_recorded(world.config).state == "other"
     with world.store.write() as connection:
         connection.exec_driver_sql("DROP TABLE meta")
-    assert not is_current(world.config) and read_recorded(world.config).state == "none"
+    assert read_recorded(world.config).state == "none"
     world.store.close()
     world.config.database.write_bytes(b"no database" * 100)
-    assert not is_current(world.config) and read_recorded(world.config).state == "unusable"
+    assert read_recorded(world.config).state == "unusable"
 
 
 def test_a_new_store_is_opened_by_several_at_once(tmp_path: Path) -> None:

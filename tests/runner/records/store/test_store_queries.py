@@ -21,10 +21,11 @@ def test_what_is_shown_in_order_is_in_the_order_of_names_and_not_of_events(tmp_p
         world.commit("policy-changed", task=dataset, policy={}, changes=[])
     with world.store.read() as connection:
         publications = queries.publications_in(connection, TASK)
+        names = queries.display_names_in(connection)
     named = [
         [dataset for _, dataset in queries.pauses(world.store)],
         list(publications),
-        [team for team, _ in queries.display_names(world.store)],
+        [team for team, _ in names],
         list(decisions.policies(world.store)),
     ]
     assert named == [["B", "a", "dev", "test"]] * 4

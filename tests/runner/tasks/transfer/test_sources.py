@@ -213,6 +213,7 @@ def test_a_wrong_size(config: Config, server: Server, body: bytes, size: int) ->
     task = a_task(config, server.url, size=size)
     text = refused("E406", task)
     assert f"{len(body):,}" in text and f"{size:,}" in text and left(task) == []
+    assert server.asked == [None], "not tried again"
 
 
 def test_a_server_that_always_breaks_off(config: Config, server: Server) -> None:
@@ -228,12 +229,14 @@ def test_larger_than_it_may_be_without_saying_so(config: Config, server: Server)
     task = a_task(config, server.url, size=1000, sha256=SHA256)
     server.answer = lambda handler, _: send(handler, 200, {"Connection": "close"}, BODY)
     assert "1,000" in refused("E406", task) and left(task) == []
+    assert server.asked == [None]
 
 
 def test_no_room_on_the_disk(config: Config, server: Server) -> None:
     task = a_task(config, server.url)
     server.answer = lambda handler, _: send(handler, 200, {"Content-Length": str(10**17)}, b"")
     refused("E407", task)
+    assert server.asked == [None], "a download that breaks off is tried again"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import schemas
-from runner.model.comparing.topics import holm
+from runner.model.comparing import holm
 from runner.model.errors import RunnerError
 from runner.views.audience import ORGANISER, PUBLIC
 from runner.views.leaderboard import comparing

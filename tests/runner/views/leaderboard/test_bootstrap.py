@@ -14,7 +14,7 @@ import pytest
 from evaluator.measures.records.base import Columns
 from evaluator.measures.records.named import measure
 from evaluator.measures.records.resampling import spread
-from runner.model.comparing.resampled import bootstrap
+from runner.model.comparing import bootstrap
 from runner.model.task import Cell
 from runner.records.store.connect import open_store
 from runner.views.audience import ORGANISER, PUBLIC, Audience

@@ -22,7 +22,7 @@ from runner.records.review import decide
 from runner.views.audience import ORGANISER, PUBLIC
 from runner.views.leaderboard import frames
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, text
-from runner.views.leaderboard.ranks import aggregated, ranked, with_components
+from runner.views.leaderboard.ranks import ranked, with_components
 from runner.views.leaderboard.rows import LeaderboardTable, Row
 from runner.views.leaderboard.table import build, filtered
 from tests.worlds import records
@@ -259,10 +259,3 @@ def test_rows_are_tested_on_the_first_measure(world: World) -> None:
     assert table.rows[0].comparison is not None and table.rows[0].comparison.difference == pytest.approx(0.25)
     (legend,) = [line for line in text(table).splitlines() if line.startswith("†")]
     assert "b/x" in legend and "nDCG@10" in legend and "RR" not in legend
-
-
-@pytest.mark.parametrize("rule", ["mean", "scenarios-then-datasets", "datasets-then-scenarios"])
-def test_the_mean_over_cells_is_there_however_large_values_are(rule: str) -> None:
-    assert aggregated(rule, CELLS, [1.7e308, 1.7e308]) == 1.7e308
-    assert aggregated(rule, CELLS, [-1.7e308, 1.7e308]) == 0.0
-    assert aggregated(rule, CELLS, [0.25, 0.75]) == 0.5

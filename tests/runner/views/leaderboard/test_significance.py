@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import permutation_test, ttest_rel
 
 from benchmarks.significance import t_tests, tukey
-from runner.model.comparing.topics import holm
+from runner.model.comparing import holm
 from runner.views.leaderboard.significance import EXACT_UP_TO, between, flips, randomisation, remembered
 
 

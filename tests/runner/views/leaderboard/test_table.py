@@ -8,7 +8,6 @@ import pytest
 
 from runner.model.errors import RunnerError
 from runner.model.task import Cell, Measure, Ranking, Task
-from runner.records.store.charges import spent
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
@@ -104,19 +103,6 @@ def test_several_cells_are_averaged_and_a_missing_one_keeps_a_run_out(world: Wor
     assert (row.topics, row.covered, row.wall_seconds, len(row.runs)) == (8, 6, 3.0, 2)
     assert [(u.team, u.outcome) for u in table.unranked] == [("b", "failed")]
     assert table.counts["pending"] == 1
-
-
-def test_times_and_values_of_older_stores_that_have_no_sum_break_no_board(world: World) -> None:
-    task = records.task(cells=(Cell("dev"), Cell("test")), baseline=None)
-    for team, value, seconds in (("a", 1.7e308, 1.7e308), ("b", -1.7e308, 1.5)):
-        submission = world.register(team, "x")
-        for dataset in ("dev", "test"):
-            attempt = world.attempt(submission, dataset=dataset, wall=seconds)
-            world.evaluation(attempt, {"ndcg": {"1": value}, "rr": flat(1.0)})
-    table = board(world, task)
-    assert [(row.team, row.values["ndcg"].mean) for row in table.rows] == [("a", 1.7e308), ("b", -1.7e308)]
-    assert [row.wall_seconds for row in table.rows] == [None, 3.0]
-    assert spent(world.store, "toy") == 1.5, "what nobody can have used counts nothing"
 
 
 def test_a_submission_outside_the_tables_scenario_is_no_part_of_it(world: World) -> None:

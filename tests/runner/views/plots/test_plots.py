@@ -5,20 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.records.store.queries import submissions
-from runner.views.plots import dates, heatmap
-from runner.views.plots.base import Plot as Drawn
-from runner.views.plots.drawing import drawn
 from runner.views.plots.making import KINDS
 from tests.worlds import records
 from tests.worlds.commands import Answer, At
@@ -36,7 +31,7 @@ TAGS = [
     "]]>&amp;",
 ]
 OF_BOARD = tuple(kind for kind in KINDS if kind != "run")
-BY_TOPIC = ("topics", "heatmap", "critical")
+BY_TOPIC = ("topics", "critical")
 
 
 @pytest.fixture(scope="module")
@@ -136,19 +131,6 @@ def test_dots_and_whiskers_have_the_figures_of_the_board(home: World, plot: Plot
     assert "RR" in said.err and " 6 " in said.err and "nDCG" not in said.err
 
 
-def test_the_best_so_far_over_dates(home: World, plot: Plot) -> None:
-    found = rows(plot("dates", "--format", "csv"))
-    assert [row["registered"] for row in found] == sorted(row["registered"] for row in found)
-    best = [float(row["best"]) for row in found]
-    assert best == sorted(best) and best[-1] == pytest.approx(0.5)
-
-
-def test_one_measure_against_another_has_tau(plot: Plot, refused: Refused) -> None:
-    said = plot("measures", "--measure", "ndcg", "--measure", "rr", "--format", "csv")
-    assert len(rows(said)) == 6 and "tau-b" in said.err
-    refused(("measures", "--measure", "rr", "--measure", "rr"), "E101", "rr")
-
-
 def test_rows_by_topic_can_be_chosen(home: World, plot: Plot, refused: Refused) -> None:
     run = run_of(home, "team-1", "dev")
     found = rows(plot("topics", "--dataset", "dev", "--run", run, "--format", "csv"))
@@ -174,14 +156,11 @@ def test_nobody_plots_what_they_could_not_read(home: World, plot: Plot, refused:
     for audience in (public, team):
         for kind in BY_TOPIC:
             refused((kind, *audience), "E103")
-        for kind in ("time", "memory"):
-            refused((kind, *audience), "E102")
         assert plot("scores", *audience).exit_code == 0  # its scores are open
     for kind in BY_TOPIC:
         refused((kind, *table, *public), "E103")
     own = rows(plot("topics", *table, *team, "--format", "csv"))
     assert {row["row"] for row in own} == {"team-1/x"}
-    assert plot("time", *table, *public).exit_code == 0
     blinded, other = run_of(home, "team-1", "test"), run_of(home, "team-2", "dev")
     refused(("run", "--run", blinded, *team), "E102", "blinded")
     for run in (blinded, other):
@@ -199,7 +178,6 @@ def test_nobody_plots_what_they_could_not_read(home: World, plot: Plot, refused:
         ("scores --dataset nowhere", "E102", "test"),
         ("scores --dataset dev --table open", "E101", "--table"),
         ("run", "E101", "--run"),
-        ("scores --measure rr --measure ndcg", "E101", "1"),
     ],
 )
 def test_wrong_options_are_refused(refused: Refused, words: str, code: str, value: str) -> None:
@@ -207,10 +185,10 @@ def test_wrong_options_are_refused(refused: Refused, words: str, code: str, valu
 
 
 def test_plots_that_went_out_are_in_the_log(home: World, plot: Plot) -> None:
-    plot("heatmap", "--dataset", "dev", "--format", "csv")
+    plot("topics", "--dataset", "dev", "--format", "csv")
     lines = (json.loads(line) for line in home.config.events.read_text("utf-8").splitlines())
     told: list[dict[str, Any]] = [one["data"] for one in lines if one["type"] == "results-exported"]
-    assert any(one["what"] == "plot" and one["name"] == "heatmap dev" for one in told)
+    assert any(one["what"] == "plot" and one["name"] == "topics dev" for one in told)
 
 
 def test_without_the_packages_the_data_are_still_there(
@@ -219,18 +197,6 @@ def test_without_the_packages_the_data_are_still_there(
     monkeypatch.setitem(sys.modules, "vl_convert", None)  # as if nobody had installed it
     refused(("scores",), "E101", "vl_convert", "proctor-ir[plots]")
     assert rows(plot("scores", "--format", "csv"))
-
-
-@pytest.mark.parametrize("high", [0.518, 0.5000002, 1.0, 90.0])
-def test_steps_of_a_heat_map_are_told_apart_however_small(high: float) -> None:
-    values = [0.5 + n * (high - 0.5) / 6 for n in range(7)]
-    rows = tuple({"row": "a/x", "topic": f"{n}", "value": value} for n, value in enumerate(values))
-    facts = {"axis": "nDCG", "measure": "nDCG", "topics": [row["topic"] for row in rows]}
-    made = heatmap.chart(
-        Drawn("heatmap", "title", "says", heatmap.COLUMNS, rows, heatmap.chart, facts)
-    ).to_dict()
-    scale = made["encoding"]["color"]["scale"]
-    assert len(set(scale["domain"])) == len(scale["range"]) == 7
 
 
 def test_descriptions_of_many_rows_and_of_one(
@@ -244,33 +210,11 @@ def test_descriptions_of_many_rows_and_of_one(
     def single(kind: str, form: str = "csv") -> Answer:
         return at.run("plot", records.TASK, kind, "--format", form, env={"COLUMNS": "80"})
 
-    kinds = ("scores", "dates", "time")
     texts = [f"{kind}\n{plot(kind, '--format', 'csv').err}" for kind in OF_BOARD]
-    texts += [f"{kind} of one row\n{single(kind).err}" for kind in kinds]
+    texts.append(f"scores of one row\n{single('scores').err}")
     golden("plots.txt", "\n".join(texts))
-    assert single("measures").error.code == "E102"
-    for kind in kinds:
-        text = single(kind, "svg").out
-        assert ">1<" not in text and (">0.9" in text or ">1.0" in text), (
-            "no tick is rounded to another figure"
-        )
-
-
-@pytest.mark.parametrize("seconds", [0, 40, 599, 3600, 40 * 3600, 7 * 86400, 40 * 86400, 800 * 86400])
-def test_no_two_ticks_of_dates_are_the_same_words(seconds: int) -> None:
-    first, step = datetime(2026, 1, 5, 12, tzinfo=UTC), timedelta(seconds=seconds) / 8
-    rows = [
-        {"row": str(n), "tag": str(n), "group": "automatic", "value": n / 9, "best": n / 9}
-        | {"registered": f"{first + n * step:%Y-%m-%dT%H:%M:%SZ}"}
-        for n in range(9)
-    ]
-    ends = [datetime.fromisoformat(str(rows[n]["registered"])) for n in (0, -1)]
-    facts = {"axis": "AP", "measure": "AP", "format": dates.ticks(*ends)}
-    text = drawn(Drawn("dates", "t", "s", dates.COLUMNS, tuple(rows), dates.chart, facts), "svg").decode()
-    months = [
-        one.text for one in ET.fromstring(text).iter() if re.match(r"[0-9]+ Jan|[0-9]+ [A-Z]", one.text or "")
-    ]
-    assert months and len(months) == len({*months}), months
+    text = single("scores", "svg").out
+    assert ">1<" not in text and (">0.9" in text or ">1.0" in text), "no tick is rounded to another figure"
 
 
 def test_labels_at_the_ends_of_an_axis_keep_their_places(home: World, plot: Plot) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from runner.model.errors import RunnerError
-from runner.views.plots.agreement import kendall
 from runner.views.plots.critical import Ranks, critical_difference, ranked
 
 # Demšar 2006, table 5 (a): q at alpha 0.05 for 2 to 10 classifiers.
@@ -61,10 +60,3 @@ def test_too_few_rows_or_topics_are_told() -> None:
         with pytest.raises(RunnerError) as caught:
             ranked(scores, higher=True)
         assert caught.value.code == "E102"
-
-
-def test_tau_with_ties_by_hand() -> None:
-    # 5 of 6 pairs are in one order, one is tied in the first list: (5 - 0) / sqrt(5 * 6).
-    assert kendall([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(5 / 30**0.5)
-    assert kendall([1, 2, 3], [3, 2, 1]) == -1.0
-    assert kendall([1.0], [1.0]) is None and kendall([1, 1], [1, 2]) is None

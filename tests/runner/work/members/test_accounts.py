@@ -22,10 +22,7 @@ from runner.records.store.connect import open_store
 from runner.work.members.accounts import VERSION, copy_accounts, open_accounts, publish_access
 from runner.work.requests import Requests
 from tests.worlds import records
-from tests.worlds.command_line import Cli, cli
-from tests.worlds.mini import Project
-
-__all__ = ["cli"]
+from tests.worlds.mini import Project, call
 
 
 @pytest.fixture
@@ -79,9 +76,9 @@ def test_names_that_cannot_be_told_apart_are_refused(project: Project) -> None:
 
 
 def test_a_backup_brings_the_accounts_back_and_they_are_the_owners_alone(
-    project: Project, tmp_path: Path, cli: Cli
+    project: Project, tmp_path: Path
 ) -> None:
-    cli("team", "add", "alpha")
+    call(project, "team", "add", "alpha")
     (project.home / "events.jsonl").touch()
     key = Signer.load(project.home / KEY).public
     backup(project.config, tmp_path / "backup", partial(copy_accounts, project.config))
@@ -113,8 +110,7 @@ def test_a_file_that_is_no_database_is_said(project: Project) -> None:
 
 def set_version(config: Config, number: int) -> None:
     with closing(Database(config.database_url or config.home / "accounts.sqlite", "accounts")) as database:
-        change = "UPDATE version SET number = ?" if config.database_url else f"PRAGMA user_version = {number}"
-        database.execute(change, [number] if config.database_url else [])
+        database.execute("UPDATE version SET number = ?", [number])
 
 
 FIRST = """
@@ -123,7 +119,8 @@ CREATE TABLE tokens (id TEXT PRIMARY KEY, account TEXT NOT NULL REFERENCES accou
                      scopes TEXT NOT NULL, created TEXT NOT NULL, revoked TEXT);
 INSERT INTO accounts VALUES ('a-0123456789abcdef', 'team', 'alpha', '2031-05-01T12:00:00Z', NULL);
 INSERT INTO tokens VALUES ('0123456789ab', 'a-0123456789abcdef', 'k', 'read hand-in', '2031-05-01T12:00:00Z', NULL);
-PRAGMA user_version = 1;
+CREATE TABLE version (one INTEGER PRIMARY KEY, number INTEGER NOT NULL);
+INSERT INTO version VALUES (1, 1);
 """
 
 

@@ -15,6 +15,7 @@ from runner.execution.cluster.storage.artefacts import Artefacts
 from runner.execution.cluster.storage.cache import Cache
 from runner.model.errors import PlatformError
 from runner.records.contents import Content
+from tests.worlds.contents import read_content
 
 DATA = b"some data"
 
@@ -47,7 +48,7 @@ def store(tmp_path: Path) -> Artefacts:
 
 @pytest.fixture
 def content(store: Artefacts) -> Content:
-    return store.put_bytes(DATA)
+    return store.put(DATA)
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_what_cannot_be_read_makes_room_as_all_else(
 ) -> None:
     for digit in "01":
         instead(cache.folder / (64 * digit))
-    large = store.put_bytes(bytes(1000))
+    large = store.put(bytes(1000))
     with cache.using(large) as path:
         assert path.stat().st_size == 1000
     assert cache.size() >= 1000
@@ -126,7 +127,7 @@ def test_contents_are_verified_wherever_they_were_damaged(tmp_path: Path) -> Non
 
 def test_a_cache_forgets_what_was_used_longest_ago_and_nothing_in_use(tmp_path: Path) -> None:
     store = Artefacts(f"file://{tmp_path / 'store'}")
-    contents = [store.put_bytes(bytes([number]) * 400) for number in range(4)]
+    contents = [store.put(bytes([number]) * 400) for number in range(4)]
     cache = Cache(tmp_path / "cache", store, 1000)
     with cache.using(contents[0]), cache.using(contents[1]):
         pass
@@ -140,7 +141,7 @@ def test_a_store_that_is_away_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = Artefacts(f"file://{tmp_path / 'file' / 'store'}")
     with pytest.raises(PlatformError) as error:
-        store.put_bytes(b"x")
+        store.put(b"x")
     assert error.value.code == "E313" and schemas.show(error.value.what)
     with pytest.raises(PlatformError):
-        store.get_bytes(Content("0" * 64, 1))
+        read_content(store, Content("0" * 64, 1))

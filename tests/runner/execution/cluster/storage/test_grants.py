@@ -29,6 +29,7 @@ from tests.runner.execution.cluster.test_hosts import ended_once, tried
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import World
 from tests.worlds.cluster import Cluster
+from tests.worlds.contents import read_content
 from tests.worlds.mini import Project
 from tests.worlds.object_store import ObjectStore, object_store
 
@@ -53,11 +54,11 @@ def answer(method: str, url: str) -> int:
 
 def test_a_grant_opens_what_it_is_for(s3: ObjectStore, tmp_path: Path) -> None:
     store = s3.store()
-    content, granted = store.put_bytes(b"some data"), tmp_path / "granted"
+    content, granted = store.put(b"some data"), tmp_path / "granted"
     for name, text in (("b", b"second"), ("a", b"first"), ("empty", b"")):
         (tmp_path / name).write_bytes(text)
     mine = host(s3, store.grants([content], MINE, 600))
-    assert mine.get_bytes(content) == b"some data"
+    assert read_content(mine, content) == b"some data"
     mine.fetch(content, granted)
     assert granted.read_bytes() == b"some data"
     assert store.delivered("0" * 16) == []
@@ -74,10 +75,10 @@ def test_a_grant_opens_what_it_is_for(s3: ObjectStore, tmp_path: Path) -> None:
 
 def test_grants_of_one_job_read_and_write_nothing_of_another(s3: ObjectStore) -> None:
     store = s3.store()
-    mine, other = store.put_bytes(b"mine"), store.put_bytes(b"another's")
+    mine, other = store.put(b"mine"), store.put(b"another's")
     grants = store.grants([mine], MINE, 600)
     with pytest.raises(PlatformError) as refused:
-        host(s3, grants).get_bytes(other)
+        read_content(host(s3, grants), other)
     assert refused.value.code == "E313"
     store.deliver(OTHERS, {}, {}, KEY)
     before = store.manifest(OTHERS, KEY)
@@ -96,10 +97,10 @@ def test_grants_of_one_job_read_and_write_nothing_of_another(s3: ObjectStore) ->
     for url in grants.write.values():
         assert answer("GET", url) in (400, 403) and answer("DELETE", url) in (400, 403)
         assert answer("GET", url.partition("?")[0]) in (400, 403)
-    assert store.get_bytes(mine) == b"mine" and store.manifest(OTHERS, KEY) == before
+    assert read_content(store, mine) == b"mine" and store.manifest(OTHERS, KEY) == before
     forged = s3.store("0" * 40).grants([mine], MINE, 600)
     with pytest.raises(PlatformError) as error:
-        host(s3, forged).get_bytes(mine)
+        read_content(host(s3, forged), mine)
     assert "SignatureDoesNotMatch" in error.value.why and "Amz" not in repr(error.value) + repr(grants)
     store.forget(OTHERS)
 
@@ -107,13 +108,13 @@ def test_grants_of_one_job_read_and_write_nothing_of_another(s3: ObjectStore) ->
 @pytest.mark.slow
 def test_grants_end(s3: ObjectStore, tmp_path: Path) -> None:
     store = s3.store()
-    content = store.put_bytes(b"short")
+    content = store.put(b"short")
     mine, until = host(s3, store.grants([content], MINE, 4)), time.monotonic() + 60
-    assert mine.get_bytes(content) == b"short"
+    assert read_content(mine, content) == b"short"
     refused = ""
     while not refused and time.monotonic() < until:
         try:
-            mine.get_bytes(content)
+            read_content(mine, content)
             time.sleep(0.2)
         except PlatformError as error:
             refused = f"{error.code} {error.what} {error.why}"
@@ -264,9 +265,9 @@ def test_a_store_that_answers_wrongly_is_refused(
     content = Content(hashlib.sha256(b"mine").hexdigest(), 4)
     with answering(lambda _: WRONG[name]) as (origin, heard):
         store = Granted("s3://x", [origin], Grants({content.sha256: f"{origin}/x?X-Amz-Signature=SECRET"}))
-        for take in (store.get_bytes, lambda one: store.fetch(one, tmp_path / "taken")):
+        for _ in range(2):
             with pytest.raises(PlatformError) as error:
-                take(content)
+                store.fetch(content, tmp_path / "taken")
             assert error.value.code == "E313" and "SECRET" not in f"{error.value} {error.value.why}"
             assert error.value.__cause__ is None
     assert not (tmp_path / "taken").exists() and len(heard) == 2, "it is asked once each time"
@@ -280,7 +281,7 @@ def test_grants_lead_to_no_other_origin(tmp_path: Path, monkeypatch: pytest.Monk
         for url in (f"{origin}/x", f"{origin}@127.0.0.1:1/x", f"{origin}1/x", "file:///etc/passwd"):
             store = Granted("s3://x", ["http://127.0.0.1:1"], Grants({content.sha256: url}))
             with pytest.raises(PlatformError) as error:
-                store.get_bytes(content)
+                read_content(store, content)
             assert error.value.code == "E313"
     assert heard == []
 

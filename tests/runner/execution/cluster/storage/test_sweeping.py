@@ -25,6 +25,7 @@ from runner.execution.cluster.storage.sweeping import OLD, sweep
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from runner.records.contents import Content
+from tests.worlds.contents import read_content
 from tests.worlds.mini import Project, call_here
 
 KEY = b"key of a coordinator"
@@ -127,10 +128,10 @@ def test_no_link_in_a_store_leads_to_what_is_written(
     digest = hashlib.sha256(b"order").hexdigest()
     link(own, at := tmp_path / "store" / place.format(digest, digest), 0)
     if place.count("/") == 2:
-        assert store.put_bytes(b"order").sha256 == digest and at.is_file() and not at.is_symlink()
+        assert store.put(b"order").sha256 == digest and at.is_file() and not at.is_symlink()
     else:
         with pytest.raises(PlatformError) as error:
-            store.put_bytes(b"order")
+            store.put(b"order")
         assert error.value.code == "E313" and "link" in error.value.why
     assert os.listdir(own.parent) == [own.name]
 
@@ -139,8 +140,8 @@ def test_the_folder_of_a_store_may_be_a_link_of_its_owner(tmp_path: Path) -> Non
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
     store = Artefacts(f"file://{tmp_path / 'link'}")
-    content = store.put_bytes(b"order")
-    assert store.get_bytes(content) == b"order"
+    content = store.put(b"order")
+    assert read_content(store, content) == b"order"
     lock = next((tmp_path / "disk").rglob(content.sha256))
     store.deliver(f"{HOME}/{NAME}", {"lock.json": lock}, {}, b"key")
     assert store.delivered(HOME) == [NAME] and store.changed(f"{HOME}/{NAME}") is not None
@@ -166,7 +167,7 @@ def test_contents_that_nobody_brings_any_more_go_and_what_is_brought_stays(
 ) -> None:
     day, kept = timedelta(days=1), {}
     for data, age in ((b"old", KEPT + day), (b"used", KEPT - day), (b"new", KEPT / 2 - day)):
-        digest = store.put_bytes(data).sha256
+        digest = store.put(data).sha256
         kept[data] = tmp_path / "store" / "contents" / digest[:2] / digest
         aged(kept[data], age)
     half, strange = (kept[b"old"].with_name(name) for name in (kept[b"old"].name + ".0123abcd", "strange"))
@@ -175,7 +176,7 @@ def test_contents_that_nobody_brings_any_more_go_and_what_is_brought_stays(
         aged(path, KEPT + day)
     times = {data: path.stat().st_mtime for data, path in kept.items()}
     for data in (b"used", b"new"):
-        store.put_bytes(data)
+        store.put(data)
     again = {data for data, path in kept.items() if path.stat().st_mtime != times[data]}
     assert again == {b"used"}, "what is brought now and then is not sent each time"
     gone = [kept[b"old"].name, half.name]
@@ -213,7 +214,7 @@ def test_gc_removes_what_nobody_brings_to_the_stores_of_clusters(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    old, new = (store.put_bytes(data) for data in (b"old", b"new"))
+    old, new = (store.put(data) for data in (b"old", b"new"))
     aged(tmp_path / "store" / "contents" / old.sha256[:2] / old.sha256, KEPT + timedelta(days=1))
     config = replace(project.config, cluster="tcp://127.0.0.1:9", artefacts=store.address)
     monkeypatch.setattr(context, "config", lambda *_: config)

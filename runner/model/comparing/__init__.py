@@ -1,1 +1,0 @@
-"""Runs beside each other as pure figures, for commands and for the front: by topic, and by what they retrieved."""

@@ -225,7 +225,7 @@ def handing_in(front: Front, site: Site, size: Size) -> Iterator[Line]:
 
 
 def following(front: Front, site: Site, size: Size) -> Iterator[Line]:
-    """Streams that stay open, and news for all of them."""
+    """Open pages that ask whether they changed, and a change for all of them."""
     base, most = front.memory(), [0.0]
 
     def meanwhile() -> None:
@@ -237,7 +237,7 @@ def following(front: Front, site: Site, size: Size) -> Iterator[Line]:
     memory = max(most[0], front.memory())
     good = said["open"] == said["heard"] == size.streams and memory <= size.memory
     yield Line(
-        f"{size.streams} open streams: memory of the front",
+        f"{size.streams} open pages: memory of the front",
         f"{memory:.0f} MiB",
         f"≤ {size.memory:.0f} MiB",
         good,

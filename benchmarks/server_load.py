@@ -7,10 +7,10 @@ sockets, so that it takes as little of the processor as may be; what it took is 
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import itertools
 import json
+import random
 import re
 import resource
 import subprocess
@@ -23,6 +23,7 @@ from urllib.parse import urlencode, urlsplit
 
 CHUNK = 8 * 1024 * 1024  # bytes of a part of an upload, as runner submit sends them
 RUN_FILES = "/api/v1/tasks/bench/run-files"
+POLL_SECONDS = 5.0  # between two questions of an open page whether it changed
 WARM = 1.0  # seconds at the beginning that do not count
 
 
@@ -34,7 +35,6 @@ class Answer:
     size: int
     etag: str
     body: bytes
-    location: str = ""
 
 
 class Connection:
@@ -65,8 +65,7 @@ class Connection:
         }
         size = int(fields.get("content-length", 0))
         found = await self.reader.readexactly(size) if size else b""
-        where = fields.get("location", "")
-        return Answer(int(head[0].split()[1]), size, fields.get("etag", ""), found, where)
+        return Answer(int(head[0].split()[1]), size, fields.get("etag", ""), found)
 
     def close(self) -> None:
         """Close it."""
@@ -150,37 +149,32 @@ def _form(team: str, token: str) -> tuple[dict[str, str], bytes]:
 
 
 async def streams(url: str, path: str, count: int) -> dict[str, Any]:
-    """``count`` streams of a page that stay open; says ``open``, waits for a line on stdin, and until all heard that the page
+    """Have ``count`` open pages ask whether they changed. Print ``open``, wait for a line on stdin, and until all know that the page
     changed."""
     shown = await (await Connection(url).open()).ask(path)
     tag = re.search(rb'data-tag="([0-9a-f]+)"', shown.body)
     if tag is None:
         raise SystemExit("the page does not follow")
-    path = f"/live?page={path}&have={tag[1].decode()}"
-    opened = []
-    for _ in range(count):
-        connection = await Connection(url).open()
-        connection.writer.write(f"GET {path} HTTP/1.1\r\nHost: {connection.name}\r\n\r\n".encode())
-        opened.append(connection)
-    heads = await asyncio.gather(*(one.reader.readuntil(b"\r\n\r\n") for one in opened))
-    good = [one for one, head in zip(opened, heads, strict=True) if head.startswith(b"HTTP/1.1 200")]
-    await asyncio.gather(*(one.reader.readuntil(b"retry:") for one in good))
+    opened = [await Connection(url).open() for _ in range(count)]
+    tasks = [asyncio.create_task(_news(one, f"/live?page={path}", tag[1])) for one in opened]
     sys.stdout.write("open\n")
     sys.stdout.flush()
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     begun = time.perf_counter()
-    heard = await asyncio.gather(*(_news(one) for one in good))
-    waits = [when - begun for when in heard if when]
+    done, waiting = await asyncio.wait(tasks, timeout=30)
+    for task in waiting:
+        task.cancel()
     for one in opened:
         one.close()
-    return {"open": len(good), "heard": len(waits), "waits": waits}
+    waits = [task.result() - begun for task in done]
+    return {"open": len(opened), "heard": len(waits), "waits": waits}
 
 
-async def _news(one: Connection) -> float | None:
-    try:
-        await asyncio.wait_for(one.reader.readuntil(b"event: page"), 30)
-    except (TimeoutError, asyncio.IncompleteReadError):
-        return None
+async def _news(one: Connection, path: str, tag: bytes) -> float:
+    """Ask as site.js does until the tag of a page is another one; return when that was."""
+    await asyncio.sleep(POLL_SECONDS * random.random())
+    while (await one.ask(path)).body == tag:
+        await asyncio.sleep(POLL_SECONDS)
     return time.perf_counter()
 
 
@@ -202,15 +196,11 @@ async def mix(
         Number of open ``streams``, of ``events`` with log text, of finished ``uploads`` and of bytes ``sent``.
     """
     counts: Counter[str] = Counter()
-    file = _File.make(size)
     teams = [list(tokens)[number % len(tokens)] for number in range(max(streams, uploads))]
-    answered = await asyncio.gather(
-        *(_log_stream(url, pages[team], tokens[team]) for team in teams[:streams])
-    )
-    log_streams = [stream for stream in answered if stream is not None]
-    counts["streams"] = len(log_streams)
-    tasks = [asyncio.create_task(_count_log_events(stream, counts)) for stream in log_streams]
-    tasks += [asyncio.create_task(_upload_again(url, tokens[team], file, counts)) for team in teams[:uploads]]
+    tasks = [
+        asyncio.create_task(_follow_log(url, pages[team], tokens[team], counts)) for team in teams[:streams]
+    ]
+    tasks += [asyncio.create_task(_upload_again(url, tokens[team], size, counts)) for team in teams[:uploads]]
     stop = asyncio.get_running_loop().run_in_executor(None, _told_to_stop)
     finished, _ = await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -226,59 +216,53 @@ def _told_to_stop() -> None:
     sys.stdin.readline()
 
 
-async def _log_stream(url: str, page: str, token: str) -> Connection | None:
-    """Return a connection on which a log comes; None if the front refuses the stream."""
-    connection = await Connection(url).open()
-    head = f"GET /live?page={page}&log=0 HTTP/1.1\r\nHost: {connection.name}\r\nAuthorization: Bearer {token}\r\n\r\n"
-    connection.writer.write(head.encode())
-    status = await connection.reader.readuntil(b"\r\n\r\n")
-    return connection if status.startswith(b"HTTP/1.1 200") else None
-
-
-async def _count_log_events(stream: Connection, counts: Counter[str]) -> None:
+async def _follow_log(url: str, page: str, token: str, counts: Counter[str]) -> None:
+    """Follow the page of a running run as site.js does, and count how often it is loaded again."""
+    connection, tag, headers = await Connection(url).open(), b"", {"Authorization": f"Bearer {token}"}
+    counts["streams"] += 1
     while True:
-        await stream.reader.readuntil(b"event: log\ndata: ")
-        counts["events"] += 1
+        now = (await connection.ask(f"/live?page={page}", headers)).body
+        if now != tag:
+            tag = now
+            _expect(200, await connection.ask(page, headers))
+            counts["events"] += 1
+        await asyncio.sleep(POLL_SECONDS)
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file to upload: a part that is sent several times, and the digests (base64) of the part and of the whole."""
+    """A file to upload: a part that is sent several times, and the digest of the whole."""
 
     part: bytes
     offsets: range
-    checksum: str
     sha256: str
 
     @classmethod
     def make(cls, size: int) -> _File:
-        """Return a file of ``size`` bytes, in parts as ``runner submit`` sends them."""
-        part = bytes(min(size, CHUNK))
+        """Return a random file of ``size`` bytes, in parts as ``runner submit`` sends them."""
+        part = random.randbytes(min(size, CHUNK))
         offsets, whole = range(0, size, len(part)), hashlib.sha256()
         for _ in offsets:
             whole.update(part)
-        checksum = base64.b64encode(hashlib.sha256(part).digest()).decode()
-        return cls(part, offsets, checksum, base64.b64encode(whole.hexdigest().encode()).decode())
+        return cls(part, offsets, whole.hexdigest())
 
 
-async def _upload_again(url: str, token: str, file: _File, counts: Counter[str]) -> None:
+async def _upload_again(url: str, token: str, size: int, counts: Counter[str]) -> None:
     """Upload a file as ``runner submit`` does, submit it, and begin again, at most once a second."""
-    connection = await Connection(url).open()
-    tus = {"Authorization": f"Bearer {token}", "Tus-Resumable": "1.0.0"}
-    length = str(len(file.part) * len(file.offsets))
+    connection, file = await Connection(url).open(), _File.make(size)
+    headers = {"Authorization": f"Bearer {token}"}
+    total = len(file.part) * len(file.offsets)
     for number in itertools.count():
         next_start = time.perf_counter() + 1.0
-        start = {**tus, "Upload-Length": length, "Upload-Metadata": f"sha256 {file.sha256}"}
-        created = _expect(201, await connection.ask("/api/v1/uploads", start, b""))
         for offset in file.offsets:
-            headers = {**tus, "Content-Type": "application/offset+octet-stream"}
-            headers |= {"Upload-Offset": str(offset), "Upload-Checksum": f"sha256 {file.checksum}"}
-            _expect(204, await connection.ask(created.location, headers, file.part, "PATCH"))
+            part = {"Content-Range": f"bytes {offset}-{offset + len(file.part) - 1}/{total}"}
+            where = f"/api/v1/uploads/{file.sha256}"
+            answer = _expect(200, await connection.ask(where, {**headers, **part}, file.part, "PUT"))
             counts["sent"] += len(file.part)
-        upload = created.location.rpartition("/")[2]
+        upload = json.loads(answer.body)["id"]
         form = {"software": f"upload-{number}", "dataset": "test", "upload": upload, "name": "run.txt"}
-        headers = {**tus, "Content-Type": "application/x-www-form-urlencoded"}
-        _expect(202, await connection.ask(RUN_FILES, headers, urlencode(form).encode()))
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        _expect(202, await connection.ask(RUN_FILES, {**headers, **kind}, urlencode(form).encode()))
         counts["uploads"] += 1
         await asyncio.sleep(max(0.0, next_start - time.perf_counter()))
 

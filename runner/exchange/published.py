@@ -68,7 +68,6 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.exchange import tails
 from runner.exchange.replaced import read_replaced
 from runner.model.clock import Clock, SystemClock
 from schemas.files import atomic_file, atomic_path, file_sha256, make_private
@@ -234,8 +233,6 @@ class Publisher:
         for folder in (root, root / "audiences", root / "files", root / "answers"):
             make_private(folder)
             folder.chmod(0o755)
-        for folder in (root / "files").glob("[0-9a-f][0-9a-f]"):  # older versions made them as the umask says
-            folder.chmod(0o755)
 
     def place(self, digest: str) -> Path:
         """Where a content goes; its folder is there, and open to the front whatever umask work has."""
@@ -377,8 +374,7 @@ def sweep(root: Path) -> None:
     """Remove databases and files that no pointer has named for a while; readers may still be at them."""
     named = set(Published(root).pointer().values())
     old, used = time.time() - KEPT_SECONDS, leads_to(root, named)
-    used |= {f"tails/{one}.json" for one in tails.named(View(root, one) for one in named)}
-    for path in (*root.glob("audiences/*.sqlite"), *root.glob("files/*/*"), *root.glob("tails/*.json")):
+    for path in (*root.glob("audiences/*.sqlite"), *root.glob("files/*/*")):
         with suppress(FileNotFoundError):
             if str(path.relative_to(root)) not in used and path.stat().st_mtime < old:
                 path.unlink()

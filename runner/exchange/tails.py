@@ -1,9 +1,8 @@
-"""``published/tails/``: the end of what a software writes while it runs, on public data. Work writes it, the front shows it.
+"""``published/tails/``: the end of the output of running software on public data. Work writes it, the front shows it.
 
-A file for each attempt that is going on, replaced as a whole, at most once a second and of bounded size. Its name is drawn: it stands
-in the object ``tails/RUN`` of those audiences that may read the log of the run, and nowhere else. So the front finds it for nobody
-else, and nothing that others are shown or sent is made of it: no entity tag, no database. It is text that was escaped, see
-:class:`runner.views.logs.Writing`. Once the attempt is over, the object goes with the next pointer, and so does the file.
+There is one file for each running attempt, of bounded size, replaced as a whole. Its name is random. The object ``tails/RUN`` holds the
+name, for those audiences alone that may read the log of the run, so the front finds the file for nobody else. The text is escaped
+(:class:`runner.views.logs.Writing`). Once the attempt is over, the next pointer drops the object, and work removes the file.
 """
 
 from __future__ import annotations
@@ -22,53 +21,37 @@ from schemas.files import atomic_file
 
 FOLDER = "tails"
 MOST = 64 * 1024  # characters
-EVERY = 1.0  # seconds between two versions of a file, at least
 VERSION = 1
 _NAME = re.compile(r"[0-9a-f]{32}")
 _LONGEST = 8 * MOST + 4096  # bytes of a file: a character has four at most, in JSON two of one
 
 
 class Views(Protocol):
-    """What is used here of :class:`runner.exchange.published.View`."""
+    """The part of :class:`runner.exchange.published.View` that is used here."""
 
     def below(self, prefix: str) -> list[Any]:
-        """The objects whose paths begin so."""
+        """Return the objects whose paths begin with ``prefix``."""
 
     def data(self, of: Any) -> Any:
-        """The data of one of them. Raises OSError for what is damaged."""
+        """Return the data of an object. Raises OSError if the file is damaged."""
 
 
 @dataclass(frozen=True)
 class Tail:
-    """The end of a text: ``text``, and how many characters came before it."""
+    """The end of a text: ``text``, and the number of characters before it."""
 
     first: int = 0
     text: str = ""
 
-    @property
-    def end(self) -> int:
-        """How many characters there are in all."""
-        return self.first + len(self.text)
-
-    def since(self, place: int) -> Tail:
-        """What of it came after the first ``place`` characters; all of it for a place that it has not come to."""
-        at = place if self.first <= place <= self.end else self.first
-        return Tail(at, self.text[at - self.first :])
-
 
 def new_name() -> str:
-    """A name that nobody can guess."""
+    """Return a name that cannot be guessed."""
     return secrets.token_hex(16)
 
 
-def is_name(text: str) -> bool:
-    """Whether something is a name of one."""
-    return _NAME.fullmatch(text) is not None
-
-
 def place(root: Path, name: str) -> Path:
-    """Where the file of that name is in a folder ``published/``. Raises ValueError for what is no name."""
-    if not is_name(name):
+    """Return the path of the file ``name`` in a folder ``published/``. Raises ValueError for an invalid name."""
+    if not _NAME.fullmatch(name):
         raise ValueError("no name of a tail")
     return root / FOLDER / f"{name}.json"
 
@@ -80,56 +63,38 @@ def write(root: Path, name: str, tail: Tail) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o755)  # the front is another user
     with atomic_file(path, mode=0o644) as file:
-        file.write(as_bytes(tail))
+        file.write(schemas.canonical({"schema_version": VERSION, "first": tail.first, "text": tail.text}))
 
 
-def as_bytes(tail: Tail) -> bytes:
-    """What is in a file."""
-    return schemas.canonical({"schema_version": VERSION, "first": tail.first, "text": tail.text})
-
-
-def version(root: Path, name: str) -> object:
-    """What is another one as soon as a file was replaced; None where there is none."""
-    with suppress(OSError, ValueError):
-        facts = place(root, name).stat()
-        return facts.st_ino, facts.st_mtime_ns, facts.st_size
-    return None
-
-
-def read(root: Path, name: str) -> Tail | None:
-    """What is in a file; None where there is none, or none that is whole."""
+def read(root: Path, name: str) -> Tail:
+    """Return the content of a file; an empty tail if the file is missing or damaged."""
     try:
         with place(root, name).open("rb") as file:
-            said = json.loads(file.read(_LONGEST))
+            data = json.loads(file.read(_LONGEST))
     except (OSError, ValueError, RecursionError):
-        return None
-    return None if schemas.validate(said, "tail") else Tail(said["first"], said["text"])
+        return Tail()
+    return Tail() if schemas.validate(data, "tail") else Tail(data["first"], data["text"])
 
 
 def remove(root: Path, name: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
     with suppress(OSError):
         place(root, name).unlink(missing_ok=True)
 
 
 def named(views: Iterable[Views]) -> set[str]:
-    """The names of those that are published; what is damaged of an object is left out."""
-    found = set()
+    """Return the names of the published tails, without damaged objects."""
+    names = set()
     for view in views:
-        for one in view.below(f"{FOLDER}/"):
+        for tail in view.below(f"{FOLDER}/"):
             with suppress(OSError):
-                found.add(str(view.data(one)["file"]))
-    return found
+                names.add(str(view.data(tail)["file"]))
+    return names
 
 
 def keep(root: Path, names: Collection[str]) -> None:
-    """Remove all but those of these names: where nobody else removes them."""
-    for path in (root / FOLDER).glob("*.json"):
-        if path.stem not in names:
-            remove(root, path.stem)
-
-
-def clear(root: Path) -> None:
-    """Remove all: for work at its start, before it names any. Raises OSError."""
+    """Remove all files but those with these names."""
     for path in (root / FOLDER).glob("*"):
-        path.unlink(missing_ok=True)
+        if path.stem not in names:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)

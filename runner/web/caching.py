@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import threading
-from collections import OrderedDict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from runner.web.rules import Visitor
@@ -19,34 +18,16 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-LEAST, MOST = 1024, 4 * 1024 * 1024  # bytes of what is compressed
-KEPT = 32 * 1024 * 1024  # bytes of compressed answers that are kept
+LEAST, MOST = 1024, 2 * 1024 * 1024  # bytes of what is compressed
+KEPT = 32  # compressed answers that are kept
 _MEDIA = ("text/html", "text/css", "text/javascript", "application/json")
 _SUFFIX = "-gzip"
 
 
-class Compressed:
-    """What was compressed last, by the digest of its content, bounded in bytes."""
-
-    def __init__(self, most: int = KEPT) -> None:
-        self._most, self.size = most, 0
-        self._known: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def of(self, digest: str, content: bytes) -> bytes:
-        """``content``, whose digest that is, compressed; the same content gives the same bytes."""
-        with self._lock:
-            if digest in self._known:
-                self._known.move_to_end(digest)
-                return self._known[digest]
-        made = gzip.compress(content, 6, mtime=0)
-        with self._lock:
-            if digest not in self._known:
-                self._known[digest] = made
-                self.size += len(made)
-            while self.size > self._most:
-                self.size -= len(self._known.popitem(last=False)[1])
-        return made
+@lru_cache(maxsize=KEPT)
+def _compressed(content: bytes) -> bytes:
+    """Return ``content`` compressed; the same content gives the same bytes."""
+    return gzip.compress(content, 6, mtime=0)
 
 
 def holds_secret(answer: Response, visitor: Visitor) -> bool:
@@ -64,7 +45,7 @@ def matches(request: Request, tag: str) -> str | None:
     return next((one for one in asked if one in (f'"{tag}"', f'"{tag}{_SUFFIX}"')), None)
 
 
-def fitted(answer: Response, request: Request, visitor: Visitor, compressed: Compressed) -> Response:
+def fitted(answer: Response, request: Request, visitor: Visitor) -> Response:
     """An answer as it is sent: with its tag, compressed where that is asked for, or 304 where it is known already."""
     from starlette.responses import Response
 
@@ -81,7 +62,7 @@ def fitted(answer: Response, request: Request, visitor: Visitor, compressed: Com
     if kept:
         answer.headers["ETag"] = f'"{tag}{_SUFFIX if packs else ""}"'
     if packs:
-        answer.body = compressed.of(digest, body)
+        answer.body = _compressed(body)
         answer.headers.update({"Content-Encoding": "gzip", "Content-Length": str(len(answer.body))})
     return answer
 

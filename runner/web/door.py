@@ -20,12 +20,11 @@ from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, answered
 from runner.exchange.oidc import Provider
 from runner.exchange.published import Published
-from runner.exchange.readers import Readers
 from runner.exchange.security import SecurityLog
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
 from runner.web.accepted import Accepted
-from runner.web.caching import Compressed, fitted
+from runner.web.caching import fitted
 from runner.web.guard import bounded
 from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, Waiting, address, content_length
 from runner.web.pages import page
@@ -90,18 +89,12 @@ class Door:
     proxies: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
     waiting: Waiting = field(default_factory=Waiting)
-    compressed: Compressed = field(default_factory=Compressed)
     work: WorkDoor | None = None
     provider: Provider | None = None
     program: Program = field(default_factory=Program)
     kept: bool = False
     disk_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DISK_SLOTS))
     digest_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DIGEST_SLOTS))
-
-    @cached_property
-    def readers(self) -> Readers:
-        """Who reads which log that grows."""
-        return Readers(self.published.root.with_name("inbox"))
 
     async def on_disk(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run disk work of an upload or a request in a thread, at most :data:`DISK_SLOTS` at a time.
@@ -194,7 +187,7 @@ class Door:
                 made = await rule.answer(Call(request, visitor, self.published, view))
             except ClientDisconnect:  # nobody reads this answer
                 return self.refused(visitor, 400)
-            return fitted(made, request, visitor, self.compressed) if rule.method == "GET" else made
+            return fitted(made, request, visitor) if rule.method == "GET" else made
 
         return answer
 

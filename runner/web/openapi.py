@@ -28,17 +28,16 @@ _STATUS = {
     "401": "A token is needed, or the one that was sent opens nothing.",
     "403": "Not open to this role, or to the scopes of this token.",
     "404": "Not there, or not for whoever asks: there is no telling which.",
-    "409": "The upload is at another offset.",
-    "412": "Of the protocol tus only version 1.0.0 is spoken; the answer says so in Tus-Version.",
+    "409": "The upload is at another offset, or has another size.",
     "413": "What was sent is too large.",
     "415": "The content is of another type.",
     "416": "The file has no such range.",
+    "422": "The content has another digest than the address says, and was removed.",
     "423": "Another request is sending, checking or submitting the upload: Retry-After says when to try again.",
     "429": "That was too often: Retry-After says in how many seconds to try again.",
-    "460": "The content has another digest than was said; what came of it is gone.",
     "507": "What was sent could not be kept, and was not taken.",
 }
-_EMPTY = ("206", "412", "416", "460")  # statuses without a problem in JSON, such as those of tus
+_EMPTY = ("206", "416")  # statuses without a problem in JSON
 
 
 def document(rules: Iterable[Rule]) -> dict[str, Any]:
@@ -109,7 +108,7 @@ def _operation(rule: Rule) -> dict[str, Any]:
         "responses": {
             str(of.status): good,
             **({"304": {"description": _STATUS["304"]}} if rule.method == "GET" else {}),
-            **{status: _problem(status, rule.method) for status in sorted(wrong)},
+            **{status: _problem(status) for status in sorted(wrong)},
         },
         "security": [{"token": []}] if "public" not in rule.may else [{}, {"token": []}],
     }
@@ -158,9 +157,9 @@ def _page(name: str) -> dict[str, Any]:
     return {"type": "object", "required": ["items", "next"], "properties": {"items": items, "next": then}}
 
 
-def _problem(status: str, method: str) -> dict[str, Any]:
+def _problem(status: str) -> dict[str, Any]:
     says = _STATUS[status]
-    if status in _EMPTY or method == "HEAD":
+    if status in _EMPTY:
         return {"description": says}
     return {"description": says, "content": {MEDIA: {"schema": _named("api-problem")}}}
 

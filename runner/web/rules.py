@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runner.web.sessions import Session
 
 Role = Literal["public", "team", "organiser", "assistant", "assessor", "work"]
-Method = Literal["GET", "HEAD", "OPTIONS", "POST", "PATCH", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "DELETE"]
 EVERYBODY: tuple[Role, ...] = ("public", "team", "organiser", "assistant", "assessor")
 SIGNED_IN: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
 TEAM: tuple[Role, ...] = ("team",)

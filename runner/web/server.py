@@ -24,7 +24,6 @@ from runner.model.clock import Clock
 from runner.web.door import HEADERS, Door
 from runner.web.guard import MOST_CONNECTIONS, MOST_HEAD, Guard
 from runner.web.limits import Waiting
-from runner.web.live import Live
 from runner.web.pages import load
 from runner.web.problems import is_api
 from runner.web.routes import rules
@@ -47,7 +46,6 @@ def application(
     *,
     most: int = MOST,
     proxies: Iterable[str] = (),
-    ending: Callable[[], bool] = lambda: False,
     work_key: str | None = None,
     provider: Provider | None = None,
     clock: Clock | None = None,
@@ -63,7 +61,6 @@ def application(
         url: By which address people reach it: decides about hosts and cookies.
         most: Bytes that a body may have.
         proxies: Addresses of the servers before it, whose ``X-Forwarded-For`` is believed.
-        ending: Whether the server is about to end: then streams of events do.
         work_key: The public key of work on another machine; None where both have one folder.
         provider: Where people sign in beside their tokens.
         clock: By default that of this machine.
@@ -92,8 +89,7 @@ def application(
     uploads = Uploads(inbox.root / ".uploads", clock=door.published.clock)
     if not kept:
         _recover(door, inbox, uploads)
-    live = Live(door.published.root, door.sessions.taken, ending, reads=door.readers.read)
-    found = rules(door, inbox, live, uploads)
+    found = rules(door, inbox, uploads)
     routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
     app = Starlette(routes=routes, exception_handlers=_troubles(door))
     app.router.redirect_slashes = False  # it redirects to an address that the request chose
@@ -213,7 +209,6 @@ def serve(
             state,
             here,
             proxies=proxies,
-            ending=lambda: server.should_exit,
             work_key=work_key,
             provider=provider,
             database=database,

@@ -56,7 +56,6 @@ class Sessions:
         self._clock = clock or SystemClock()
         make_private(folder)
         self._lock = threading.Lock()
-        self._taken = 0
         self._unwritten: dict[str, tuple[Any, ...]] = {}  # notes that the disk refused, by id
         try:
             self._db = _opened(server or folder / FILE)
@@ -115,7 +114,6 @@ class Sessions:
         It is taken all the same when this disk is full: the note stays in memory until the disk takes it.
         """
         with self._lock:
-            self._taken += 1
             self._unwritten[request.id] = (
                 request.id,
                 request.team,
@@ -139,10 +137,6 @@ class Sessions:
             self._db.execute("DELETE FROM requests WHERE id = ?", (id,))
             query = "INSERT INTO requests (id, team, arrival, sha256, size, what, receipt) VALUES (?, ?, ?, ?, ?, ?, ?)"
             self._db.execute(query, row)
-
-    def taken(self) -> int:
-        """How many requests were noted since this was opened."""
-        return self._taken
 
     def noted(self, team: str | None, id: str = "", most: int = 100) -> list[dict[str, Any]]:
         """The requests of a team that were taken, the newest first, at most ``most``; or only the one of that id."""
@@ -188,9 +182,6 @@ def _opened(at: Path | str) -> Database:
     found = Database(at, "front")
     try:
         found.follow(_TABLES)
-        if found.is_file:
-            with suppress(DatabaseError):  # a full disk
-                found.execute("VACUUM")  # what a version before this one left in free pages
     except BaseException:
         found.close()
         raise

@@ -1,10 +1,9 @@
 "use strict";
-// Follows the page: when the server says that it changed, it is fetched again, and what differs is put in its place.
+// Follows the page: asks every few seconds whether it changed, and loads it again then. What differs is put in its place.
 (() => {
   const content = document.getElementById("content");
   const page = content.dataset.page;
-  const pause = () => 500 * Math.random(); // not everybody asks at once
-  let stream = null;
+  const pause = () => 4000 + 2000 * Math.random(); // milliseconds; not everybody asks at once
 
   // Make `old` what `next` is; what is the same stays, with focus, scroll position and what was opened.
   const become = (old, next) => {
@@ -24,22 +23,10 @@
     while (old.childNodes.length > after.length) old.lastChild.remove();
   };
 
-  // The log of a run that goes on. Its end stays in sight unless somebody has scrolled away from it.
-  const MOST_LOG = 1000000; // characters of it that stay here
+  // The end of the log of a run that goes on stays in sight unless somebody has scrolled away from it.
   const log = () => content.querySelector("section.log pre");
   const atEnd = one => one === null || one.scrollHeight - one.scrollTop - one.clientHeight < 8;
   const toEnd = one => { if (one !== null) one.scrollTop = one.scrollHeight; };
-  const grow = ({ first, end, text }) => {
-    const one = log(), have = Number(one?.dataset.end), ended = atEnd(one);
-    if (one === null || end <= have) return;
-    if (first > have) one.replaceChildren(); // something between is not there
-    one.append(first < have ? [...text].slice(have - first).join("") : text);
-    let over = one.textContent.length - MOST_LOG;
-    if (first > have || over > 0) content.querySelector("section.log .cut").hidden = false;
-    for (; over > 0 && one.childNodes.length > 1; one.firstChild.remove()) over -= one.firstChild.length;
-    one.dataset.end = end;
-    if (ended) toEnd(one);
-  };
 
   const said = follows => {
     for (const one of document.querySelectorAll(".again")) one.hidden = follows;
@@ -56,32 +43,20 @@
     become(content, next);
     if (ended) toEnd(log());
     document.dispatchEvent(new Event("changed"));
-    said(stream !== null);
+    said(true);
   };
 
-  const follow = () => {
-    if (stream !== null || document.hidden) return;
-    const have = encodeURIComponent(content.dataset.tag);
-    const end = log()?.dataset.end ?? 0;
-    stream = new EventSource(`/live?page=${encodeURIComponent(page)}&have=${have}&log=${end}`);
-    stream.addEventListener("log", event => grow(JSON.parse(event.data)));
-    stream.addEventListener("open", () => said(true));
-    stream.addEventListener("page", event => {
-      if (event.data !== content.dataset.tag) setTimeout(() => load().catch(() => {}), pause());
-    });
-    stream.addEventListener("error", () => {
-      said(false);
-      if (stream === null || stream.readyState !== EventSource.CLOSED) return;
-      stream = null; // it was refused: later again
-      setTimeout(follow, 60000 + 10 * pause());
-    });
+  const look = async () => {
+    const answer = await fetch(`/live?page=${encodeURIComponent(page)}`, { cache: "no-store" });
+    said(answer.ok);
+    if (answer.status === 404 || (answer.ok && (await answer.text()) !== content.dataset.tag)) await load();
   };
 
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) return follow();
-    if (stream !== null) stream.close();
-    stream = null;
-  });
+  const follow = async () => {
+    if (!document.hidden) await look().catch(() => said(false));
+    setTimeout(follow, pause());
+  };
+
   toEnd(log());
   follow();
 })();

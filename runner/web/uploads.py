@@ -11,7 +11,6 @@ A server that is killed between the last byte and the note of the digest leaves 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import re
@@ -85,10 +84,14 @@ class Uploads:
         self._busy: set[str] = set()
         self._lock, self._creating = threading.Lock(), threading.Lock()
 
-    def create(self, team: str, size: int, sha256: str, began: str) -> Upload:
-        """Begin an upload, now. Raises Full, OSError."""
+    def begin(self, team: str, size: int, sha256: str, began: str) -> Upload:
+        """Return the upload of a team with this digest; begin it if there is none. Raises Full, OSError."""
         with self._creating:  # several threads at once would exceed the bounds
-            return self._create(team, size, sha256, began)
+            return self.find(team, sha256) or self._create(team, size, sha256, began)
+
+    def find(self, team: str, sha256: str) -> Upload | None:
+        """Return the upload of a team with this digest; None if there is none."""
+        return next((one for one in self.of(team) if one.sha256 == sha256), None)
 
     def _create(self, team: str, size: int, sha256: str, began: str) -> Upload:
         self.sweep()
@@ -142,6 +145,19 @@ class Uploads:
             return None
         return found if found is not None and found.team == team and not over else None
 
+    def as_dict(self, upload: Upload) -> dict[str, object]:
+        """Return what a program may know of an upload. Raises OSError if it is gone."""
+        offset = self.offset(upload)
+        return {"id": upload.id, "sha256": upload.sha256, "size": upload.size, "offset": offset}
+
+    def listed(self, team: str) -> list[dict[str, object]]:
+        """Return what a program may know of the uploads of a team."""
+        items: list[dict[str, object]] = []
+        for upload in self.of(team):
+            with suppress(FileNotFoundError):  # submitted or removed just now
+                items.append(self.as_dict(upload))
+        return items
+
     def facts(self, id: str) -> Upload | None:
         """Return what is written down of an upload, also if its content was submitted just now; None if nothing is."""
         if not ID.fullmatch(id):
@@ -180,15 +196,11 @@ class Uploads:
         """The file, to add to it. Raises OSError."""
         return self._file(upload.id).open("ab")
 
-    def cut(self, upload: Upload, size: int) -> None:
-        """Take away what came beyond ``size``. Raises OSError."""
-        os.truncate(self._file(upload.id), size)
-
     def finish(self, upload: Upload, arrival: str) -> Upload | None:
         """Note that the last byte came; None for content of another digest, which goes. Raises OSError."""
         path = self._file(upload.id)
         if file_sha256(path) != upload.sha256:
-            self.remove(upload)
+            self.forget(upload.id)
             return None
         done = Upload(**{**asdict(upload), "arrival": arrival})
         self._write(done)
@@ -222,10 +234,6 @@ class Uploads:
     def ready(self, upload: Upload) -> Ready:
         """The file of a complete upload, to be moved away."""
         return Ready(self._file(upload.id), upload.sha256, upload.size)
-
-    def remove(self, upload: Upload) -> None:
-        """Take an upload away."""
-        self.forget(upload.id)
 
     def sweep(self, sure: float = SURE) -> bool:
         """Take away those whose time has been over for ``sure`` seconds, and what a killed front left of one; whether there were any."""
@@ -266,14 +274,3 @@ class Uploads:
 
     def _facts(self, id: str) -> Path:
         return self.root / f"{id}.json"
-
-
-def checksum(name: str) -> hashlib._Hash | None:
-    """What computes a checksum of that name, of those that uploads offer; None for others."""
-    return (
-        hashlib.sha256()
-        if name == "sha256"
-        else hashlib.sha1(usedforsecurity=False)
-        if name == "sha1"
-        else None
-    )

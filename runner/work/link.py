@@ -30,9 +30,7 @@ from runner.exchange import tails
 from runner.exchange.arriving import files_in_pieces, without
 from runner.exchange.inbox import MAX_PARCEL, MAX_PAYLOAD, MAX_REQUEST, Inbox, answered, id_of
 from runner.exchange.link import MOST_NAMES, NAME
-from runner.exchange.published import ALIVE, POINTER, Object, Publisher, View, leads_to
-from runner.exchange.readers import MOST as MOST_READ
-from runner.exchange.readers import Readers
+from runner.exchange.published import ALIVE, POINTER, Object, Publisher, leads_to
 from runner.model.config import Config
 from runner.model.errors import RunnerError, disk_error
 from runner.model.limits import in_units
@@ -66,10 +64,10 @@ class Link:
     ) -> None:
         self.config, self.front, self.say, self.problem = config, front, say, problem
         self.seconds = seconds
-        self.inbox, self._readers = Inbox(config.inbox), Readers(config.inbox)
+        self.inbox = Inbox(config.inbox)
         self._there: dict[str, _Stamp] = {}  # what the front has, by name
         self._in_part: dict[str, Any] | None = None  # the pointer that it has until large files are there
-        self._tails: list[str] = []  # that its pointer names, first those that were not sent for longest
+        self._tails: dict[str, float] = {}  # when each log that grows was sent last, by name
         self._no_tails = 0.0  # until when none is sent
         self._given: set[str] = set()  # requests that the clerk got from this process
         self._broken: dict[str, int] = {}
@@ -131,37 +129,22 @@ class Link:
         if whole and late and shown != self._in_part:
             self._send(POINTER, _NAMED, schemas.canonical(shown))
             self._in_part = shown
-            self._note_tails(shown["audiences"].values())
         elif whole and pointer is not None and not late:
             self._send(POINTER, new[POINTER], pointer)
-            self._note_tails(named["audiences"].values())
         if ALIVE in new:
             self._send(ALIVE, new[ALIVE])
         if whole and late:
             self._send_missing(dict.fromkeys(sorted(set().union(*late.values())), _NAMED), self.seconds)
         return whole and not late
 
-    def _note_tails(self, databases: Iterable[str]) -> None:
-        """Note the logs that grow which the front's pointer names now: it has removed the others."""
-        found = tails.named(View(self.config.published, one) for one in set(databases))
-        now = {f"{tails.FOLDER}/{one}.json" for one in found}
-        for name in self._tails:
-            if name not in now:
-                self._there.pop(name, None)
-        self._tails = [*(one for one in self._tails if one in now), *sorted(now.difference(self._tails))]
-
     def _send_tails(self) -> None:
-        """Send the logs that grow, for a short while: never before anything else, and each in its turn."""
-        new: dict[str, _Stamp] = {}
-        for name in self._tails:
-            try:
-                new[name] = _stamp(self.config.published / name)
-            except FileNotFoundError:
-                if self._there.get(name) != _NAMED:  # not written yet, or nobody is to read it any more
-                    self._send(name, _NAMED, tails.as_bytes(tails.Tail()))
-        changed = {name: stamp for name, stamp in new.items() if self._there.get(name) != stamp}
-        self._send_missing(changed, min(TAILS, self.seconds))
-        self._tails.sort(key=lambda name: name in changed and self._there.get(name) == changed[name])
+        """Send the logs that grow, those first that were not sent for longest, for a short while."""
+        root = self.config.published
+        names = [path.relative_to(root).as_posix() for path in (root / tails.FOLDER).glob("*.json")]
+        names.sort(key=lambda name: self._tails.get(name, 0.0))
+        self._send_missing(dict.fromkeys(names, _NAMED), min(TAILS, self.seconds))
+        now = time.monotonic()
+        self._tails = {name: now if name in self._there else self._tails.get(name, 0.0) for name in names}
 
     def _late(self, databases: Collection[str]) -> dict[Object, set[str]]:
         """The files that the front has not whole, with the names of the pieces that it lacks; it keeps those that it has."""
@@ -245,7 +228,6 @@ class Link:
         self.config.inbox.mkdir(exist_ok=True)
         said = self.front.ask("GET", "inbox")
         listed = dict(_listed(said))
-        self._note_readers(said.get("read"))
         self._forget_parts(set(listed))
         here = {name for name, _ in self.inbox.waiting()}
         begun = {entry for entry in listed.keys() - here if self._part(entry).is_dir()}
@@ -267,12 +249,6 @@ class Link:
                 more |= not self._brought(entry, files)
         self._say_held(held)
         return more
-
-    def _note_readers(self, said: Any) -> None:
-        """Note here which logs somebody reads there."""
-        for name in said[:MOST_READ] if isinstance(said, list) else ():
-            if isinstance(name, str) and tails.is_name(name):
-                self._readers.read(name)
 
     def _has(self, entry: str) -> int:
         """The bytes of a request that are here in part."""

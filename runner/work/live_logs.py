@@ -1,23 +1,21 @@
-"""What softwares write while they run: its end is published, second by second, to whoever may read the log of the run.
+"""Publish the end of the output of running software to everybody who may read the log of the run.
 
-Which runs these may be says :func:`growing`, by the rules for logs that are sealed; :mod:`runner.work.publishing` asks for each
-(:meth:`LiveLogs.name_of`), and of no other anything is read. A software may write as much as it likes: it is read at a bounded pace (:class:`runner.execution.cluster.tails.Tail`), of each run
-the last :data:`runner.exchange.tails.MOST` characters are kept, and they are written once a second, where they changed.
+:func:`growing` selects the runs, by the rules for sealed logs. :mod:`runner.work.publishing` asks for the name of each
+(:meth:`LiveLogs.name_of`); nothing else is read. The clerk writes what is new every few seconds (:meth:`LiveLogs.write`): of each run the last
+:data:`runner.exchange.tails.MOST` characters, read at a bounded pace (:class:`runner.execution.cluster.tails.Tail`).
 """
 
 from __future__ import annotations
 
-import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from runner.engines.base import Engine, MayCut
 from runner.exchange import tails
-from runner.exchange.readers import read_now
 from runner.execution.attempt import engine_attempt
 from runner.execution.cluster.tails import LEFT_OUT, Follow, Follower, Tail, may_leave
 from runner.model.errors import RunnerError
@@ -26,51 +24,48 @@ from runner.views.audience import Audience, log_open
 from runner.views.listing import ListedRun
 from runner.views.logs import Writing
 
-MOST_FOLLOWED = 64  # runs at a time: of more that go on at once the others have no tail
+MOST_FOLLOWED = 64  # runs at a time; further runs have no tail
+WRITE_SECONDS = 2.0  # between two versions of a file, at least
 PAUSES = (2.0, 30.0)  # seconds between two looks whether a software runs here: doubled up to the second
 Attempt = tuple[str, int]  # id of the run, and number
 
 
-def growing(runs: Iterable[ListedRun], archive: RunArchive, before: Mapping[str, int]) -> dict[Attempt, str]:
-    """The attempts that go on, of runs on public data whose team may read the log once it is sealed: each with that team. One that
-    grew ``before`` (by run, its number) does so until it is recorded, also when it is over: no page has its own log until then."""
-    live, found = archive.live(), dict[Attempt, str]()
+def growing(
+    runs: Iterable[ListedRun], archive: RunArchive, before: Collection[Attempt]
+) -> dict[Attempt, str]:
+    """Return the running attempts, with their teams, of runs on public data whose team may read the log once it is sealed. An attempt that was
+    followed ``before`` stays until it is recorded, also when it is over: no page has its own log until then."""
+    live, attempts = archive.live(), dict[Attempt, str]()
     for one in runs:
         team, number = one.run.submission.team, live.get(one.run.id)
-        if number is None and before.get(one.run.id) == one.run.attempts + 1:
+        if number is None and (one.run.id, one.run.attempts + 1) in before:
             sealed = archive.has_attempt(one.run.submission.task, one.run.id, one.run.attempts + 1)
             number = one.run.attempts + 1 if sealed else None
         may = may_leave(one.dataset) and log_open(one.run, Audience("team", team), one.dataset, one.published)
         if number is not None and may:
-            found[one.run.id, number] = team
-    return found
+            attempts[one.run.id, number] = team
+    return attempts
 
 
 @dataclass
 class _Followed:
-    """An attempt: what it writes ``here``, or ``there`` at a host of a cluster, and what was written down of it under a ``name``."""
+    """A followed attempt: its output ``here`` or ``there`` at a host of a cluster, and what was read of it so far."""
 
     follow: Follow
     there: Follower
     name: str = field(default_factory=tails.new_name)
     writing: Writing = field(default_factory=lambda: Writing(tails.MOST))
     place: int = 0
-    asking: bool = False
-    asked: bool = True  # since the last settling
     unwritten: bool = False
 
     def __post_init__(self) -> None:
         self.here = Tail(self.follow, PAUSES)
 
-    def take(self, read: bool) -> bool:
-        """Take what came since; whether anything did. A host is asked only while somebody reads it."""
+    def read(self) -> bool:
+        """Read the new output; return True if there is any."""
         first, data = self.here.came(self.place)
         if first + len(data) == 0:
-            if read:
-                self.there.ask()
-            elif self.asking:
-                self.there.rest()
-            self.asking = read
+            self.there.ask()
             if came := self.there.read():
                 self.here.close()  # it runs there
             elif self.here.closed and self.there.over:  # it may begin anew, here
@@ -81,125 +76,87 @@ class _Followed:
         return self.writing.add(left_out + data)
 
     def close(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         self.here.close()
         self.there.close()
 
 
 class LiveLogs:
-    """The attempts that are followed. ``exchange`` is the folder where their files go and the front says which are read, ``notes`` where hosts are asked from, ``engine`` gives the engine
-    of this machine; ``problem`` is told once what failed of one of them, or of several alike, until it goes on."""
+    """The followed attempts; for one thread. ``published`` is the folder of their files, ``notes`` the folder where hosts are asked, ``engine``
+    returns the engine of this machine. ``problem`` is told an error once, until every log can be written again."""
 
     def __init__(
-        self, exchange: Path, notes: Path, engine: Callable[[], Engine], problem: Callable[[Exception], None]
+        self, published: Path, notes: Path, engine: Callable[[], Engine], problem: Callable[[Exception], None]
     ) -> None:
-        self._published, self._inbox = exchange / "published", exchange / "inbox"
-        self._notes, self._engine, self._problem = notes, engine, problem
-        self.places: Mapping[str, int] = {}  # the attempts that have one, by run
-        self._served: dict[str, int] = {}  # by team, when it was given its last place
+        self._published, self._notes, self._engine, self._problem = published, notes, engine, problem
         self._followed: dict[Attempt, _Followed] = {}
-        self._gone: list[_Followed] = []  # which their own thread closes
-        self._left: list[str] = []  # files that stay until something was published
-        self._failing: dict[str, object] = {}  # by name, in what way
-        self._lock, self._over = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
-        tails.clear(self._published)
-        self._thread.start()
+        self._dropped: list[_Followed] = []  # their files stay until the next publishing
+        self._written, self._is_failing = 0.0, False
+        tails.keep(published, ())
+
+    @property
+    def attempts(self) -> Collection[Attempt]:
+        """The followed attempts."""
+        return self._followed.keys()
 
     def share(self, wanted: Mapping[Attempt, str]) -> None:
-        """Give places to attempts, each with its team: to each team one in turn, to that first which was given none for longest. What has a
-        place keeps it while there is one for its team; what else was followed is no more, and its file stays until :meth:`settle`."""
-        with self._lock:
-            had, turns = self.places.items(), Counter[str]()
-            order = list[tuple[int, bool, int, int, Attempt]]()
-            for n, one in enumerate(sorted(wanted, key=lambda one: one not in had)):
-                team = wanted[one]
-                order.append((turns[team], one not in had, self._served.get(team, 0), n, one))
-                turns[team] += 1
-            chosen = [one for *_, one in sorted(order)[:MOST_FOLLOWED]]
-            for one in chosen:
-                if one not in had:
-                    self._served[wanted[one]] = max(self._served.values(), default=0) + 1
-            self.places = dict(chosen)
-            self._drop(self._followed.keys() - set(chosen))
+        """Follow these attempts, each given with its team, as far as there is room: one of each team in turn, those that are followed first.
+        The others are followed no more; their files stay until :meth:`settle`."""
+        turns, order = Counter[str](), list[tuple[int, int, Attempt]]()
+        for n, attempt in enumerate(sorted(wanted, key=lambda one: one not in self._followed)):
+            order.append((turns[wanted[attempt]], n, attempt))
+            turns[wanted[attempt]] += 1
+        chosen = {attempt for *_, attempt in sorted(order)[:MOST_FOLLOWED]}
+        self._drop(self._followed.keys() - chosen)
+        for attempt in chosen - self._followed.keys():
+            self._followed[attempt] = self._follow(*attempt)
 
     def name_of(self, run_id: str) -> str | None:
-        """The name under which the end of what a run writes is published from now on; None for one that has no place."""
-        with self._lock:
-            if (number := self.places.get(run_id)) is None:
-                return None
-            found = self._followed.get((run_id, number))
-            if found is None:
-                there = Follower(self._notes, run_id, number)
-                found = _Followed(lambda cut: self._written(engine_attempt(run_id, number), cut), there)
-                self._followed[run_id, number] = found
-            found.asked = True
-            return found.name
+        """Return the name of the file with the end of a run's output; None for a run that is not followed."""
+        return next((one.name for (run, _), one in self._followed.items() if run == run_id), None)
 
     def settle(self) -> None:
-        """Once something was published: what was asked for since the last time is followed, and nothing else."""
-        with self._lock:
-            self._drop([key for key, one in self._followed.items() if not one.asked])
-            for one in self._followed.values():
-                one.asked = False
-        self._remove()
+        """Remove the files of attempts that are followed no more, after something was published."""
+        for one in self._dropped:
+            tails.remove(self._published, one.name)
+        self._dropped.clear()
 
     def forget(self) -> None:
-        """Follow none of them, and remove what was written: where nothing can be published, nobody knows who may read them now."""
-        with self._lock:
-            self._drop([*self._followed])
-        self._remove()
+        """Follow nothing, and remove the files: while nothing can be published, nobody knows who may read them."""
+        self._drop([*self._followed])
+        self.settle()
 
-    def close(self) -> None:
-        """Follow nothing any more, and remove what was written."""
-        self._over.set()
-        self._thread.join()
-        self.forget()
-        for one in self._gone:
-            one.close()
+    close = forget
 
-    def _drop(self, keys: Iterable[Attempt]) -> None:
-        gone = [self._followed.pop(key) for key in keys]
-        self._gone += gone
-        self._left += [one.name for one in gone]
+    def write(self) -> None:
+        """Write what is new of each log, unless that was done just now. One log that fails does not stop the others."""
+        if time.monotonic() < self._written + WRITE_SECONDS:
+            return
+        self._written, errors = time.monotonic(), []
+        for one in self._followed.values():
+            try:
+                one.unwritten |= one.read()
+                if one.unwritten:
+                    tails.write(self._published, one.name, tails.Tail(one.writing.first, one.writing.text))
+                    one.unwritten = False
+            except Exception as error:  # noqa: BLE001  (the border of what is done for one attempt: the others go on)
+                errors.append(error)
+        if errors and not self._is_failing:
+            self._problem(errors[0])
+        self._is_failing = bool(errors)
 
-    def _remove(self) -> None:
-        with self._lock:
-            left, self._left = self._left, []
-        for name in left:
-            tails.remove(self._published, name)
+    def _follow(self, run_id: str, number: int) -> _Followed:
+        there = Follower(self._notes, run_id, number)
+        return _Followed(lambda cut: self._output(engine_attempt(run_id, number), cut), there)
 
-    def _written(self, attempt: str, may_cut: MayCut) -> Iterator[bytes]:
-        """What an attempt writes on this machine; nothing while the engine does not answer."""
+    def _drop(self, attempts: Collection[Attempt]) -> None:
+        for attempt in attempts:
+            one = self._followed.pop(attempt)
+            self._dropped.append(one)
+            with suppress(Exception):  # an engine that is gone
+                one.close()
+
+    def _output(self, attempt: str, may_cut: MayCut) -> Iterator[bytes]:
+        """Return the output of an attempt on this machine; nothing while the engine does not answer."""
         with suppress(RunnerError):
             yield from self._engine().follow(attempt, may_cut)
-
-    def _run(self) -> None:
-        while not self._over.wait(tails.EVERY):
-            with self._lock:
-                found, gone, self._gone = list(self._followed.items()), self._gone, []
-            for one in gone:
-                self._guarded(one.name, one.close)
-                self._failing.pop(one.name, None)
-            read = read_now(self._inbox)
-            for key, one in found:
-                self._guarded(one.name, partial(self._write, key, one, one.name in read))
-
-    def _guarded(self, name: str, step: Callable[[], None]) -> None:
-        """Do a step of one attempt: a failure of it is told, and ends nothing else."""
-        try:
-            step()
-        except Exception as error:  # noqa: BLE001  (the border of what is done for one attempt: the others go on)
-            how = type(error), getattr(error, "errno", None)
-            if how not in self._failing.values():
-                self._problem(error)
-            self._failing[name] = how
-        else:
-            self._failing.pop(name, None)
-
-    def _write(self, key: Attempt, one: _Followed, read: bool) -> None:
-        one.unwritten |= one.take(read)
-        with self._lock:  # what is not followed any more has no file
-            if one.unwritten and self._followed.get(key) is one:
-                tails.write(self._published, one.name, tails.Tail(one.writing.first, one.writing.text))
-                one.unwritten = False

@@ -188,7 +188,7 @@ class Work:
             closing(Checks.on(machine := self.machine or Machine(config, self.listener.say))) as checks,
             closing(Slot()) as slot,
             closing(Offering(to, self.listener.problem, beside=True)) as offering,
-            closing(LiveLogs(config.exchange, config.home / FOLDER, machine.engine, self._no_logs)) as logs,
+            closing(LiveLogs(config.published, config.home / FOLDER, machine.engine, self._no_logs)) as logs,
         ):
             drawings = Drawings(to, self.listener.say, seconds=DRAWING_SECONDS)
             publish_access(config, accounts)
@@ -210,12 +210,13 @@ class Work:
             seen: object = None
             looked = due = 0.0
 
-            attend = partial(self._attend, to, requests, definitions)
-            beside = attend if store.writes_beside_readers() else partial(self._say_alive, to)
-            between = Between(TICK, self.stop, beside, partial(self._say_alive, to), requests)
+            alive = partial(self._say_alive, to, logs)
+            attend = partial(self._attend, alive, requests, definitions)
+            beside = attend if store.writes_beside_readers() else alive
+            between = Between(TICK, self.stop, beside, alive, requests)
             while not self.stop.is_set():
                 now = time.monotonic()
-                self._say_alive(to)
+                alive()
                 again = now >= due and now - looked >= REFRESH
                 tasks = definitions.now(anew=again)
                 state = (definitions.read, *self._state(store, accounts, drawings, offering))
@@ -247,14 +248,15 @@ class Work:
         else:
             self._unkept = ""
 
-    def _attend(self, to: Publisher, requests: Requests, definitions: Definitions) -> None:
+    def _attend(self, alive: Callable[[], None], requests: Requests, definitions: Definitions) -> None:
         """Do what does not wait for a publishing, which may take minutes."""
-        self._say_alive(to)
+        alive()
         # By the definitions of now: much may change while it is published, and when that is put off for a moment.
         if requests.round(announced(definitions.now(), self.clock.now())):
             self._wake.set()
 
-    def _say_alive(self, to: Publisher) -> None:
+    def _say_alive(self, to: Publisher, logs: LiveLogs) -> None:
+        logs.write()
         now = time.monotonic()
         if now - self._said >= ALIVE or not self._said:
             to.alive(bool(self._stuck))

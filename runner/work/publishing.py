@@ -167,7 +167,7 @@ class Desk:
 
     def _share_logs(self, runs: Iterable[ListedRun]) -> None:
         if self.logs is not None:
-            self.logs.share(growing(runs, self.store.archive, self.logs.places))
+            self.logs.share(growing(runs, self.store.archive, self.logs.attempts))
 
     def publish_to_everybody(self) -> bool:
         """Publish what everybody may see, and nothing else; whether anything changed."""

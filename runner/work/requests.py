@@ -18,12 +18,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import schemas
 from runner.engines.base import Engine
-from runner.exchange.inbox import MAX_PARCEL, MAX_PAYLOAD, Inbox, Refused, Request, Taken, answer, answered
+from runner.exchange.inbox import MAX_PARCEL, MAX_PAYLOAD, Inbox, Refused, Request, answer, answered
 from runner.exchange.receipts import SAME, Signer
 from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock, FixedClock, SystemClock, stamp
@@ -176,22 +175,37 @@ class Requests:
         if self._had_too_many(request):
             return False
         arrival = self._arrived(request)
-        if handler.slow and self.slot is not None:
-            return self._beside(self.slot, name, request, account, arrival, tasks)
-        with scratch_folder(self.config.home, SCRATCH) as scratch:
 
-            def do() -> Mapping[str, Any]:
+        def do(store: Store) -> Mapping[str, Any]:
+            with scratch_folder(self.config.home, SCRATCH) as scratch:
                 payload = self.inbox.payload(name, request, scratch / "request", most=_most(request))
-                taken = Taken(request, payload)
-                return handler.do(self._wish(self.store, taken, account, arrival, tasks, scratch))
+                about = (account, request.data, payload, FixedClock(arrival), scratch, self.accounts)
+                asked = (request.token, request.id, request.sha256)
+                wish = Wish(self.config, store, tasks, *about, *asked, self.checks, self.engine, self.told)
+                return handler.do(wish)
 
-            return self._said(request, account, arrival, do)
+        if not handler.slow or self.slot is None:
+            return self._said(request, account, arrival, lambda: do(self.store))
+        slot, team = self.slot, account.team or ""
+
+        def job() -> Mapping[str, Any]:
+            """Do it in the slot, with a store of its own."""
+            with open_store(self.config) as store:
+                store.fenced_as(self.store)
+                return do(store)
+
+        def result() -> Mapping[str, Any]:
+            done: Mapping[str, Any] = slot.result(request.id, team, request.proof, lambda: job)
+            return done
+
+        had = slot.has_begun(request.id, request.proof)  # what the proof was of is what is done
+        return self._said(request, account, arrival, result, had=had)
 
     def _count_last_day(self) -> None:
         """Count the requests that were decided in the last day, from their events."""
         now = self.clock.now()
         for id, facts in self._decided.items():
-            age = (now - moment(str(facts.get("decided", facts["arrival"])))).total_seconds()
+            age = (now - moment(str(facts["decided"]))).total_seconds()
             self.limits.note(facts["team"], str(facts["account"]), str(facts["kind"]), id, age)
 
     def _had_too_many(self, request: Request) -> bool:
@@ -208,31 +222,6 @@ class Requests:
         self._report(f"request {request.id} of account {request.account} is refused: {refusal.what}")
         self._answer_unsigned(request, self._arrived(request), {"accepted": False, **_words(refusal)})
         return True
-
-    def _beside(
-        self,
-        slot: Slot,
-        name: str,
-        request: Request,
-        account: Account,
-        arrival: datetime,
-        tasks: Mapping[str, Task],
-    ) -> bool:
-        """The same for what takes long: in the slot, with a store of its own; what the proof was of is what is done."""
-        handler = HANDLERS[request.kind]
-
-        def job() -> Mapping[str, Any]:
-            with scratch_folder(self.config.home, SCRATCH) as scratch, open_store(self.config) as store:
-                store.fenced_as(self.store)
-                payload = self.inbox.payload(name, request, scratch / "request", most=_most(request))
-                wish = self._wish(store, Taken(request, payload), account, arrival, tasks, scratch)
-                return handler.do(wish)
-
-        def do() -> Mapping[str, Any]:
-            said: Mapping[str, Any] = slot.result(request.id, account.team or "", request.proof, lambda: job)
-            return said
-
-        return self._said(request, account, arrival, do, had=slot.has_begun(request.id, request.proof))
 
     def _said(
         self,
@@ -278,34 +267,6 @@ class Requests:
             raise Refused("nobody with that token made it")
         return known[0]
 
-    def _wish(
-        self,
-        store: Store,
-        taken: Taken,
-        account: Account,
-        arrival: datetime,
-        tasks: Mapping[str, Task],
-        scratch: Path,
-    ) -> Wish:
-        clock = FixedClock(arrival)
-        return Wish(
-            self.config,
-            store,
-            tasks,
-            account,
-            taken.request.data,
-            taken.payload,
-            clock,
-            scratch,
-            self.accounts,
-            taken.request.token,
-            taken.request.id,
-            taken.request.sha256,
-            self.checks,
-            self.engine,
-            self.told,
-        )
-
     def _note(self, request: Request, arrival: datetime, said: Mapping[str, Any]) -> None:
         if HANDLERS[request.kind].strangers:
             self._answer_unsigned(request, arrival, said)
@@ -333,10 +294,8 @@ class Requests:
     def _answer(self, facts: Mapping[str, Any], said: Mapping[str, Any]) -> None:
         """Write an answer with the signed decision."""
         about = {name: facts[name] for name in ("team", "kind", "arrival", "sha256")}
-        signed: dict[str, Any] = {}
-        if facts.get("said", facts["arrival"]) != facts["arrival"]:
-            signed["said"] = facts["said"]
-        if self.signer is not None and "decided" in facts:  # older events do not say when
+        signed: dict[str, Any] = {"said": facts["said"]} if facts["said"] != facts["arrival"] else {}
+        if self.signer is not None:
             statement = {
                 name: facts[name] for name in (*SAME, "said", "arrival", "decided", *_TOLD) if name in facts
             }

@@ -230,7 +230,7 @@ def _going_on(world: World) -> Iterator[LiveLogs]:
     run = world.hand_in("alpha", "talker", task="practice").removesuffix("test") + "dev"
     staging, problems = world.store.archive.begin("practice", run), list[Exception]()
     engine: Any = _Talks
-    logs = LiveLogs(world.project.config.exchange, world.project.home / "following", engine, problems.append)
+    logs = LiveLogs(world.project.config.published, world.project.home / "following", engine, problems.append)
     try:
         yield logs
     finally:
@@ -297,6 +297,11 @@ def pages(root: Path, runs: int = 150) -> Iterator[Pages]:
         Desk(world.store, world.tasks, to, problems.append, logs=logs).publish([*teams, compared.TEAM])
         to.alive()
         assert problems == []
-        until(lambda: [one for one in (to.root / "tails").glob("*.json") if b"loading" in one.read_bytes()])
+        until(
+            lambda: (
+                logs.write()
+                or [one for one in (to.root / "tails").glob("*.json") if b"loading" in one.read_bytes()]
+            )
+        )
         yield Pages(url, tokens, project.config.exchange, alone, comparing)
     world.close()

@@ -63,7 +63,6 @@ def serving(
             state,
             url,
             most=most,
-            ending=lambda: server.should_exit,
             work_key=work_key,
             provider=provider,
             clock=clock,

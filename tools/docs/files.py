@@ -186,7 +186,7 @@ replies/TASK.jsonl                     all replies of models to this task, so th
 views/                                 inputs as scenarios see them (derived)
 events.jsonl                           who did what, append-only, each line with the hash of the one before
 store.sqlite                           the database (derived)
-pages.sqlite                           of what runner work made the page of each run last, by digests (derived)
+pages.json                             of what runner work made the page of each run last, by digests (derived)
 locks/ data/ engine/ bundles/          locks; packages and data of our own engine; what runner pack wrote
 ```
 

@@ -37,7 +37,7 @@ curl -H "Authorization: Bearer $TOKEN" https://task.example.org/api/v1/runs
 - **Later versions** may add keys; those that are here stay what they are.
 - A run file is handed in as a form, like from the browser: a `file` and the [fields beside it](server.md#data-of-a-request-for-a-run-file).
   202 says that it is kept; `at` is where it is said what became of it.
-- **Uploads** that go on after a cut are [tus 1.0.0](https://tus.io/protocols/resumable-upload) at `/api/v1/uploads`
+- **Uploads** that continue after a cut are parts with `Content-Range`, sent by `PUT /api/v1/uploads/SHA256`
   ([how](../how-to/serve.md#from-another-machine)); `GET /api/v1/uploads` lists those of the team.
 
 From Python, [`runner.api.connect`](api.md) gives all this as data frames.
@@ -98,6 +98,6 @@ def _gives(operation: dict[str, Any]) -> str:
     if not (name := _name(operation)) and (content := _good(operation).get("content")):
         return f"the file ({', '.join(content)})"
     if not name:
-        return "headers: " + ", ".join(f"`{header}`" for header in _good(operation)["headers"])
+        return ""
     link = f"[{name}](#{name})"
     return link if "$ref" in _schema(operation) else f"pages of {link}"

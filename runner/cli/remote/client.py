@@ -61,7 +61,7 @@ class Client:
 
     def get(self, gives: str, *parts: str, **query: str) -> Any:
         """The data at a path of ``/api/v1``, given by its parts, as the schema ``gives`` describes them. Raises as :meth:`send`."""
-        return self._data(self.send("GET", *API, *parts, params=query), gives)
+        return self.data(self.send("GET", *API, *parts, params=query), gives)
 
     def find(self, gives: str, *parts: str) -> Any:
         """The same, or None where nothing is there (yet: of a new team the server publishes its own first after seconds)."""
@@ -78,7 +78,7 @@ class Client:
         after: list[str] = []
         while True:
             query = {"limit": "500", **({"after": after[0]} if after else {})}
-            page = self._data(self.send("GET", *API, *parts, params=query), gives, paged=True)
+            page = self.data(self.send("GET", *API, *parts, params=query), gives, paged=True)
             found += page["items"]
             after = parse_qs(urlsplit(page["next"] or "").query).get("after", [])
             if not after or not page["items"] or len(found) > answers.MOST_ENTRIES:
@@ -86,7 +86,7 @@ class Client:
 
     def post(self, gives: str, *parts: str, **options: Any) -> Any:
         """Post something to a path of ``/api/v1``, and return the data of the answer. Raises as :meth:`send`."""
-        return self._data(self.send("POST", *API, *parts, **options), gives)
+        return self.data(self.send("POST", *API, *parts, **options), gives)
 
     def send(self, method: str, *parts: str, fine: tuple[int, ...] = (), **options: Any) -> Response:
         """Send a request; returns an answer of 2xx, or of a status that is ``fine``. Where the server says in how many seconds it
@@ -168,7 +168,7 @@ class Client:
         request.headers["Authorization"] = f"Bearer {self.server.token}"
         return request
 
-    def _data(self, said: Response, gives: str, *, paged: bool = False) -> Any:
+    def data(self, said: Response, gives: str, *, paged: bool = False) -> Any:
         """The data of an answer, which are checked. Raises E312."""
         try:
             return answers.data(said, gives, paged=paged)

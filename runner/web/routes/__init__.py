@@ -7,7 +7,6 @@ from runner.exchange.inbox import Inbox
 from runner.exchange.oidc import Asked
 from runner.web.door import Door
 from runner.web.limits import Room
-from runner.web.live import Live
 from runner.web.routes.api import Api, Described
 from runner.web.routes.boards import Boards
 from runner.web.routes.comparing import Comparing
@@ -30,13 +29,10 @@ from runner.web.rules import Rule
 from runner.web.uploads import Uploads
 
 
-def rules(
-    door: Door, inbox: Inbox, live: Live | None = None, uploads: Uploads | None = None
-) -> tuple[Rule, ...]:
-    """The routes of the front, in the order in which they are tried; ``live`` has the streams that are open (None: new ones)."""
+def rules(door: Door, inbox: Inbox, uploads: Uploads | None = None) -> tuple[Rule, ...]:
+    """The routes of the front, in the order in which they are tried."""
     uploads = uploads or Uploads(inbox.root / ".uploads", clock=door.published.clock)
     room = Room(door.published.root, inbox, uploads, door.waiting, door.limits)
-    live = live or Live(door.published.root, door.sessions.taken, reads=door.readers.read)
     groups = (
         Api(door),
         Own(door, room),
@@ -45,7 +41,7 @@ def rules(
         Team(door, room),
         Console(door),
         Deciding(door, room),
-        Following(door, live),
+        Following(door),
         Feed(door),
         SigningIn(door),
         Link(door, inbox),

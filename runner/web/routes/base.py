@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import schemas
@@ -51,20 +50,13 @@ class Routes:
         found = view.get(f"tails/{run}")
         return str(view.data(found)["file"]) if found is not None and found.kind == "tail" else None
 
-    def writing(self, call: Call, run: str) -> tuple[Call, Tail | None]:
-        """The end of the log of a run that goes on, for its page; None where the visitor may not read it, or it does not go on. With the
-        call by what is published now: a log that is away was replaced by another page, unless nothing was written yet."""
-        if (name := self.log_of(call.view, run)) is None:
-            return call, None
-        self.door.readers.read(name)
-        if (found := tails.read(self.door.published.root, name)) is not None:
-            return call, found
-        now = replace(call, view=self.door.published.view(call.visitor.audience))
-        return (now, Tail()) if self.log_of(now.view, run) == name else self.writing(now, run)
+    def writing(self, call: Call, run: str) -> Tail | None:
+        """The end of the log of a running run, for its page; None if the visitor may not read it, or the run is not running."""
+        name = self.log_of(call.view, run)
+        return None if name is None else tails.read(self.door.published.root, name)
 
     def tag_of(self, page: str, visitor: Visitor, view: View | None = None) -> str | None:
-        """The entity tag of what a page shows to a visitor, by its path: for pages that follow; None where there is none. What its log says
-        is not in it. ``view``: of what; by default of what is published to them now."""
+        """The entity tag of what a page shows to a visitor, by its path: for pages that follow; None where there is none. ``view``: of what; by default of what is published to them now."""
         view = view or self.door.published.view(visitor.audience)
         name = "tasks" if page == "/" else page.removeprefix("/")
         if name == "team" and visitor.team:
@@ -83,7 +75,11 @@ class Routes:
             return None
         part = {"task": "data", "run": "tails"}.get(shown.kind)
         more = view.get(f"{part}/{name.partition('/')[2]}") if part else None
-        return schemas.digest([shown.etag, more.etag])[:32] if more is not None else shown.etag
+        parts = [shown.etag] if more is None else [shown.etag, more.etag]
+        if shown.kind == "run" and (log := self.log_of(view, name.partition("/")[2])) is not None:
+            tail = tails.read(self.door.published.root, log)
+            parts.append(str(tail.first + len(tail.text)))
+        return parts[0] if len(parts) == 1 else schemas.digest(parts)[:32]
 
     def _asked(self, visitor: Visitor) -> list[tuple[str, bool]]:
         """The requests of a visitor's team that were taken here, and whether each is answered."""

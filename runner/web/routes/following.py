@@ -1,16 +1,13 @@
-"""What is new: the stream that says that a page changed, and what comes of a log on it; the script that fetches it then; and the feed of leaderboards that are open to
-everybody, for programs that people read news with (Atom, RFC 4287)."""
+"""What is new: whether an open page changed, the script that asks for it and loads the page again, and the feed of leaderboards that are open
+to everybody, for programs that people read news with (Atom, RFC 4287)."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from runner.web.door import Door
-from runner.web.limits import whole_number
-from runner.web.live import Live
 from runner.web.pages import environment
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, Call, Rule
@@ -25,11 +22,7 @@ SCRIPT = (files("runner.web") / "site.js").read_bytes()
 
 
 class Following(Routes):
-    """Streams of events."""
-
-    def __init__(self, door: Door, live: Live) -> None:
-        super().__init__(door)
-        self.streams = live
+    """What open pages ask for again and again, and the script that does."""
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
@@ -39,36 +32,11 @@ class Following(Routes):
         )
 
     async def follow(self, call: Call) -> Response:
-        """Events of a page of the visitor's; 404 where they have none there, 503 where too many are open."""
-        from starlette.responses import PlainTextResponse, StreamingResponse
+        """The entity tag of what a page shows to the visitor now; 404 if they have no such page."""
+        from starlette.responses import PlainTextResponse
 
-        page = call.request.query_params.get("page", "")
-        sent = call.request.query_params.get("log", "")
-        place = whole_number(sent) or 0
-        have = call.request.headers.get("last-event-id") or call.request.query_params.get("have", "")
-        account = call.visitor.grant.account if call.visitor.grant else None
-
-        def tag() -> str | None:
-            who = self.door.visitor(call.request)
-            if (who.grant.account if who.grant else None) != account:
-                return None
-            return self.streams.tag(who.audience, page, lambda: self.tag_of(page, who))
-
-        def log() -> str | None:
-            view = self.door.published.view(self.door.visitor(call.request).audience)
-            return self.log_of(view, page.removeprefix("/runs/")) if page.startswith("/runs/") else None
-
-        async def events() -> AsyncIterator[str]:
-            with self.streams.place(account):
-                async for event in self.streams.stream(have, tag, log, place):
-                    yield event
-
-        if tag() is None:
-            return self.nothing(call)
-        if not self.streams.free(account):
-            return PlainTextResponse("too many pages follow\n", 503, {"Retry-After": "60"})
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(events(), 200, headers, "text/event-stream")
+        tag = self.tag_of(call.request.query_params.get("page", ""), call.visitor)
+        return self.nothing(call) if tag is None else PlainTextResponse(tag)
 
     async def script(self, call: Call) -> Response:
         """The script of all pages."""

@@ -192,7 +192,7 @@ class HandingIn(Routes):
             answer = await self._put(call, request, self.uploads.ready(upload), upload.began)
             if not self.uploads.is_there(upload):
                 with suppress(OSError):  # what is left is swept later
-                    await self.door.on_disk(self.uploads.remove, upload)
+                    await self.door.on_disk(self.uploads.forget, upload.id)
             return answer
 
     async def _put(self, call: Call, request: Request, payload: BinaryIO | Ready, began: str) -> Response:

@@ -5,7 +5,7 @@
 ``POST /exchange/hello``              nonce and signature (JSON): a session, sent as ``Authorization: Exchange SESSION``
 ``POST /exchange/missing``            names and SHA-256 of published files (JSON): which of them are not there
 ``POST /exchange/published/NAME``     one of them, with its SHA-256 as ``?sha256=``; 409 when it does not get its name
-``GET /exchange/inbox``               the requests that wait, each with the sizes of its files; and which logs are read
+``GET /exchange/inbox``               the requests that wait, each with the sizes of its files
 ``GET /exchange/inbox/ENTRY/FILE``    a file of a request, also a range of it
 ``POST /exchange/inbox/ENTRY/done``   work has decided it: it goes
 ====================================  ==========================================================================
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from runner.exchange.inbox import Inbox
 from runner.exchange.link import MOST_NAMES, Mirror, NotTaken
-from runner.exchange.readers import read_now
 from runner.web.door import Door
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, WORK, Call, Rule
@@ -88,9 +87,9 @@ class Link(Routes):
         return _said({})
 
     async def waiting(self, call: Call) -> Response:
-        """The requests, in their order, and the logs that somebody reads."""
+        """The requests, in their order."""
         found = [{"entry": name, "files": self.inbox.sizes(name)} for name, _ in self.inbox.waiting()]
-        return _said({"waiting": found[:MOST_WAITING], "read": sorted(read_now(self.inbox.root))})
+        return _said({"waiting": found[:MOST_WAITING]})
 
     async def file(self, call: Call) -> Response:
         """A file of a request, or a range of it."""

@@ -66,7 +66,7 @@ class Own(Routes):
 
         found = self.object(call, f"logs/{call.at('run')}", "log")
         # While an attempt goes on, its log is shown and not that of an earlier one, as on the page of the run.
-        call, tail = self.writing(call, call.at("run"))
+        tail = self.writing(call, call.at("run"))
         if found is None and tail is None:
             return self.nothing(call)
         if found is not None and tail is None:

@@ -90,7 +90,7 @@ class Reading(Routes):
 
     async def run(self, call: Call) -> Response:
         """A run, as its team may see it."""
-        call, log = self.writing(call, call.at("run"))
+        log = self.writing(call, call.at("run"))
         if call.visitor.role in CONSOLE:
             return self._looked_after(call, log)
         up = [(f"Team {call.visitor.team}", "/team")] if call.visitor.team else []

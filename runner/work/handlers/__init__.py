@@ -11,15 +11,11 @@ import schemas
 from runner.exchange.handing_in import NOT_FILLED_IN, check_fields
 from runner.model.errors import RunnerError
 from runner.work.handlers.identity import sign_in
-from runner.work.handlers.notices import choose_notices
-from runner.work.handlers.organise import change_team, rerun, review_run, withdraw_any
-from runner.work.handlers.own import choose_own, withdraw_own
-from runner.work.handlers.propose import propose
+from runner.work.handlers.organise import change_team, propose, rerun, review_run, withdraw_any
+from runner.work.handlers.own import accept_terms, choose_notices, choose_own, make_token, withdraw_own
 from runner.work.handlers.register import register
 from runner.work.handlers.run_file import hand_in_run_file
 from runner.work.handlers.software import hand_in_software
-from runner.work.handlers.terms import accept_terms
-from runner.work.handlers.token import make_token
 from runner.work.handlers.wish import Handler
 
 HANDLERS: Mapping[str, Handler] = {

@@ -13,6 +13,7 @@ from runner.model.errors import RunnerError, no_such
 from runner.records.store.queries import find_run
 from runner.work.handlers.wish import Wish
 from runner.work.managing import Managing
+from runner.work.proposals import Desk
 
 if TYPE_CHECKING:
     from runner.model.run import Run
@@ -109,3 +110,11 @@ def may_rerun(run: Run, task: Task | None) -> bool:
 def _is_done(wish: Wish) -> bool:
     """Whether work did this request before, and was killed before it could note its decision."""
     return any(event.data.get("request") == wish.request for event in wish.store.log)
+
+
+def propose(wish: Wish) -> dict[str, Any]:
+    """Check a proposal; its event keeps it, and nothing happens. Raises E103 for who is no organiser."""
+    if wish.account.role != "organiser":
+        raise RunnerError("E103", "only organisers propose", fix="ask an organiser")
+    with wish.as_told() as store:
+        return {"proposal": Desk(Managing(wish.config, store, wish.accounts), wish.tasks).checked(wish.data)}

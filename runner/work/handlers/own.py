@@ -1,13 +1,16 @@
-"""What a team decides of its own submissions: that one is withdrawn, that one counts."""
+"""Decisions of a team about its own submissions, notices, terms and tokens."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from runner.model.clock import stamp
-from runner.model.errors import no_such
+from runner.model.errors import RunnerError, no_such
+from runner.model.names import contact_problem
 from runner.model.run import Submission
+from runner.tasks.files import terms_now
 from runner.work.handlers.wish import Wish
+from runner.work.managing import Managing
 
 
 def withdraw_own(wish: Wish) -> dict[str, Any]:
@@ -46,3 +49,47 @@ def _own(wish: Wish) -> Submission:
     if wanted not in own:
         raise no_such("submission", wanted, own, of=f"team {wish.account.team}", fix="runner runs lists them")
     return own[wanted]
+
+
+def choose_notices(wish: Wish) -> dict[str, Any]:
+    """Note which notices a team wants, and its address where one is given. It stands in no event."""
+    if wish.account.role != "team":
+        raise RunnerError(
+            "E103", "only teams choose their notices", fix="notices.yaml has those of organisers"
+        )
+    mail = wish.data.get("mail")
+    if mail is not None and (problem := contact_problem(mail)):
+        raise RunnerError("E101", f"the address {problem}", fix="give one at which somebody reads")
+    people = wish.accounts.people
+    people.want(wish.account.id, wish.data["about"])
+    if mail is not None:
+        people.put(wish.account.id, contact=mail)
+    return {}
+
+
+def accept_terms(wish: Wish) -> dict[str, Any]:
+    """Note that the team accepted the terms in their present version, and when. Raises E103 for who is no team, E201 for other terms."""
+    if wish.account.role != "team":
+        raise RunnerError("E103", "only teams accept terms", fix="sign in as a team")
+    task = wish.tasks.get(wish.data["task"])
+    terms = None if task is None else terms_now(task)
+    if task is None or terms is None:
+        what = wish.data["task"]
+        raise no_such(
+            "terms", what, why="There is no such task here, or it has none.", fix="ask its organiser"
+        )
+    version, text = terms
+    if (wish.data["terms_version"], wish.data["terms_sha256"]) != (version, text.sha256):
+        fix = "load the page again and read them"
+        raise RunnerError("E201", "the terms were changed since you read them", fix=fix)
+    registrations = wish.accounts.registrations
+    registrations.accept(wish.account.id, task.id, (version, text.sha256), wish.clock.now())
+    return {}
+
+
+def make_token(wish: Wish) -> dict[str, Any]:
+    """Note a token. The link, or the token that is replaced, opens nothing from now on; the same wish changes nothing more."""
+    d, at = wish.data, wish.clock.now()
+    office = Managing(wish.config, wish.store, wish.accounts)
+    office.put_token(wish.account, wish.token, at, d["token"], d["key"], d["scopes"], d["replaces"])
+    return {}

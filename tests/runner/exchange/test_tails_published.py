@@ -1,21 +1,19 @@
-"""Files of logs that grow: written as a whole, read only where they are what they should be, and swept once nothing names them."""
+"""Files of logs that grow: written as a whole, read only where they are what they should be, and removed unless they are named."""
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 
 import pytest
 
 from runner.exchange import tails
-from runner.exchange.published import KEPT_SECONDS, Published, Publisher, file_of, sweep
+from runner.exchange.published import Published, Publisher, file_of
 from runner.exchange.tails import Tail
 
 
 def test_what_was_written_is_read_and_anything_else_is_not(tmp_path: Path) -> None:
     name = tails.new_name()
-    assert tails.read(tmp_path, name) is None and tails.version(tmp_path, name) is None
+    assert tails.read(tmp_path, name) == Tail()
     long = Tail(1 << 40, '"\\' * (tails.MOST // 2))
     for tail in (Tail(), Tail(7, "text\n\u00e9"), long, Tail(0, "\U0001f642" * tails.MOST)):
         tails.write(tmp_path, name, tail)
@@ -23,28 +21,18 @@ def test_what_was_written_is_read_and_anything_else_is_not(tmp_path: Path) -> No
     number = b'{"first": 0, "text": 1, "schema_version": 1}'
     for wrong in (b"", b"[]", b"{", number, b"[" * 100_000, b"x" * (1 << 20)):
         tails.place(tmp_path, name).write_bytes(wrong)
-        assert tails.read(tmp_path, name) is None
+        assert tails.read(tmp_path, name) == Tail()
     with pytest.raises(ValueError):
         tails.place(tmp_path, "../access")
-    assert tails.read(tmp_path, "../access") is None
+    assert tails.read(tmp_path, "../access") == Tail()
 
 
-def test_somebody_gets_what_came_since() -> None:
-    tail = Tail(10, "0123456789")
-    assert tail.since(15) == Tail(15, "56789") and tail.since(20) == Tail(20, "")
-    assert tail.since(3) == tail, "what is not there any more is left out"
-    assert tail.since(21) == tail, "it has begun anew"
-
-
-def test_what_nothing_names_any_more_is_swept(tmp_path: Path) -> None:
-    to, named, other, young = Publisher(tmp_path), *(tails.new_name() for _ in range(3))
-    for name in (named, other, young):
-        tails.write(tmp_path, name, Tail(0, "text"))
+def test_what_nothing_names_any_more_is_removed(tmp_path: Path) -> None:
+    named, other = tails.new_name(), tails.new_name()
     for name in (named, other):
-        os.utime(tails.place(tmp_path, name), (time.time() - 2 * KEPT_SECONDS,) * 2)
-    to.publish({"public": [], "team:alpha": [to.object("tails/run", "tail", "run", {"file": named})]})
-    sweep(tmp_path)
-    assert {path.stem for path in (tmp_path / "tails").iterdir()} == {named, young}
+        tails.write(tmp_path, name, Tail(0, "text"))
+    tails.keep(tmp_path, {named})
+    assert [path.stem for path in (tmp_path / "tails").iterdir()] == [named]
 
 
 def test_publishing_goes_on_where_the_object_of_a_log_is_damaged(tmp_path: Path) -> None:

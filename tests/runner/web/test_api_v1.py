@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import re
@@ -80,9 +79,8 @@ def hand_in(client: httpx2.Client, **more: str) -> httpx2.Response:
 
 
 def begin(client: httpx2.Client, content: bytes) -> httpx2.Response:
-    digest = base64.b64encode(hashlib.sha256(content).hexdigest().encode()).decode()
-    headers = {"Upload-Length": str(len(content)), "Upload-Metadata": f"sha256 {digest}"}
-    return client.post("/api/v1/uploads", headers={"Tus-Resumable": "1.0.0", **headers})
+    headers = {"Content-Range": f"bytes */{len(content)}"}
+    return client.put(f"/api/v1/uploads/{hashlib.sha256(content).hexdigest()}", headers=headers)
 
 
 def check(said: httpx2.Response, operation: dict[str, Any], whole: dict[str, Any]) -> None:
@@ -122,7 +120,7 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
         assert whole == json.loads(json.dumps(document(described(tmp_path))))
         mine = hand_in(team).json()["request"]
         runs = [one["run"] for one in team.get("/api/v1/runs").json()["items"]]
-        upload = begin(team, b"five!").headers["location"].rpartition("/")[2]
+        begin(team, b"five!")
     done = {"team": "alpha", "kind": "run-file", "accepted": True, "arrival": "x", "sha256": None}
     answer(front.exchange / "published", mine, done)
     parts = {
@@ -133,7 +131,8 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
         "submission": [runs[0].rpartition(".")[0]],
         "team": ["alpha"],
         "software": [name.split(".")[1] for name in runs],
-        "id": [mine, "e" * 32, upload],
+        "id": [mine, "e" * 32],
+        "sha256": [hashlib.sha256(b"five!").hexdigest(), "e" * 32],
         **{"dataset": ["dev"], "side": ["inputs"], "name": ["corpus.txt"]},
     }
     # Nothing is offered for download here: what is answered then is in test_downloads.py.
@@ -168,49 +167,42 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
 
 def test_an_upload_is_sent_by_what_is_described_of_it(front: Front, tmp_path: Path) -> None:
     whole = document(described(tmp_path))
-    all_, one = (whole["paths"][f"/api/v1/uploads{rest}"] for rest in ("", "/{id}"))
-    sent = {p["name"] for p in one["patch"]["parameters"] if p["in"] == "header" and p["required"]}
-    assert sent == {"Tus-Resumable", "Upload-Offset"}
-    [media] = one["patch"]["requestBody"]["content"]
-    assert one["head"]["parameters"][0]["name"] == "id"
-    part = {"Tus-Resumable": "1.0.0", "Content-Type": media}
+    one = whole["paths"]["/api/v1/uploads/{sha256}"]
+    sent = {p["name"] for p in one["put"]["parameters"] if p["in"] == "header" and p["required"]}
+    assert sent == {"Content-Range"} and [*one["put"]["requestBody"]["content"]] == [
+        "application/octet-stream"
+    ]
     with front.client("team") as team:
         made = begin(team, b"five!")
-        where = made.headers["location"]
-        answers = [
-            (team.options("/api/v1/uploads"), all_["options"], 204),
-            (made, all_["post"], 201),
-            (begin(team, b""), all_["post"], 201),
-            (team.post("/api/v1/uploads", headers={"Tus-Resumable": "1.0.0"}), all_["post"], 400),
-            (team.head(where), one["head"], 200),
-            (team.patch(where, content=b"x", headers={"Tus-Resumable": "1.0.0"}), one["patch"], 415),
-            (team.patch(where, content=b"x", headers={**part, "Upload-Offset": "3"}), one["patch"], 409),
-            (team.patch(where, content=b"x" * 9, headers={**part, "Upload-Offset": "0"}), one["patch"], 413),
-            (team.patch(where, content=b"five!", headers={**part, "Upload-Offset": "0"}), one["patch"], 204),
+        where = made.request.url.path
+
+        def put(content: bytes, range_: str) -> httpx2.Response:
+            return team.put(where, content=content, headers={"Content-Range": range_})
+
+        for said, operation, status in (
+            (made, one["put"], 200),
+            (begin(team, b""), one["put"], 200),
+            (put(b"x", "bytes 0-1/5"), one["put"], 400),
+            (put(b"x", "bytes 3-3/5"), one["put"], 409),
+            (put(b"five!", "bytes 0-4/5"), one["put"], 200),
             (team.delete(where), one["delete"], 204),
-        ]
-        where = begin(team, b"five!").headers["location"]
-        other = team.patch(where, content=b"seven", headers={**part, "Upload-Offset": "0"})
-        for said, operation, status in (*answers, (other, one["patch"], 460)):
+            (put(b"seven", "bytes 0-4/5"), one["put"], 422),
+        ):
             assert said.status_code == status, said.text
             check(said, operation, whole)
 
 
 def test_a_refusal_is_read_by_who_still_sends_and_the_connection_goes_on(front: Front) -> None:
     """The front does not read a body that it refuses by its head: neither side may wait for the other then."""
-    part = {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
     large = b"x" * 99_000  # more than the server takes in before it asks for it
     with front.client("team") as team:
-        where = begin(team, large).headers["location"]
-        for headers, status in (
-            ({**part, "Upload-Offset": "7"}, 409),
-            ({**part, "Content-Type": "x/y"}, 415),
-        ):
-            said = team.patch(where, content=large, headers=headers)
+        where = begin(team, large).request.url.path
+        for range_, status in (("bytes 7-99006/99007", 409), ("bytes 0-5/99000", 400)):
+            said = team.put(where, content=large, headers={"Content-Range": range_})
             assert said.status_code == status and said.json()["why"]
-            assert team.head(where).headers["upload-offset"] == "0"
-        said = team.patch(where, content=large, headers={**part, "Upload-Offset": "0"})
-        assert said.status_code == 204
+            assert begin(team, large).json()["offset"] == 0
+        said = team.put(where, content=large, headers={"Content-Range": "bytes 0-98999/99000"})
+        assert said.status_code == 200
 
 
 def test_frozen_rounds_are_there_as_they_were_frozen(front: Front) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 
 from runner.exchange.published import Publisher
-from runner.web.caching import Compressed
 from runner.web.vega import script
 from tests.runner.web import test_routes
 from tests.runner.web.test_routes import PLOT, TABLE, Front, task
@@ -101,12 +98,3 @@ def test_of_a_plot_nobody_keeps_what_was_withdrawn(front: Front, ending: str) ->
         assert "immutable" in client.get(f"/vega/{script()[0]}.js").headers["cache-control"]
         to.publish({"public": task(to, front.style)})
         assert client.get(path, headers=known).status_code == 404
-
-
-def test_what_is_kept_is_bounded() -> None:
-    kept = Compressed(most=300)
-    for number in range(50):
-        content = bytes([number]) * 5000
-        assert gzip.decompress(kept.of(str(number), content)) == content
-        assert kept.of(str(number), content) == kept.of(str(number), content)
-        assert kept.size <= 300

@@ -212,7 +212,7 @@ def test_heads_that_servers_could_read_differently_are_refused(front: Front, nam
 
 @pytest.mark.parametrize(
     ("path", "status_"),
-    [("/sign-in", 400), ("/api/v1/uploads", 400), ("/nowhere", 400)],
+    [("/sign-in", 400), ("/api/v1/tasks/mini/run-files", 400), ("/nowhere", 400)],
 )
 @pytest.mark.parametrize("length", [0, 5, 40, 10_000])
 def test_a_body_with_two_lengths_ends_the_connection(

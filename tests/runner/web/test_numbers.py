@@ -60,21 +60,22 @@ QUERY = [
     "upload",
 ]
 HEADERS = [
-    "Upload-Length",
-    "Upload-Offset",
+    "Content-Range",
     "Range",
-    "Last-Event-ID",
     "If-Range",
     "If-None-Match",
     "Cookie",
-    "Upload-Checksum",
     "X-Forwarded-For",
     "Referer",
     "Accept-Encoding",
-    "Tus-Resumable",
     "Content-Type",
 ]
-_SHAPES = {"Range": "bytes={}-", "Cookie": "session={}", "Content-Type": "text/plain; charset={}"}
+_SHAPES = {
+    "Range": "bytes={}-",
+    "Content-Range": "bytes */{}",
+    "Cookie": "session={}",
+    "Content-Type": "text/plain; charset={}",
+}
 FIELDS = [
     "software",
     "dataset",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,7 @@ from runner.web.door import DIGEST_SLOTS, DISK_SLOTS, Door
 from runner.web.sessions import Sessions
 from runner.web.uploads import Bounds, Uploads
 from tests.runner.web.test_killed_uploads import forget_digest
-from tests.runner.web.test_resumed_uploads import TUS, begin, patch
+from tests.runner.web.test_resumed_uploads import ask, begin, put
 from tests.runner.web.test_routes import Front, front
 
 __all__ = ["front"]
@@ -81,12 +82,14 @@ def begin_again(team: httpx2.Client) -> httpx2.Response:
 
 
 def prepare_append(team: httpx2.Client) -> Send:
-    return partial(patch, where=begin(team), part=CONTENT, at=0)
+    size = len(CONTENT) + 1
+    where = begin(team, size, secrets.token_hex(32))
+    return partial(put, where=where, part=CONTENT, at=0, size=size)
 
 
 def prepare_removal(team: httpx2.Client) -> Send:
     where = begin(team)
-    return lambda client: client.delete(where, headers={"Tus-Resumable": "1.0.0"})
+    return lambda client: client.delete(where)
 
 
 def prepare_submission(team: httpx2.Client) -> Send:
@@ -163,25 +166,27 @@ def test_uploads_take_few_of_the_threads(
         assert disk.waiting.acquire(timeout=60)
     assert not disk.waiting.acquire(timeout=1), "the others wait without a thread"
     disk.released.set()
-    assert [one.result(60) for one in sent] == [204] * len(sent)
+    assert [one.result(60) for one in sent] == [200] * len(sent)
     assert disk.most_calls == DISK_SLOTS
 
 
 def prepare_last_byte(front: Front, team: httpx2.Client) -> Send:
-    where = begin(team, len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
-    return partial(patch, where=where, part=CONTENT, at=0)
+    content = os.urandom(len(CONTENT))
+    where = begin(team, len(content), hashlib.sha256(content).hexdigest())
+    return partial(put, where=where, part=content, at=0, size=len(content))
 
 
-def sent(front: Front, team: httpx2.Client) -> str:
-    """The id of a complete upload."""
+def sent(front: Front, team: httpx2.Client) -> tuple[str, str]:
+    """The id and the digest of a complete upload."""
     response = prepare_last_byte(front, team)(team)
-    assert response.status_code == 204
-    return response.request.url.path.rpartition("/")[2]
+    assert response.status_code == 200
+    return response.json()["id"], response.json()["sha256"]
 
 
 def prepare_question(front: Front, team: httpx2.Client) -> Send:
-    forget_digest(front, id := sent(front, team))
-    return lambda client: client.head(f"/api/v1/uploads/{id}", headers=TUS)
+    id, digest = sent(front, team)
+    forget_digest(front, id)
+    return partial(ask, size=len(CONTENT), digest=digest)
 
 
 def submit_upload(team: httpx2.Client, id: str) -> httpx2.Response:
@@ -190,7 +195,8 @@ def submit_upload(team: httpx2.Client, id: str) -> httpx2.Response:
 
 
 def prepare_upload(front: Front, team: httpx2.Client) -> Send:
-    forget_digest(front, id := sent(front, team))
+    id, _ = sent(front, team)
+    forget_digest(front, id)
     return partial(submit_upload, id=id)
 
 
@@ -205,13 +211,13 @@ def test_digests_of_uploads_leave_the_disk_to_others(
     """The digest of 32 GiB takes minutes."""
     with front.client("team") as team, front.client("other") as other:
         requests = [prepare(front, team) for _ in range(DISK_SLOTS + 1)]
-        complete = sent(front, other)
+        complete, _ = sent(front, other)
         disk.hold(monkeypatch, uploads_module, "file_sha256")
         answers = [senders.submit(send, front, "team", request) for request in requests]
         for _ in range(DIGEST_SLOTS):
             assert disk.waiting.acquire(timeout=60)
         assert other.get("/api/v1/uploads").status_code == 200
-        assert begin(other)
+        assert begin(other, 5, "0" * 64)
         assert submit_upload(other, complete).status_code < 300
         assert not disk.waiting.acquire(timeout=0.5), "the other digests wait without a thread"
         disk.released.set()
@@ -224,7 +230,7 @@ def test_uploads_that_begin_at_once_stay_within_the_bounds(
 ) -> None:
     uploads = Uploads(tmp_path, Bounds(open=1))
     disk.hold(monkeypatch, os, "fsync")
-    begun = [senders.submit(uploads.create, "alpha", 1, "0" * 64, "now") for _ in range(4)]
+    begun = [senders.submit(uploads.begin, "alpha", 1, f"{n:064}", "now") for n in range(4)]
     assert disk.waiting.acquire(timeout=60)
     assert not disk.waiting.acquire(timeout=0.5), "the others wait for the first"
     disk.released.set()

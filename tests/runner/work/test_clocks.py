@@ -19,7 +19,7 @@ from runner.records.store.charges import quota
 from runner.work.managing import managing
 from tests.e2e.test_uploads_scored import run_text
 from tests.runner.execution.test_pool import World
-from tests.runner.web.test_resumed_uploads import begin, patch
+from tests.runner.web.test_resumed_uploads import ask, begin, id_of, put
 from tests.runner.web.test_routes import form_of
 from tests.runner.work.test_loop import at_work, outcomes, team, until
 from tests.worlds.command_line import Cli, cli
@@ -167,12 +167,13 @@ def test_an_upload_goes_on_and_counts_once_the_clock_is_right_again(server: Serv
     digest = hashlib.sha256(content).hexdigest()
     with server.client() as client:
         where = begin(client, len(content), digest)
-        assert patch(client, where, content[:10], 0).status_code == 204
+        assert put(client, where, content[:10], 0, len(content)).status_code == 200
         server.set(by, by)
-        begin(client, len(content), digest)  # who begins one has those swept that are over
+        ask(client, 5, "0" * 64)  # who begins one has those swept that are over
         server.set(NONE, NONE)
-        assert patch(client, where, content[10:], 10).status_code == 204
-        data = {"software": "sent", "dataset": "dev", "upload": where.rpartition("/")[2], "name": "run.txt"}
+        id = id_of(client, where)
+        assert put(client, where, content[10:], 10, len(content)).status_code == 200
+        data = {"software": "sent", "dataset": "dev", "upload": id, "name": "run.txt"}
         said = client.post("/api/v1/tasks/mini/run-files", data=data)
         assert said.status_code == 202, said.text
         answer = until(lambda: answered(server.world.project.config.published, said.json()["request"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 import time
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, Queue
+from queue import Queue
 from typing import Any
 
 import httpx2
@@ -20,7 +19,7 @@ import pytest
 from runner.exchange import tails
 from runner.exchange.access import Token
 from runner.exchange.published import Published
-from runner.exchange.readers import Readers, read_now
+from runner.exchange.tails import Tail
 from runner.execution import pool
 from runner.execution.cluster.tails import Follower, Tails
 from runner.records.archive import Attempt, Evaluation
@@ -63,30 +62,6 @@ class Talking:
         good(mounts, out)
 
 
-class Events:
-    """What comes out of the stream of a page."""
-
-    def __init__(self, response: httpx2.Response) -> None:
-        self.text, self._pieces = "", Queue[str]()
-        self._response = response
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        try:
-            for piece in self._response.iter_text():
-                self._pieces.put(piece)
-        except httpx2.HTTPError:
-            pass
-
-    def has(self, words: str) -> bool:
-        """Whether words have come by now."""
-        while True:
-            try:
-                self.text += self._pieces.get_nowait()
-            except Empty:
-                return words in self.text
-
-
 @dataclass
 class Site:
     """A front, and work on a scripted engine beside it; teams and people by their names."""
@@ -105,13 +80,10 @@ class Site:
         with self.client(who) as client:
             return client.get(f"/runs/{run}").text
 
-    @contextmanager
-    def events(self, who: str, page: str, **more: str) -> Iterator[Events]:
-        with (
-            self.client(who) as client,
-            client.stream("GET", "/live", params={"page": page, **more}) as response,
-        ):
-            yield Events(response)
+    def live(self, who: str, page: str) -> str:
+        """The tag of a page for somebody."""
+        with self.client(who) as client:
+            return client.get("/live", params={"page": page}).text
 
     @property
     def files(self) -> list[Path]:
@@ -139,7 +111,7 @@ def nothing(site: Site, who: str, run: str) -> None:
             client.get("/runs/alpha.none.dev"),
             client.get("/live", params={"page": "/runs/alpha.none.dev"}),
         )
-        asked = client.get(f"/runs/{run}"), client.get("/live", params={"page": f"/runs/{run}", "log": "0"})
+        asked = client.get(f"/runs/{run}"), client.get("/live", params={"page": f"/runs/{run}"})
     for one, other in zip(asked, never, strict=True):
         assert (one.status_code, one.content) == (other.status_code, other.content)
         assert [name for name, _ in one.headers.items()] == [name for name, _ in other.headers.items()]
@@ -172,36 +144,30 @@ def test_a_log_that_grows_is_shown_to_its_readers_and_to_nobody_else(site: Site)
 
 def _goes_on(site: Site, run: str, talking: Talking) -> None:
     until(lambda: site.files)
-    inbox = site.world.project.config.inbox
     for who in OTHERS:
         nothing(site, who, run)
-    assert not read_now(inbox)
     for who in READERS:
         until(lambda who=who: f"canary-dev {SHOWN}" in site.page(who, run))
         assert LIVE in site.page(who, run)
     assert [one.stat().st_mode & 0o777 for one in site.files] == [0o644]
-    assert read_now(inbox) == {one.stem for one in site.files}, "hosts are asked for what somebody reads"
-    pointer = Published(site.world.project.config.published).pointer()
-    for who in OTHERS:
-        nothing(site, who, run)
-    with (
-        site.events("alpha", f"/runs/{run}", log="7") as own,
-        site.events("public", "/tasks/mini") as strange,
-        site.events("beta", "/team") as team,
-    ):
-        until(lambda: own.has("event: log") and strange.has("id: ") and team.has("id: "))
-        before = strange.text, team.text
-        assert '"first": 7' in own.text and "canary" not in own.text, "only what the listener has not"
-        talking.say("again and again")
-        until(lambda: own.has("again and again"))
-        assert not strange.has("again") and not team.has("again")
-        assert (strange.text, team.text) == before, "nobody else is woken"
-        assert pointer == Published(site.world.project.config.published).pointer(), (
-            "nor is anything published anew"
-        )
-        talking.gates["dev"].set()
-        until(lambda: own.has("\nid: "))
+    published = Published(site.world.project.config.published)
+    pages = (("alpha", f"/runs/{run}"), ("public", "/tasks/mini"), ("beta", "/team"))
+    pointer, before = published.pointer(), [site.live(*page) for page in pages]
+    talking.say("again and again")
+    until(lambda: site.live(*pages[0]) != before[0])
+    assert "again and again" in site.page("alpha", run)
+    assert [site.live(*page) for page in pages[1:]] == before[1:], "nobody else can tell"
+    assert pointer == published.pointer(), "nor is anything published anew"
+    talking.gates["dev"].set()
     until(lambda: LIVE not in site.page("alpha", run))
+
+
+def shown(logs: LiveLogs, root: Path, name: str | None) -> str:
+    """The text of a log, as it is written now."""
+    live_logs.WRITE_SECONDS, before = 0.0, live_logs.WRITE_SECONDS
+    logs.write()
+    live_logs.WRITE_SECONDS = before
+    return tails.read(root / "published", str(name)).text
 
 
 class Engine:
@@ -228,26 +194,22 @@ def test_whatever_is_written_its_end_is_kept_and_is_text(tmp_path: Path) -> None
         b" the end",
     ]
     engine: Any = Engine(lambda: iter(said))
-    logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: engine, problems.append)
+    logs = LiveLogs(tmp_path / "published", tmp_path / "notes", lambda: engine, problems.append)
     try:
         assert logs.name_of("run") is None, "it has no place"
         logs.share({("run", 1): "alpha", ("other", 1): "alpha"})
         name = logs.name_of("run")
         assert name is not None and name == logs.name_of("run") != logs.name_of("other")
-        tail = until(
-            lambda: (
-                (now := tails.read(tmp_path / "published", name)) and now.text.endswith(" the end") and now
-            )
-        )
+        until(lambda: shown(logs, tmp_path, name).endswith(" the end"))
+        tail = tails.read(tmp_path / "published", name)
         assert len(tail.text) <= tails.MOST and all(one == "\n" or one.isprintable() for one in tail.text)
         assert re.search(r"\d[\d,]{6,}", tail.text), "how many bytes were left out"
         assert all(
             path.stat().st_size < 4 * tails.MOST for path in (tmp_path / "published" / "tails").iterdir()
         )
+        logs.share({("other", 1): "alpha"})
         logs.settle()
-        logs.name_of("other")
-        logs.settle()
-        assert tails.read(tmp_path / "published", name) is None, "nobody may see it any more"
+        assert tails.read(tmp_path / "published", name) == Tail(), "nobody may see it any more"
         assert [*problems] == []
     finally:
         logs.close()
@@ -272,11 +234,11 @@ def test_where_the_disk_refuses_it_is_said_once_and_left_at_that(
 
     engine: Any = Engine(pieces)
     monkeypatch.setattr(tails, "write", full)
-    logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: engine, problems.append)
+    logs = LiveLogs(tmp_path / "published", tmp_path / "notes", lambda: engine, problems.append)
     try:
         logs.share({("run", 1): "alpha"})
         assert logs.name_of("run")
-        until(lambda: tried[0] >= 3)
+        until(lambda: shown(logs, tmp_path, logs.name_of("run")) or tried[0] >= 3)
     finally:
         logs.close()
     assert len(problems) == 1
@@ -288,9 +250,9 @@ def silent(tmp_path: Path) -> Iterator[tuple[LiveLogs, Engine, list[Exception]]]
     engine, problems = Engine(lambda: iter(())), list[Exception]()
     given: Any = engine
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tails, "EVERY", 0.01)
+        patch.setattr(live_logs, "WRITE_SECONDS", 0.01)
         patch.setattr(live_logs, "PAUSES", (0.01, 0.01))
-        logs = LiveLogs(tmp_path, tmp_path / "notes", lambda: given, problems.append)
+        logs = LiveLogs(tmp_path / "published", tmp_path / "notes", lambda: given, problems.append)
         yield logs, engine, problems
         logs.close()
 
@@ -314,9 +276,9 @@ def test_one_log_that_fails_is_told_once_and_the_others_go_on(
     name = logs.name_of("good") or ""
     (tmp_path / "notes").mkdir(exist_ok=True)
     (tmp_path / "notes" / "bad~1").write_bytes(b"bad")
-    until(lambda: failed[0] >= 3)
+    until(lambda: shown(logs, tmp_path, name) or failed[0] >= 3)
     (tmp_path / "notes" / "good~1").write_bytes(b"good")
-    until(lambda: (now := tails.read(tmp_path / "published", name)) and now.text == "good")
+    until(lambda: shown(logs, tmp_path, name) == "good")
     assert [str(one) for one in problems] == ["read of closed file"]
 
 
@@ -331,53 +293,23 @@ def test_runs_at_hosts_that_end_at_any_moment_end_no_log(
         runs = {(f"r{n}-{i}", 1): "alpha" for i in range(10)}
         logs.share(runs)
         names = [logs.name_of(one[0]) or "" for one in runs]
-        logs.settle()
         for run, _ in runs:
             (notes / f"{run}~1").write_bytes(b"x\n" * 4000)
         if n % 8 == 0:
-            until(lambda names=names: tails.read(tmp_path / "published", names[-1]))
+            until(lambda names=names: shown(logs, tmp_path, names[-1]))
+        logs.share({})
         logs.settle()
-        assert not any(tails.read(tmp_path / "published", one) for one in names)
+        assert not any(tails.read(tmp_path / "published", one).text for one in names)
     logs.share({("last", 1): "alpha"})
     name = logs.name_of("last") or ""
     (notes / "last~1").write_bytes(b"text")
-    until(lambda: tails.read(tmp_path / "published", name))
-    until(
-        lambda: (
-            reads(tmp_path, name) and [one for one in Tails(notes).followed() if "~" not in one] == ["last"]
-        )
-    )
+    until(lambda: shown(logs, tmp_path, name))
+    assert [one for one in Tails(notes).followed() if "~" not in one] == ["last"], "its host is asked"
     asked = len(engine.asked)
     for n in range(1, 9):
         (notes / "last~1").write_bytes(b"text" + b" and more" * n)
-        until(
-            lambda n=n: (
-                (now := tails.read(tmp_path / "published", name)) and now.text == "text" + " and more" * n
-            )
-        )
+        until(lambda n=n: shown(logs, tmp_path, name) == "text" + " and more" * n)
     assert problems == [] and len(engine.asked) == asked, "a run at a host is not looked for here any more"
-
-
-def reads(exchange: Path, name: str) -> bool:
-    """Somebody reads the log of that name, as the front says it."""
-    Readers(exchange / "inbox").read(name)
-    return True
-
-
-def test_hosts_are_asked_only_while_somebody_reads(
-    silent: tuple[LiveLogs, Engine, list[Exception]], tmp_path: Path
-) -> None:
-    logs, engine, problems = silent
-    at_hosts = Tails(tmp_path / "notes")
-    logs.share({("run", 1): "alpha", ("other", 1): "alpha"})
-    name, _ = logs.name_of("run") or "", logs.name_of("other")
-    until(lambda: len(engine.asked) > 20)  # what is followed was looked at many times
-    assert not at_hosts.followed() and at_hosts.due("order", "run", 1) is None
-    until(lambda: reads(tmp_path, name) and at_hosts.followed() == {"run"})
-    assert at_hosts.due("order", "run", 1) == 0
-    os.utime(tmp_path / "inbox" / "readers", (0, 0))
-    until(lambda: not at_hosts.followed())
-    assert problems == []
 
 
 @pytest.mark.slow
@@ -417,14 +349,14 @@ def test_where_nothing_can_be_published_no_log_goes_on(
     (notes / "run~1").write_bytes(b"text")
     logs.share(wanted)
     name = logs.name_of("run") or ""
-    until(lambda: tails.read(tmp_path / "published", name))
+    until(lambda: shown(logs, tmp_path, name))
     logs.forget()
-    assert tails.read(tmp_path / "published", name) is None
+    assert not shown(logs, tmp_path, name)
     logs.share(wanted)
     again = logs.name_of("run") or ""
     assert again != name
-    until(lambda: tails.read(tmp_path / "published", again))
-    assert tails.read(tmp_path / "published", name) is None
+    until(lambda: shown(logs, tmp_path, again))
+    assert not shown(logs, tmp_path, name)
 
 
 def test_places_are_shared_by_teams_and_those_of_runs_that_are_over_are_free(
@@ -440,15 +372,8 @@ def test_places_are_shared_by_teams_and_those_of_runs_that_are_over_are_free(
     assert named(alpha=range(100)) == {"alpha": [*range(64)]}
     found = named(alpha=range(100), beta=range(100), gamma=range(3))
     assert found == {"alpha": [*range(31)], "beta": [*range(30)], "gamma": [0, 1, 2]}
-    tails.write(tmp_path / "published", name := logs.name_of("beta0") or "", tails.Tail(0, "text"))
+    tails.write(tmp_path / "published", name := logs.name_of("beta0") or "", Tail(0, "text"))
     assert named(gamma=range(1, 80)) == {"gamma": [*range(1, 65)]}
-    assert tails.read(tmp_path / "published", name), "its file stays until its page is another one"
+    assert tails.read(tmp_path / "published", name).text, "its file stays until its page is another one"
     logs.settle()
-    assert tails.read(tmp_path / "published", name) is None
-    teams = {f"t{n}": range(2) for n in range(70)}
-    first = [team for team, of in named(**teams).items() if of]
-    assert len(first) == 64
-    left = {team: of if team not in first else range(1, 3) for team, of in teams.items()}
-    assert [team for team, of in named(**left).items() if not of and team not in first] == [], (
-        "each has its turn"
-    )
+    assert tails.read(tmp_path / "published", name) == Tail()

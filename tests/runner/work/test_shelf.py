@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -110,45 +108,18 @@ def test_what_is_gone_is_kept_no_more_and_what_is_damaged_is_begun_anew(place: P
     kept.popitem()
     shelf.save(kept)
     assert Shelf(place).load() == kept
-    place.write_bytes(b"no database, though it looks like one" * 200)
-    again = Shelf(place)
-    assert again.load() == {}
-    again.save(kept)  # it is removed
+    for damage in (b"", b"[]", b"{", b'{"made": {"x": [1]}, "by": 1}', b"[" * 100_000):
+        place.write_bytes(damage)
+        again = Shelf(place)
+        assert again.load() == {}
     again.save(kept)
     assert Shelf(place).load() == kept
 
 
-@pytest.mark.parametrize("shape", ["CREATE TABLE made (x)", "CREATE TABLE made_by (program TEXT, at TEXT)"])
-def test_a_file_of_another_shape_is_begun_anew(place: Path, kept: Kept, shape: str) -> None:
-    place.unlink()
-    with closing(sqlite3.connect(place)) as other, other:
-        other.execute(shape)
-    shelf = Shelf(place)
-    assert shelf.load() == {}
-    shelf.save(kept)
-    assert Shelf(place).load() == kept
-
-
-def test_who_holds_the_file_is_waited_for_a_moment_and_what_was_kept_stays(place: Path, kept: Kept) -> None:
-    shelf = Shelf(place)
-    shelf.save(kept)
-    name, _ = kept.popitem()
-    with closing(sqlite3.connect(place)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(OSError):
-            shelf.save(kept)
-        other.rollback()
-    assert name in Shelf(place).load()
-    shelf.save(kept)
-    assert Shelf(place).load() == kept
-
-
-def test_a_row_that_was_changed_is_not_there(place: Path, kept: Kept) -> None:
-    one, *others = kept
-    with closing(sqlite3.connect(place)) as other, other:
-        digest = kept[one].page.page
-        other.execute("UPDATE made SET made = replace(made, ?, ?) WHERE run = ?", (digest, "g" * 64, one))
-    assert sorted(Shelf(place).load()) == sorted(others)
+def test_a_file_that_was_changed_is_begun_anew(place: Path, kept: Kept) -> None:
+    digest = str(next(iter(kept.values())).page.page)
+    place.write_text(place.read_text().replace(digest, "g" * 64))
+    assert Shelf(place).load() == {}
 
 
 def test_a_program_that_was_changed_under_its_process_keeps_nothing(

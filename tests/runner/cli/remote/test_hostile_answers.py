@@ -54,12 +54,12 @@ def lists(*items: object, then: object = None) -> Making:
     return lambda method, path: page(*items, then=then)
 
 
-def offset(text: str) -> Making:
+def offset(value: object) -> Making:
     """Everything is good, but how far an upload is."""
 
     def answer(method: str, path: str) -> Answer:
-        headers = {"Location": f"/api/v1/uploads/{ID}", "Upload-Offset": text}
-        return Answer(json.dumps(good(method, path)).encode(), headers=headers)
+        state = {"id": ID, "sha256": "0" * 64, "size": 1, "offset": value}
+        return Answer(json.dumps(state if method == "PUT" else good(method, path)).encode())
 
     return answer
 
@@ -124,8 +124,8 @@ ANSWERS: dict[str, Making] = {
     "later, much": always(status=429, Retry_After="9" * 30),
     "never": always("{}", 410),
     "an offset that is none": offset("²"),
-    "an offset below zero": offset("-1"),
-    "an offset beyond the end": offset("999999999"),
+    "an offset below zero": offset(-1),
+    "an offset beyond the end": offset(999999999),
     "an offset of words": offset("1e3"),
     "more than is known": as_json(lambda one: {**one, "later": {"version": 2}}),
 }  # fmt: skip

@@ -16,7 +16,7 @@ from runner.exchange.published import Publisher
 from runner.work.publishing import Desk as Publishing
 from tests.e2e.test_server import form_of
 from tests.e2e.test_uploads_scored import run_text
-from tests.runner.web.test_resumed_uploads import begin, patch
+from tests.runner.web.test_resumed_uploads import begin, put
 from tests.runner.work.test_requests import Desk, desk
 from tests.worlds.site import serving
 
@@ -66,8 +66,9 @@ def sent(client: httpx2.Client, token: Token, way: str, fields: dict[str, str]) 
 
 def upload(client: httpx2.Client) -> str:
     where = begin(client, len(RUN), hashlib.sha256(RUN).hexdigest())
-    assert patch(client, where, RUN, 0).status_code == 204
-    return where.rpartition("/")[2]
+    said = put(client, where, RUN, 0, len(RUN))
+    assert said.status_code == 200
+    return str(said.json()["id"])
 
 
 def of_work(desk: Desk, kind: str, fields: dict[str, str]) -> dict[str, Any]:

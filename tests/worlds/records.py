@@ -292,7 +292,12 @@ class World:
             "started": now,
             "finished": now,
             "status": status,
-            "exit": dict(exit or {"code": int(status == "error"), "oom_killed": False, "killed": None}),
+            "exit": {
+                "code": int(status == "error"),
+                "oom_killed": False,
+                **dict.fromkeys(("killed", "start_error", "outside")),
+                **(exit or {}),
+            },
             "message": message,
         }
         if pinned and self.pinned:

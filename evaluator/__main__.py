@@ -112,7 +112,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _data(args: argparse.Namespace) -> int:
-    from evaluator.commands.data import data
+    from evaluator.commands.check import data
 
     return data(args.request)
 

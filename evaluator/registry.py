@@ -1,8 +1,8 @@
 """Where kinds of tasks are found: a folder each in ``evaluator/kinds``, or an installed package (:mod:`schemas.external`).
 
 The only module of the evaluator that imports by name. What a kind has beside its module ``kind`` it may leave out:
-``codes`` (what can be found wrong, ``CODES``), ``command`` (commands of its own, ``add_commands``), ``page`` (what the reference says of its
-measures by name) and ``proof`` (outputs whose order is known, ``proof``).
+``codes`` (what can be found wrong, ``CODES``), ``command`` (commands of its own, ``add_commands``), ``data`` (what is wrong with a
+dataset, ``check_data``), ``page`` (what the reference says of its measures by name) and ``proof`` (outputs whose order is known, ``proof``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""``evaluator check``: everything that is wrong with a run, without any truths."""
+"""``evaluator check`` and ``evaluator data``: everything that is wrong with a run, without any truths, and with a dataset."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from evaluator import registry
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.printing import print_json
+from evaluator.process import FINE
 from evaluator.request import Request, load
 
 PRINTED = 50  # findings; --json has all that were kept
@@ -74,3 +77,25 @@ def _report(log: Log) -> dict[str, Any]:
         "summary": log.summary(),
         "findings": log.with_kept(),
     }
+
+
+def data(paths: Sequence[Path]) -> int:
+    """Print what the kind of each request says of its inputs and truths, one line with a JSON object each. Returns 0.
+
+    ``checked`` is false where the kind has no such check. Raises EvaluatorError for a request that cannot be read.
+    """
+    from evaluator.data import DataReport
+    from evaluator.kinds.base import find
+    from evaluator.request import load
+
+    for path in paths:
+        request, report = load(path), DataReport()
+        find(request.kind)
+        module = registry.part(request.kind, "data")
+        if module is not None:
+            try:
+                module.check_data(request.inputs, request.truths, request, report)
+            except EvaluatorError as error:
+                report.error("truths", error)
+        print(json.dumps({"checked": module is not None, **report.as_json()}))
+    return FINE

@@ -1,4 +1,4 @@
-"""``evaluator prove``: whether the best output scores best, and a broken one is refused; tried before a task opens.
+"""``evaluator prove``: whether the best output scores best; tried before a task opens.
 
 The outputs are made from the truths where the truths are, and go before the command ends. What is printed has names of measures,
 values and codes of findings, and nothing of their content.
@@ -16,7 +16,7 @@ from typing import Any
 from evaluator import registry
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
-from evaluator.kinds.base import Broken, Fixture, Kind, Proof, find
+from evaluator.kinds.base import Kind, Order, find
 from evaluator.process import FINE
 from evaluator.request import Request, load
 from evaluator.scores import Sink
@@ -27,64 +27,34 @@ SAME = 1e-9  # values that differ by less are equal
 def prove(path: Path) -> int:
     """Print, as one JSON object, what the kind's own outputs score on the data of a request. Returns 0.
 
-    ``made`` is false where the kind cannot make them of the truths; ``fixtures`` is how many outputs about data of its own it
-    brings instead. ``orders`` has the values of each measure and what is wrong with them, ``unproven`` the measures that no
-    output of these is best in, ``broken`` the codes that were looked for.
+    ``made`` is false if the kind cannot make outputs from the truths. ``orders`` has the values of each measure and what is wrong
+    with them, ``unproven`` the measures without an order.
     """
     request = load(path)
     kind, module = find(request.kind), registry.part(request.kind, "proof")
-    proof: Proof | None = module.proof(request.inputs, request.truths, request) if module else None
-    made = proof is not None and proof.fixture is None
-    answer: dict[str, Any] = {"made": made, "fixtures": 0, "orders": [], "unproven": [], "broken": []}
-    if proof is not None:
+    orders: list[Order] | None = module.proof(request.inputs, request.truths, request) if module else None
+    answer: dict[str, Any] = {"made": orders is not None, "orders": [], "unproven": []}
+    if orders is not None:
         with tempfile.TemporaryDirectory(prefix="proof-", dir=request.output) as scratch:
             file = Path(scratch) / "run"
-            if proof.fixture is not None:
-                asked = _placed(proof.fixture, Path(scratch))
-                answer["fixtures"] = len({o for g in proof.orders for o in g.outputs.values()}) + len(
-                    proof.broken
-                )
-            else:
-                asked = request
-            for group in proof.orders:
+            for group in orders:
                 scored = {
-                    name: _scored(kind, asked, file, output)
-                    for name, output in group.outputs.items()
-                }  # fmt: skip
+                    name: _scored(kind, request, file, output) for name, output in group.outputs.items()
+                }
                 answer["orders"] += [_order(m, scored, group.best.get(m), request) for m in group.measures]
-            answer["broken"] = [_broken(kind, asked, file, one) for one in proof.broken]
         proven = {one["measure"] for one in answer["orders"]}
         answer["unproven"] = [m.id for m in request.measures if m.id not in proven]
     print(json.dumps(answer))
     return FINE
 
 
-def _placed(fixture: Fixture, folder: Path) -> Request:
-    """The request about a fixture, whose files are written to ``folder``."""
-    for name, data in fixture.files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-    services = folder / "services"
-    return fixture.request._replace(
-        inputs=folder / "inputs",
-        truths=folder / "truths",
-        services=services if services.is_dir() else None,
-        gateway=None,
-    )
-
-
-def _evaluated(kind: Kind, request: Request, file: Path, output: bytes) -> tuple[Log, Sink]:
+def _scored(kind: Kind, request: Request, file: Path, output: bytes) -> Mapping[str, float] | str:
+    """The value of each measure, or why there is none."""
     file.write_bytes(output)
     log = Log(request.run_file, request.severities, kept=0)
     sink = Sink(log)
-    kind.evaluate(file, request.inputs, request.truths, request, sink)
-    return log, sink
-
-
-def _scored(kind: Kind, request: Request, file: Path, output: bytes) -> Mapping[str, float] | str:
-    """The value of each measure, or why there is none."""
     try:
-        log, sink = _evaluated(kind, request, file, output)
+        kind.evaluate(file, request.inputs, request.truths, request, sink)
     except EvaluatorError as error:
         return f"is not scored: {error.what}"
     if log.invalid:
@@ -111,15 +81,3 @@ def _order(
     if there and best is not None and abs(there[0][1] - best) > SAME:
         wrong.append(f"the {there[0][0]} output has {there[0][1]:.4f}, and the best value is {best:.4f}")
     return {"measure": measure, "values": values, "wrong": wrong}
-
-
-def _broken(kind: Kind, request: Request, file: Path, one: Broken) -> dict[str, Any]:
-    """Whether an output that is broken is found to be, and refused where the task has it refused."""
-    try:
-        log, _ = _evaluated(kind, request, file, one.output)
-    except EvaluatorError as error:
-        return {"code": one.code, "wrong": f"the evaluator fails: {error.what}"}
-    if one.code not in log.counts:
-        return {"code": one.code, "wrong": f"{one.code} is not found"}
-    refused = log.invalid or log.severity[one.code] != "error"
-    return {"code": one.code, "wrong": "" if refused else f"{one.code} is found, and the output still counts"}

@@ -209,8 +209,6 @@ def _last_change(data: bytes, end: int, floor: int, known: bytes | None) -> tupl
 
     ``data[:floor]`` is known to hold lines of topic ``known`` only, and is not looked at again.
     """
-    if found := _a_change(data, end, floor):
-        return found
     begin = end
     topic: bytes | None = None
     heads: tuple[bytes, ...] = ()
@@ -230,41 +228,6 @@ def _last_change(data: bytes, end: int, floor: int, known: bytes | None) -> tupl
     if floor and known is not None and topic is not None and topic != known:
         return floor, topic
     return 0, topic if topic is not None else known
-
-
-def _a_change(data: bytes, end: int, floor: int) -> tuple[int, bytes] | None:
-    """The same, looking at a few lines only: from the end in steps that double, then halving the last one.
-
-    In a file that is grouped there is one such place. None if there is none, or if a line on the way is empty.
-    """
-    high = data.rfind(b"\n", floor, end - 1) + 1 or floor
-    topic = _topic_at(data, high, end)
-    step, low = 1 << 12, high
-    while low > floor:
-        low = data.rfind(b"\n", floor, max(floor, high - step)) + 1 or floor
-        here = _topic_at(data, low, end)
-        if here is None or topic is None:
-            return None
-        if here != topic:
-            break
-        high, step = low, 2 * step
-    else:
-        return None
-    while (after := data.index(b"\n", low) + 1) < high:
-        # A line between those two: the one in the middle, or the one behind the lower.
-        middle = max(data.rfind(b"\n", low, (low + high) // 2) + 1, after)
-        here = _topic_at(data, middle, end)
-        if here is None:
-            return None
-        low, high = (low, middle) if here == topic else (middle, high)
-    return high, topic
-
-
-def _topic_at(data: bytes, start: int, end: int) -> bytes | None:
-    """The first field of the line that begins at ``start``; None if it is empty or too long to tell soon."""
-    stop = data.find(b"\n", start, min(end, start + 1000))
-    words = data[start : max(stop, start)].split(None, 1)
-    return words[0] if words else None
 
 
 def regroup(

@@ -275,7 +275,7 @@ def read_turns(path: Path, log: Log) -> dict[tuple[int, int], TurnRecord]:
     A line that is none is reported once, and left out.
     """
     found: dict[tuple[int, int], TurnRecord] = {}
-    for number, data in _records(path):
+    for number, data in records_of(path):
         debate, turn = (data.get("debate"), data.get("turn")) if data is not None else (None, None)
         if data is None or type(debate) is not int or type(turn) is not int:
             if log.once("F221"):
@@ -299,7 +299,7 @@ def _short(value: Any) -> str:
     return clean(value[:200]) if isinstance(value, str) else ""
 
 
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+def records_of(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """Lines of a record beside the run: objects, or None for what is none. Nothing if the file cannot be read."""
     number, log = 0, Log(path.name)
     try:
@@ -324,7 +324,7 @@ def read_served(path: Path) -> Served | None:
         return None
     ids: set[str] = set()
     cut = False
-    for _, data in _records(path):
+    for _, data in records_of(path):
         hits = data.get("hits", []) if data is not None else None
         if data is None or not isinstance(hits, list) or data.get("truncated"):
             cut = True

@@ -8,14 +8,15 @@ and is not needed. The file is streamed, and every problem is reported with its 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain, show
-from evaluator.formats.dialogue import FAILURES
-from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable, organisers
+from evaluator.formats.dialogue import FAILURES, records_of
+from evaluator.formats.files import Source, organisers
 from evaluator.formats.lines import BROKEN, numbered, parse, parse_or_report, reporting
 from evaluator.formats.mistaken import no_json_lines
 from schemas import debates
@@ -24,7 +25,6 @@ from schemas.jsonl import Twice, kind_of
 
 MAX_LINE = 16 << 20  # bytes of one debate's judgments with everything that was said in it
 MAX_DEBATE = 64 << 20  # the organiser's
-MAX_RECORD = 1 << 20
 MAX_RECORDS = 1_000_000
 Reading = Literal["strict", "official"]
 READINGS: tuple[Reading, ...] = ("strict", "official")
@@ -293,19 +293,9 @@ def read_failures(path: Path, shape: Shape) -> dict[tuple[int, int, str], str]:
     said here can only turn "does not take part" into "took part, and failed".
     """
     found: dict[tuple[int, int, str], str] = {}
-    try:
-        with Source(path, MAX_RECORDS << 8) as source:
-            for number, line in numbered(source.read, Log(path.name), MAX_RECORD, too_long="F241"):
-                if number > MAX_RECORDS:
-                    break
-                try:
-                    data = parse(line)
-                except ValueError:
-                    continue
-                if (one := _failure(data, shape)) is not None:
-                    found[one[0]] = one[1]
-    except (Unreadable, TooLarge, Damaged):
-        pass
+    for _, data in islice(records_of(path), MAX_RECORDS):
+        if (one := _failure(data, shape)) is not None:
+            found[one[0]] = one[1]
     return found
 
 

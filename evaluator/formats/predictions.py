@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.findings import Log, Unknown, show
-from evaluator.formats.fast import there
 from evaluator.formats.files import Source
 from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
 from evaluator.formats.mistaken import no_json_lines
@@ -27,7 +26,6 @@ from schemas.jsonl import Twice, decoder, kind_of
 KEY, ALIAS = "relevant_candidates", "retrieved_candidates"
 MAX_LINE = 4 << 20  # bytes of one object
 CHUNK = 1 << 20
-LARGE_FILE = 2_000_000  # bytes; from here on importing numpy pays
 _DIGITS = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
@@ -50,11 +48,11 @@ class Rules(NamedTuple):
 
 
 def read_predictions(
-    path: str | Path, rules: Rules, log: Log, *, max_bytes: int | None = None, fast: bool | None = None
+    path: str | Path, rules: Rules, log: Log, *, max_bytes: int | None = None
 ) -> dict[int, list[int]]:
     """Return the first ``kept`` candidates of every query that is answered; report everything wrong to ``log``.
 
-    ``fast`` (lines without a doubt by numpy, or not) is chosen by size when None. Never raises for anything a participant can write. Queries without an answer are missing in the result.
+    Never raises for anything a participant can write. Queries without an answer are missing in the result.
     """
     reader = _Predictions(rules, log)
     with reporting(log, max_bytes):
@@ -63,8 +61,7 @@ def read_predictions(
             if log.invalid:
                 return {}
         with Source(path, max_bytes) as source:
-            large = source.size >= LARGE_FILE and there()
-            reader.read(source.read, large=large if fast is None else fast)
+            reader.read(source.read)
         if not reader.objects:
             log.add("F001", None, "the file holds no prediction")
         else:
@@ -91,8 +88,8 @@ class _Predictions:
         self._candidates = Unknown(log, "F111", "candidates", "the corpus", candidates)
         self._known: dict[frozenset[int], list[str]] = {}
 
-    def read(self, read: Callable[[int], bytes], *, large: bool) -> None:
-        """Check what ``read(size)`` gives; lines of a ``large`` file are first looked at by numpy."""
+    def read(self, read: Callable[[int], bytes]) -> None:
+        """Check what ``read(size)`` gives."""
         head = b""
         while len(head) < 4 or not head.strip():  # up to the first character that says what this is
             piece = read(CHUNK)
@@ -107,35 +104,9 @@ class _Predictions:
         if head.lstrip()[:1] == b"[":
             self._array(head, read)
         else:
-            self._lines(head, read, self._quick_way() if large else lambda line, number: False)
+            self._lines(head, read)
 
-    def _quick_way(self) -> Callable[[bytes, int], bool]:
-        """What keeps the beginning of the list in a line where nothing is to be said about it, and else does nothing; whether it did."""
-        from evaluator.formats.fast.lists import Integers, distinct, listed
-
-        rules, candidates = self.rules, Integers(self.rules.candidates)
-
-        def take(line: bytes, number: int) -> bool:
-            found = listed(line)
-            if found is None:
-                return False
-            query, numbers = found
-            if (
-                query not in rules.queries
-                or query in self.first
-                or not rules.least <= len(numbers) <= rules.most
-            ):
-                return False
-            if not (candidates.has(numbers) and distinct(numbers)):
-                return False
-            self.first[query] = number
-            self.listed += len(numbers)
-            self.found[query] = numbers[: rules.kept].tolist()
-            return True
-
-        return take
-
-    def _lines(self, head: bytes, read: Callable[[int], bytes], quick: Callable[[bytes, int], bool]) -> None:
+    def _lines(self, head: bytes, read: Callable[[int], bytes]) -> None:
         pieces = chain((head,), iter(partial(read, CHUNK), b""))
         for number, line in numbered(
             lambda _: next(pieces, b""), self.log, MAX_LINE, too_long="F117", gaps=True
@@ -143,8 +114,6 @@ class _Predictions:
             self.objects += 1
             if not line:
                 continue  # it was too long
-            if quick(line, number):
-                continue
             data = parse_or_report(line, number, self.log, _decoder.decode)
             if data is not BROKEN:
                 self.one(data, number)

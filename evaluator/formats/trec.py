@@ -98,7 +98,7 @@ def _all(whole: WholeLines) -> bytes:
 def _grouped(data: bytes, rules: Rules, first: int) -> Iterator[Lines] | None:
     """The lines topic by topic by numpy; None where there is anything unusual about them."""
     from evaluator.formats.fast.grouping import grouped
-    from evaluator.formats.fast.unusual import Unusual
+    from evaluator.formats.fast.words import Unusual
 
     try:
         return grouped(data, rules.topics, first)

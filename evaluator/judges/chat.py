@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.judges.replies import Replies
-from evaluator.judges.retrying import CONNECT_SECONDS, Patience, passing
 from schemas.documents import show
 from schemas.replies import REFUSED, Refusal, StoredReply, reply_key
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
 REPLY_CHARACTERS = 1 << 20
+CONNECT_SECONDS = 10.0  # for a connection
+FIRST_RETRIES = 2  # of a question before the endpoint has answered any
 UNUSABLE_RETRIES = 2  # a reply with status 200 that is no completion: the SDK does not ask again by itself
 _NEVER_BETTER = ("budget_exceeded", "insufficient_quota", "key_refused")
 REFUSED_FIRST = (
@@ -79,8 +80,8 @@ class Chat:
 
     ``base_url`` is an OpenAI-compatible address up to ``/v1`` (the SDK's default without it); ``socket`` is the
     gateway's instead. At most ``concurrency`` questions are open at a time, and one alone until the endpoint has answered
-    something. 429, 5xx, time-outs (``timeout`` seconds each) and broken connections are tried ``retries`` times more, with
-    growing pauses or as long as the endpoint says; an address where nobody is, three times in all. A key that is refused,
+    something. The SDK tries 429, 5xx, time-outs (``timeout`` seconds each) and broken connections ``retries`` times more, with
+    growing pauses or as long as the endpoint says; before the first answer, three times in all. A key that is refused,
     an address where nobody is and five refusals without any reply end all questions, those too that come later. ``parameters`` go with every question; ``temperature`` is 0 unless they say otherwise (None leaves a
     parameter out, for models that refuse it). Nothing is opened before the first question.
     """
@@ -109,7 +110,6 @@ class Chat:
         self._slots = asyncio.Semaphore(concurrency)
         self._client: AsyncOpenAI | None = None
         self._open: dict[str, asyncio.Task[Reply]] = {}
-        self._patience = Patience(self._who(), retries)
         self._first: asyncio.Future[JudgeError | None] | None = (
             None  # of the question that finds out whether anybody answers
         )
@@ -196,7 +196,7 @@ class Chat:
         asked = [{"role": message["role"], "content": message["content"]} for message in messages]
         for left in range(UNUSABLE_RETRIES, -1, -1):
             try:
-                raw = await self._patiently(asked, given)
+                raw = await self._post(asked, given)
             except JudgeError as error:
                 if error.refused and not self._proven:
                     self._turned_down += 1
@@ -212,43 +212,31 @@ class Chat:
             await asyncio.sleep(0.5 if left else 0)
         raise JudgeError(f"{self._who()} answers what is no chat completion.", True)
 
-    async def _patiently(self, asked: Sequence[Mapping[str, str]], given: Mapping[str, Any]) -> Any:
-        """The endpoint's answer with status 200, after retries where they may help. Raises :class:`JudgeError`."""
+    async def _post(self, asked: Sequence[Mapping[str, str]], given: Mapping[str, Any]) -> Any:
+        """Return the endpoint's answer with status 200. Raises :class:`JudgeError`."""
         import httpx2
         import openai
 
-        tried = 0
-        while True:
-            tried += 1
-            headers: Mapping[str, str] = {}
-            connecting = False
-            try:
-                create: Any = self._connect().chat.completions.with_raw_response.create
-                # As extra_body, so that parameters of other servers than OpenAI's pass, too.
-                return (await create(model=self.model, messages=asked, extra_body=given)).http_response
-            except openai.APIConnectionError as error:
-                connecting = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
-                if isinstance(error, openai.APITimeoutError) and not connecting:
-                    limit = f"within {self.timeout:g} s, {tried} times"
-                    failure = JudgeError(f"{self._who()} gave no answer {limit}.", True)
-                else:
-                    why = show(str(error.__cause__ or error), 200)
-                    # One that has answered before may be back in a moment; one that never did is not there.
-                    lasting = connecting and not self._proven
-                    failure = JudgeError(
-                        f"{self._who()} cannot be reached, {tried} times.", True, why, lasting=lasting
-                    )
-            except openai.APIStatusError as error:
-                headers, failure = error.response.headers, self._refused(error)
-                if not failure.transient:
-                    raise failure from None
-            except (openai.OpenAIError, TypeError, ValueError) as error:
-                why = self._safe(str(error))
-                raise JudgeError(f"{self._who()} cannot be asked like this.", False, why) from None
-            pause = self._patience.pause(tried, failure.what, headers, connecting=connecting)
-            if pause is None:
-                raise failure
-            await asyncio.sleep(pause)
+        try:
+            client = self._connect()
+            client.max_retries = self.retries if self._proven else min(self.retries, FIRST_RETRIES)
+            create: Any = client.chat.completions.with_raw_response.create
+            # As extra_body, so that parameters of other servers than OpenAI's pass, too.
+            return (await create(model=self.model, messages=asked, extra_body=given)).http_response
+        except openai.APIConnectionError as error:
+            connecting = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
+            if isinstance(error, openai.APITimeoutError) and not connecting:
+                raise JudgeError(f"{self._who()} gave no answer within {self.timeout:g} s.", True) from None
+            # One that has answered before may be back in a moment; one that never did is not there.
+            lasting = connecting and not self._proven
+            why = show(str(error.__cause__ or error), 200)
+            raise JudgeError(f"{self._who()} cannot be reached.", True, why, lasting=lasting) from None
+        except openai.APIStatusError as error:
+            raise self._refused(error) from None
+        except (openai.OpenAIError, TypeError, ValueError) as error:
+            raise JudgeError(
+                f"{self._who()} cannot be asked like this.", False, self._safe(str(error))
+            ) from None
 
     def _connect(self) -> AsyncOpenAI:
         if self._client is None:
@@ -267,7 +255,6 @@ class Chat:
                 # Local servers want no key, but the SDK does; the environment's key goes to no address but its own.
                 api_key=self.api_key or ("none" if base_url else None),
                 base_url=base_url,
-                max_retries=0,  # see Patience
                 timeout=times,
                 http_client=http,
             )
@@ -288,7 +275,7 @@ class Chat:
         code, message = body.get("code"), body.get("message")
         why = ": ".join(self._safe(part) for part in (code, message) if isinstance(part, str) and part)
         status = error.status_code
-        transient = passing(status, error.response.headers) and code not in _NEVER_BETTER
+        transient = (status in (408, 409, 429) or status >= 500) and code not in _NEVER_BETTER
         # Some endpoints say 403 of texts that they do not take; one that has answered before knows the key.
         key = status == 401 or code == "key_refused" or (status == 403 and not self._proven)
         refused = (status in REFUSED and (self.socket is None or code == "upstream_refused")) or (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import BinaryIO
 
@@ -78,16 +77,7 @@ class Replies(Closing):
 def _opened(path: Path) -> BinaryIO:
     """The file for appending, behind its last whole line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    out = path.open("a+b")
-    end = out.seek(0, os.SEEK_END)
-    while end > 0:
-        start = max(0, end - 65536)
-        out.seek(start)
-        at = out.read(end - start).rfind(b"\n")
-        if at >= 0:
-            end = start + at + 1
-            break
-        end = start
-    out.truncate(end)
-    out.seek(0, os.SEEK_END)
-    return out
+    with path.open("a+b") as out:
+        out.seek(0)
+        out.truncate(out.read().rfind(b"\n") + 1)
+    return path.open("ab")

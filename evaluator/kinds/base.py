@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from evaluator import registry
-from evaluator.data import DataReport
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
 from evaluator.request import Request
@@ -55,56 +54,16 @@ class Checker(Protocol):
         ...
 
 
-@runtime_checkable
-class DataChecker(Protocol):
-    """What a kind may offer besides: everything that is wrong with the organiser's data of a dataset."""
-
-    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-        """Read topics, corpus and truths against one another; nothing that is wrong with them raises.
-
-        Args:
-            inputs: The folder of what the software sees.
-            truths: The folder of the judgments.
-            request: The rules of the task; it names the files.
-            report: Takes problems and statistics. Of truths it may name ids, and nothing else.
-        """
-        ...
-
-
 class Order(NamedTuple):
-    """Outputs by name, from the best to the worst in all of ``measures`` (ids in the task); ``best``: values that are known."""
+    """Outputs by name, from the best to the worst in all of ``measures`` (ids in the task); ``best``: values that are known.
+
+    ``proof(inputs, truths, request)`` in a kind's module ``proof`` makes a list of these from the truths, or None
+    (``evaluator prove``).
+    """
 
     measures: Sequence[str]
     outputs: Mapping[str, bytes]
     best: Mapping[str, float]
-
-
-class Broken(NamedTuple):
-    """An output that the finding ``code`` has to be made of."""
-
-    code: str
-    output: bytes
-
-
-class Fixture(NamedTuple):
-    """Small data of a kind's own, instead of the task's: ``files`` by their paths, in the folders inputs, truths and services.
-
-    ``request`` has the task's measures and rules for them; its folders are set when the files are written.
-    """
-
-    files: Mapping[str, bytes]
-    request: Request
-
-
-class Proof(NamedTuple):
-    """What ``proof(inputs, truths, request)`` in a kind's module ``proof`` makes of the truths (``evaluator prove``); it may be None.
-
-    A kind of which nobody can make the best output brings a ``fixture``: the outputs are about its data.
-    """
-
-    orders: Sequence[Order]
-    broken: Sequence[Broken]
-    fixture: Fixture | None = None
 
 
 def checker(kind: Kind) -> Checker:

@@ -45,7 +45,6 @@ FAILURES = (
     TypeError,
     ValueError,
 )
-MANY_TOPICS = 1000  # with more, it is not counted on how many of them a provider fails
 
 
 @contextlib.contextmanager
@@ -183,17 +182,14 @@ def gathered(problems: Sequence[EvaluatorError]) -> EvaluatorError:
     )
 
 
-def evaluate(
-    measures: Mapping[str, Any], qrels: Qrels, topics: Mapping[bytes, Ranked], *, name_topics: bool = False
-) -> dict[str, Values]:
+def evaluate(measures: Mapping[str, Any], qrels: Qrels, topics: Mapping[bytes, Ranked]) -> dict[str, Values]:
     """Return ``{measure: {topic: value}}`` for every judged topic, 0 where the provider gives none.
 
-    ``measures``: text -> object. Raises :class:`EvaluatorError`, which names the measures that could not be computed
-    and, with ``name_topics``, the first topic on which a provider fails.
+    ``measures``: text -> object. Raises :class:`EvaluatorError`, which names the measures that could not be computed.
     """
     out: dict[str, Values] = {}
     problems = []
-    feed = Feed(qrels, topics, name_topics=name_topics)
+    feed = Feed(qrels, topics)
     for text, measure in measures.items():
         try:
             out[text] = feed.values(text, measure)
@@ -207,12 +203,11 @@ def evaluate(
 class Feed:
     """A canonical run and its judgements, for providers."""
 
-    def __init__(self, qrels: Qrels, topics: Mapping[bytes, Ranked], *, name_topics: bool = False) -> None:
+    def __init__(self, qrels: Qrels, topics: Mapping[bytes, Ranked]) -> None:
         import ir_measures
 
         self._qrels = qrels
         self._topics = list(qrels.grades)
-        self._name_topics = name_topics
         number = {topic: str(i) for i, topic in enumerate(self._topics, 1)}
         docs = sorted({doc for grades in qrels.grades.values() for doc in grades})
         width = len(str(len(docs)))
@@ -257,13 +252,12 @@ class Feed:
                 for metric in provider.iter_calc([measure], self.judgements, run):
                     out[self._topics[int(metric.query_id) - 1]] = float(metric.value)
         except FAILURES as error:
-            raise self._failed(text, measure, provider, error, run) from None
+            raise self._failed(text, measure, provider, error) from None
         undefined = [topic for topic, value in out.items() if not isfinite(value)]
         if undefined:
-            where = self._named(undefined, len(out))
             raise EvaluatorError(
                 f"{text} cannot be computed",
-                f"{provider.NAME} has no finite value{where}",
+                f"{provider.NAME} has no finite value on {len(undefined)} of {len(out)} topics",
                 "take another measure, or truths with a relevant document for every topic",
             )
         return out
@@ -273,15 +267,7 @@ class Feed:
         judged = {(row.query_id, row.doc_id) for row in self.judgements if row.relevance >= 0}
         return {t: docs for t, docs in run.items() if any((t, doc) in judged for doc in docs)}
 
-    def _named(self, failing: Sequence[bytes], total: int) -> str:
-        where = f" on {len(failing)} of {total} topics"
-        if self._name_topics:
-            from evaluator.findings import show
-
-            where += f", such as {show(failing[0])}"
-        return where
-
-    def _failed(self, text: str, measure: Any, provider: Any, error: Exception, run: _Run) -> EvaluatorError:
+    def _failed(self, text: str, measure: Any, provider: Any, error: Exception) -> EvaluatorError:
         """What to say when a provider fails; it got no id of anybody's, so that its words give nothing away."""
         said = f"{type(error).__name__}: {str(error)[:160]}".replace("\n", " ").rstrip(": ")
         fix = "take another measure"
@@ -295,27 +281,9 @@ class Feed:
             said += " (it divides by the documents that are not relevant, and the list has none)"
         return EvaluatorError(
             f"{text} cannot be computed",
-            f"{provider.NAME} fails{self._where(measure, provider, run)}: {said}",
+            f"{provider.NAME} fails: {said}",
             fix,
         )
-
-    def _where(self, measure: Any, provider: Any, run: _Run) -> str:
-        """On which topics a provider fails, asked for one after the other; nothing if it fails on all or on none."""
-        if not 1 < len(run) <= MANY_TOPICS:
-            return ""
-        rows: dict[str, list[Any]] = {}
-        for row in self.judgements:
-            rows.setdefault(row.query_id, []).append(row)
-        failing = []
-        for topic, docs in run.items():
-            try:
-                with quiet():
-                    list(provider.iter_calc([measure], rows[topic], {topic: docs}))
-            except FAILURES:
-                failing.append(topic)
-        if len(failing) in (0, len(run)):
-            return ""
-        return self._named([self._topics[int(topic) - 1] for topic in failing], len(run))
 
 
 def not_by_subtopic(text: str, qrels: Qrels) -> EvaluatorError:

@@ -244,14 +244,11 @@ def judged_topic(ranked: Ranked, grades: Mapping[bytes, int]) -> Judged:
     return Judged(ranked.retrieved, hits, sorted(grades.values(), reverse=True))
 
 
-def evaluate(
-    measures: Iterable[Measure], qrels: Qrels, topics: Mapping[bytes, Ranked], *, name_topics: bool = False
-) -> dict[str, Values]:
+def evaluate(measures: Iterable[Measure], qrels: Qrels, topics: Mapping[bytes, Ranked]) -> dict[str, Values]:
     """Return ``{measure: {topic: value}}`` with a value for every judged topic: 0 where the run has no answer.
 
     Measures with ``first`` have values for some topics only; they need a scan whose rules asked for as many.
-    Raises :class:`EvaluatorError` if a measure cannot be computed from these judgements; ``name_topics`` lets it say
-    on which topic a provider fails (public data only).
+    Raises :class:`EvaluatorError` if a measure cannot be computed from these judgements.
     """
     wanted = list(measures)
     own = [m for m in wanted if m.own]
@@ -272,9 +269,7 @@ def evaluate(
     if others:
         from evaluator.measures import foreign
 
-        out.update(
-            foreign.evaluate({m.text: m.foreign for m in others}, qrels, topics, name_topics=name_topics)
-        )
+        out.update(foreign.evaluate({m.text: m.foreign for m in others}, qrels, topics))
     return out
 
 

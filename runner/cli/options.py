@@ -161,7 +161,7 @@ ProveOption = Annotated[
     typer.Option(
         "--run",
         help="Also run its baseline on every dataset, and prove that it scores; and that outputs made from the truths "
-        "score in the right order, and broken ones are refused.",
+        "score in the right order.",
     ),
 ]
 ReadyOption = Annotated[

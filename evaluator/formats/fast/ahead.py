@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluator.formats.blocks import Block
 from evaluator.formats.fast.block import Judged, examine
-from evaluator.formats.fast.unusual import Unusual
+from evaluator.formats.fast.words import Unusual
 from evaluator.formats.ranked import Examined, Rules
 
 _MOST = 2  # threads; the work that only one can do at a time would keep a third waiting

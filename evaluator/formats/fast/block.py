@@ -15,10 +15,10 @@ import numpy as np
 
 from evaluator.formats.fast.decimals import decimals, integers
 from evaluator.formats.fast.fields import Field, Fields, fields_of
-from evaluator.formats.fast.unusual import Unusual
 from evaluator.formats.fast.words import (
     WIDEST,
     Array,
+    Unusual,
     changes,
     gather,
     greater,
@@ -77,9 +77,15 @@ def examine(data: bytes, lines: Sequence[int], rules: Rules, judged: Judged) -> 
     n = len(lines)
     if not judged.usable or n == 0 or n >= MAX_ROWS or len(data) > MAX_BYTES or not _is_utf8(data):
         raise Unusual
+    windows = data.find(b"\r")
+    first_windows = None if windows < 0 else lines[data.count(b"\n", 0, windows)]
+    if windows >= 0:
+        if data.count(b"\r\n") != data.count(b"\r"):
+            raise Unusual
+        data = data.replace(b"\r\n", b"\n")
     text = padded(data)
     with np.errstate(over="ignore"):
-        fields = fields_of(text, len(data), n)
+        fields = fields_of(text, n)
         rows, topic_hashes = _by_rank(text, fields, lines, rules)
         docs = judged.hashed(rows.words)
         pairs = paired(np.repeat(topic_hashes, rows.counts), docs)
@@ -92,14 +98,7 @@ def examine(data: bytes, lines: Sequence[int], rules: Rules, judged: Judged) -> 
         if rules.documents is not None and not _listed(rows, docs, rules):
             raise Unusual
         found = _ranked(rows, rules, judged, pairs, shifted)
-    windows = data.find(b"\r")
-    return Examined(
-        fields.tag,
-        lines[0],
-        None if windows < 0 else lines[data.count(b"\n", 0, windows)],
-        found,
-        _ties(rows),
-    )
+    return Examined(fields.tag, lines[0], first_windows, found, _ties(rows))
 
 
 def _is_utf8(data: bytes) -> bool:

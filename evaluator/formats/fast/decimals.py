@@ -4,24 +4,20 @@ Eight digits are one word. Exclusive or with eight times the character 0 makes e
 throws away what stood behind a shorter number, and puts zeros in front of it, since the first byte is the lowest. Then
 neighbours are joined: digits to pairs, pairs to fours, fours to eight.
 
-A decimal whose digits make an integer below 2^53 is that integer divided by a power of ten, which rounds correctly; any
-other goes to ``float()``.
+A decimal whose digits make an integer below 2^53 is that integer divided by a power of ten, which rounds correctly. Columns of
+other decimals go to ``float()``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from evaluator.formats.fast.unusual import Unusual
-from evaluator.formats.fast.words import LOW, Array, pieces
-from evaluator.formats.trec_lines import SCORE
+from evaluator.formats.fast.words import LOW, Array, Unusual, pieces
+from evaluator.formats.trec_lines import finite_decimals
 
 _ZEROS = np.uint64(0x3030303030303030)
 _HIGH = np.uint64(0xF0F0F0F0F0F0F0F0)
 _SIX = np.uint64(0x0606060606060606)
-_DOTS = np.uint64(0x2E2E2E2E2E2E2E2E)
-_ONES = np.uint64(0x0101010101010101)
-_TOPS = np.uint64(0x8080808080808080)
 _TEN = 10 ** np.arange(20, dtype=np.uint64)
 _TEN_FLOAT = np.array([float(10**k) for k in range(20)])
 _EIGHT = np.uint64(8)
@@ -67,7 +63,13 @@ def integers(text: bytes, starts: Array, lengths: Array) -> Array:
 def decimals(text: bytes, starts: Array, ends: Array) -> Array:
     """The doubles of a column of decimals, rounded as ``float()`` does. Raises :class:`Unusual` for what is none."""
     alike = _alike(text, starts, ends)
-    return _any_form(text, starts, ends, ends - starts) if alike is None else alike
+    if alike is not None:
+        return alike
+    places = zip(starts.tolist(), ends.tolist(), strict=True)
+    values = finite_decimals([text[start:end] for start, end in places])
+    if values is None:
+        raise Unusual
+    return np.array(values)
 
 
 def _alike(text: bytes, starts: Array, ends: Array) -> Array | None:
@@ -94,65 +96,3 @@ def _alike(text: bytes, starts: Array, ends: Array) -> Array | None:
     out: Array = whole.astype(np.float64)
     out /= _TEN_FLOAT[behind]
     return out
-
-
-def _any_form(text: bytes, starts: Array, ends: Array, lengths: Array) -> Array:
-    """The doubles of decimals of any form: each word is looked at for a point."""
-    last = _ending_at(text, ends, np.minimum(lengths, 8))
-    dot, fraction = _dot(last)
-    whole_end = ends - fraction - 1
-    if not dot.all():
-        rest = np.flatnonzero(~dot)
-        more = np.clip(lengths[rest] - 8, 0, 8)
-        dot2, fraction2 = _dot(_ending_at(text, ends[rest] - 8, more))
-        fraction[rest] = np.where(dot2, fraction2 + 8, 0)
-        whole_end[rest] = np.where(dot2, ends[rest] - fraction2 - 9, ends[rest])
-    signs = np.frombuffer(text, dtype=np.uint8)[starts] == ord("-")
-    whole_length = whole_end - starts - signs
-    simple = (whole_length >= 1) & (whole_length <= 8) & (whole_length + fraction <= 18)
-    whole, legal = _number(_ending_at(text, whole_end, np.clip(whole_length, 0, 8)))
-    simple &= legal
-    near, legal = _number(_ending_at(text, ends, np.minimum(fraction, 8)))
-    simple &= legal
-    if int(fraction.max()) > 8:
-        far, legal = _number(_ending_at(text, ends - 8, np.clip(fraction - 8, 0, 8)))
-        simple &= legal
-        near = near + far * np.uint64(100_000_000)
-    power = np.minimum(fraction, 19)
-    mantissa = whole * _TEN[power] + near
-    simple &= mantissa < np.uint64(1 << 53)
-    out: Array = mantissa.astype(np.float64) / _TEN_FLOAT[power]
-    out[signs] *= -1.0
-    for i in np.flatnonzero(~simple).tolist():
-        one = text[starts[i] : ends[i]]
-        if SCORE.fullmatch(one) is None:
-            raise Unusual
-        out[i] = float(one)
-    if not np.isfinite(out).all():
-        raise Unusual
-    return out
-
-
-def _ending_at(text: bytes, ends: Array, count: Array) -> Array:
-    """The last ``count`` (0 to 8) characters before ``ends`` as a word, with the character 0 in front of them."""
-    words = pieces(text, ends - 8, 8)[:, 0]
-    front = LOW[8 - count]
-    out: Array = (words & ~front) | (_ZEROS & front)
-    return out
-
-
-def _number(words: Array) -> tuple[Array, Array]:
-    """The value of eight decimal digits in every word, and whether they are digits."""
-    digits = words ^ _ZEROS
-    legal = _no_digits(digits) == 0
-    return _joined(digits), legal
-
-
-def _dot(words: Array) -> tuple[Array, Array]:
-    """Whether a word holds a dot, and how many characters follow the first one."""
-    odd = words ^ _DOTS
-    marks = (odd - _ONES) & ~odd & _TOPS
-    first = marks & (~marks + np.uint64(1))
-    place = np.bitwise_count(first - np.uint64(1)) >> np.uint8(3)  # bytes before the dot
-    found = marks != 0
-    return found, np.where(found, 7 - place.astype(np.int64), 0)

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from evaluator.formats.blocks import BOM, MAX_LINE, MAX_TOPIC, Lines
-from evaluator.formats.fast.unusual import Unusual
-from evaluator.formats.fast.words import FRONT, Array, first_fields, gather, hashed, padded
+from evaluator.formats.fast.words import FRONT, Array, Unusual, first_fields, gather, hashed, padded
 from evaluator.formats.trec_lines import CONTROLS
 
 PIECE = 2 << 20  # bytes that are looked at together, or given on together

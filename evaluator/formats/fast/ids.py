@@ -24,8 +24,16 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluator.formats.fast.unusual import Unusual
-from evaluator.formats.fast.words import WIDEST, Array, drawn_hashed, first_fields, gather, padded, words_of
+from evaluator.formats.fast.words import (
+    WIDEST,
+    Array,
+    Unusual,
+    drawn_hashed,
+    first_fields,
+    gather,
+    padded,
+    words_of,
+)
 from evaluator.formats.files import BOM, Unreadable, open_regular
 from evaluator.formats.trec_lines import CONTROLS
 

@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.formats.fast.unusual import Unusual
-
 Array = np.ndarray[Any, Any]
+
+
+class Unusual(Exception):
+    """There is something in a block that numpy does not read here; nothing was changed yet."""
+
 
 # Words may begin before a text and end behind it. What stands before it ends in a newline, as each of its own lines does.
 _FRONT, _BACK = b"~" * 15 + b"\n", b"~" * 136

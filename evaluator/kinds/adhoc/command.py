@@ -75,7 +75,7 @@ def trec(args: argparse.Namespace) -> int:
         with whole_file(path) as file:
             read = scan(file, rules, log)
             report_unmatched(read, [qrels], log)
-            values = {} if log.invalid else evaluate(measures, qrels, read.topics, name_topics=True)
+            values = {} if log.invalid else evaluate(measures, qrels, read.topics)
             if values:
                 report_ties(read, measures, qrels, values, log, public=True)
             print(log.printed(50), end="", file=sys.stderr)

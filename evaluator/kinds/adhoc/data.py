@@ -25,7 +25,7 @@ class Judgments:
 
 
 def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-    """Note what is wrong with the data of a dataset; see :class:`evaluator.kinds.base.DataChecker`."""
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
     known = _topics(inputs / request.topics, request.topics, report) if request.topics else None
     names = dict.fromkeys(measure.truths for measure in request.measures)
     judged = [found for name in names if (found := _judgments(truths / name, name, report)) is not None]

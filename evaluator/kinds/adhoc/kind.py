@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluator.data import DataReport
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
 from evaluator.formats.corpus import read_corpus
@@ -57,7 +56,7 @@ class AdHoc:
         values: dict[str, Values] = {}
         for name, judgements in qrels.items():
             mine = [measures[i] for i in measures if names[i] == name]
-            computed = evaluate(mine, judgements, read.topics, name_topics=request.public)
+            computed = evaluate(mine, judgements, read.topics)
             values.update({i: computed[measures[i].text] for i in measures if names[i] == name})
             report_ties(read, mine, judgements, computed, log, public=request.public)
             _note_subtopics(mine, judgements, sink)
@@ -69,12 +68,6 @@ class AdHoc:
         most = checked_options(self.name, request.options)["max_documents"]
         read = _scan(run, inputs, request, most, log)
         log.answered, log.tag = len(read.topics), read.tag
-
-    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-        """Read topics, corpus and judgments against one another; see :class:`evaluator.kinds.base.DataChecker`."""
-        from evaluator.kinds.adhoc.data import check_data
-
-        check_data(inputs, truths, request, report)
 
 
 KIND = AdHoc()

@@ -8,18 +8,17 @@ from itertools import islice
 from pathlib import Path
 
 from evaluator.formats.qrels import Qrels, read_qrels
-from evaluator.kinds.base import Broken, Order, Proof
+from evaluator.kinds.base import Order
 from evaluator.kinds.options import checked_options
 from evaluator.measures.ir import Measure
 from evaluator.request import Request
 
 # Of these a ranking with all relevant documents first has the best value there is, for every topic that has some.
 FULL = ("nDCG", "AP", "RR", "Rprec")
-NOWHERE = b"nobody-has-this-id"
 
 
-def proof(inputs: Path, truths: Path, request: Request) -> Proof:
-    """Outputs for each file of judgments, and broken ones; see :class:`Proof`. Raises EvaluatorError for wrong truths.
+def proof(inputs: Path, truths: Path, request: Request) -> list[Order]:
+    """Return outputs for each file of judgments. Raises EvaluatorError for wrong truths.
 
     Measures of ir_measures are left out, because their best ranking may be another one (as that of measures of subtopics), and
     counts, which are not better for being higher.
@@ -47,7 +46,7 @@ def proof(inputs: Path, truths: Path, request: Request) -> Proof:
                 list(own), {name: b"".join(lines) for name, lines in outputs.items()}, _best(own, qrels, most)
             )
         )
-    return Proof(orders, _all_broken(orders[0].outputs["perfect"], request) if orders else [])
+    return orders
 
 
 def _lines(topic: bytes, docs: Iterable[bytes]) -> bytes:
@@ -66,25 +65,3 @@ def _best(measures: Mapping[str, Measure], qrels: Qrels, most: int) -> dict[str,
     share = sum(n > 0 for n in counts) / len(counts)
     known = {*FULL, *(f"{name}@" for name in ("nDCG", "RR"))}
     return {i: share for i, m in measures.items() if m.text.strip().rstrip("0123456789") in known}
-
-
-def _all_broken(run: bytes, request: Request) -> list[Broken]:
-    first, _, _ = run.partition(b"\n")
-    columns = first.split(b" ")
-    if len(columns) != 6:
-        return []
-
-    def line(place: int, value: bytes) -> bytes:
-        return b" ".join([*columns[:place], value, *columns[place + 1 :]]) + b"\n"
-
-    made = {
-        "F006": b"\xef\xbb\xbf" + run,
-        "F010": b" ".join(columns[:5]) + b"\n" + run,
-        "F012": first + b"\n" + run,
-        "F013": line(3, b"first") + run[len(first) + 1 :],
-        "F014": line(4, b"nan") + run[len(first) + 1 :],
-        "F015": run + line(2, columns[2])[:-1] + b"-other\n",
-        **({"F017": line(0, NOWHERE) + run} if request.topics else {}),
-        **({"F019": line(2, NOWHERE) + run} if request.corpus and not request.unchecked else {}),
-    }
-    return [Broken(code, data) for code, data in made.items() if request.severities.get(code) != "ignore"]

@@ -18,7 +18,7 @@ NOUNS = {"topic": "claim", "document": "answer", "judgment": "label", "grade": "
 
 
 def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-    """Note what is wrong with the data of a dataset; see :class:`evaluator.kinds.base.DataChecker`."""
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
     report.nouns = NOUNS
     name = request.topics or "claims.jsonl"
     try:

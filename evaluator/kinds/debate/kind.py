@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluator.data import DataReport
 from evaluator.findings import Log
 from evaluator.kinds.debate.measures import KNOWN, Criterion, parse_measure
 from evaluator.kinds.debate.remarks import remarks
@@ -47,12 +46,6 @@ class Debate:
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the debates alone; see :class:`evaluator.kinds.base.Checker`."""
         log.answered = Run(run, inputs, request, checked_options(self.name, request.options), log).covered
-
-    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-        """Read claims and labels against one another; see :class:`evaluator.kinds.base.DataChecker`."""
-        from evaluator.kinds.debate.data import check_data
-
-        check_data(inputs, truths, request, report)
 
 
 KIND = Debate()

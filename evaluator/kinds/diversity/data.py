@@ -16,15 +16,15 @@ from evaluator.formats.perspective import (
     read_corpus,
     read_queries,
 )
+from evaluator.kinds.options import checked_options
 from evaluator.request import Request
 
 NOUNS = {"topic": "query", "document": "argument", "judgment": "relevant argument", "grade": ""}
 
 
-def check_data(
-    inputs: Path, truths: Path, request: Request, options: Mapping[str, Any], report: DataReport
-) -> None:
-    """Note what is wrong with the data of a dataset; see :class:`evaluator.kinds.base.DataChecker`."""
+def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
+    options = checked_options("diversity", request.options)
     report.nouns = NOUNS
     corpus = request.corpus or "corpus.jsonl"
     arguments = _ids(inputs, corpus, "argument_id", report)

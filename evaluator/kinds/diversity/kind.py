@@ -13,7 +13,6 @@ from math import fsum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluator.data import DataReport
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
 from evaluator.formats.perspective import Population, Query, query_file, read_corpus, read_ids, read_queries
@@ -91,12 +90,6 @@ class Diversity:
         )
         rules = _rules(*ids, cutoffs, cutoffs[-1], options, request)
         log.answered = len(read_predictions(run, rules, log, max_bytes=request.max_bytes))
-
-    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-        """Read queries, corpus and relevance against one another; see :class:`evaluator.kinds.base.DataChecker`."""
-        from evaluator.kinds.diversity.data import check_data
-
-        check_data(inputs, truths, request, checked_options(self.name, request.options), report)
 
 
 KIND = Diversity()

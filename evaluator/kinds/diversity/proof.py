@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.formats.perspective import Query, read_corpus, read_queries
-from evaluator.kinds.base import Broken, Order, Proof
+from evaluator.kinds.base import Order
 from evaluator.kinds.diversity.kind import cell_of
 from evaluator.kinds.options import checked_options
 from evaluator.measures.diversity import Measure
 from evaluator.request import Request
 
 
-def proof(inputs: Path, truths: Path, request: Request) -> Proof:
-    """Predictions with all relevant arguments, and broken ones; see :class:`Proof`. Raises EvaluatorError for wrong truths."""
+def proof(inputs: Path, truths: Path, request: Request) -> list[Order]:
+    """Return predictions with all relevant arguments. Raises EvaluatorError for wrong truths."""
     options = checked_options("diversity", request.options)
     measures = {m.id: Measure(m.measure) for m in request.measures}
     relevance = [i for i, m in measures.items() if not m.diverse]
@@ -50,8 +50,7 @@ def proof(inputs: Path, truths: Path, request: Request) -> Proof:
         "shuffled": _written(queries, lambda q: mixed(q)[:most]),
         "empty": _written(queries, lambda _: []),
     }
-    orders = [Order(relevance, outputs, {})] if relevance else []
-    return Proof(orders, _all_broken(outputs["perfect"], queries, request))
+    return [Order(relevance, outputs, {})] if relevance else []
 
 
 def _written(queries: Sequence[Query], listed: Callable[[Query], list[int]]) -> bytes:
@@ -60,22 +59,3 @@ def _written(queries: Sequence[Query], listed: Callable[[Query], list[int]]) -> 
 
 def _line(query: int, candidates: Any) -> bytes:
     return json.dumps({"query_id": query, "relevant_candidates": candidates}).encode() + b"\n"
-
-
-def _all_broken(run: bytes, queries: Sequence[Query], request: Request) -> list[Broken]:
-    if not queries:
-        return []
-    first, _, rest = run.partition(b"\n")
-    query = queries[0].id
-    nobody = max(q.id for q in queries) + 1
-    made = {
-        "F102": b"[1]\n" + run,
-        "F103": b'{"query_id": null, "relevant_candidates": []}\n' + run,
-        "F104": _line(query, None) + rest,
-        "F106": _line(query, [None]) + rest,
-        "F108": first + b"\n" + run,
-        "F109": _line(nobody, []) + run,
-        "F110": rest,
-        "F111": _line(query, [-1]) + rest,
-    }
-    return [Broken(code, data) for code, data in made.items() if request.severities.get(code) != "ignore"]

@@ -15,16 +15,16 @@ from evaluator.formats.files import plain_or_gzip
 from evaluator.formats.gold import read_gold
 from evaluator.formats.leaderboards import Board, read_board
 from evaluator.kinds.meta.judgments import DEBATES
+from evaluator.kinds.options import checked_options
 from evaluator.measures.boards import Comparison
 from evaluator.measures.correlation import LEAST
 from evaluator.request import Request
 from schemas.debates import CRITERIA
 
 
-def check_data(
-    inputs: Path, truths: Path, request: Request, options: Mapping[str, Any], report: DataReport
-) -> None:
-    """Note what is wrong with the data of a dataset; see :class:`evaluator.kinds.base.DataChecker`."""
+def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
+    options = checked_options("meta", request.options)
     names = dict.fromkeys(m.truths for m in request.measures)
     if options["form"] == "judgments":
         report.nouns = {"topic": "debate", "document": "answer", "judgment": "label", "grade": "label"}

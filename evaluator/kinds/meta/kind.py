@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluator.data import DataReport
 from evaluator.findings import Log
 from evaluator.kinds.meta import judgments, leaderboards
 from evaluator.kinds.options import checked_options
@@ -34,12 +33,6 @@ class Meta:
             judgments.check(run, inputs, request, options, log)
         else:
             leaderboards.check(run, request, options, log)
-
-    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-        """Read debates and labels, or leaderboards; see :class:`evaluator.kinds.base.DataChecker`."""
-        from evaluator.kinds.meta.data import check_data
-
-        check_data(inputs, truths, request, checked_options(self.name, request.options), report)
 
 
 KIND = Meta()

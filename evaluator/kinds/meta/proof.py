@@ -11,7 +11,7 @@ from typing import Any
 
 from evaluator.formats.gold import Gold, read_gold
 from evaluator.formats.leaderboards import ALL, Board, Row, read_boards, write_board
-from evaluator.kinds.base import Broken, Order, Proof
+from evaluator.kinds.base import Order
 from evaluator.kinds.meta.judgments import shape_of
 from evaluator.kinds.options import checked_options
 from evaluator.measures.boards import BEST, Comparison
@@ -22,8 +22,8 @@ from schemas.debates import CRITERIA
 Says = Callable[[int, str], bool]  # what is said, given the label and the place of a judgment
 
 
-def proof(inputs: Path, truths: Path, request: Request) -> Proof | None:
-    """Judgments for each file of labels, or leaderboards for each measure of the truth's, and broken ones; see :class:`Proof`.
+def proof(inputs: Path, truths: Path, request: Request) -> list[Order] | None:
+    """Return judgments for each file of labels, or leaderboards for each measure of the truth's.
 
     The share of yes is left out, since none is the best, and kappa is not the worst where all is turned round. None for
     leaderboards in the format trec_eval, which holds a single run. Raises EvaluatorError for wrong truths.
@@ -33,7 +33,6 @@ def proof(inputs: Path, truths: Path, request: Request) -> Proof | None:
         return None if options["format"] == "trec_eval" else _boards(truths, request, options)
     shape = shape_of(inputs, request)
     orders = []
-    first = b""
     for name in dict.fromkeys(m.truths for m in request.measures):
         measures = {m.id: Measure(m.measure).name for m in request.measures if m.truths == name}
         gold = read_gold(truths / name, shape, reading=options["reading"])
@@ -42,13 +41,12 @@ def proof(inputs: Path, truths: Path, request: Request) -> Proof | None:
             "shuffled": _written(gold, lambda label, at: bool(label) is (sha256(at.encode()).digest()[0] < 128)),
             "wrong": _written(gold, lambda label, _: not label),
         }  # fmt: skip
-        first = first or outputs["perfect"]
         some = {key: outputs[key] for key in ("perfect", "shuffled")}
         orders += [
             Order([i for i, of in measures.items() if of not in ("yes-rate", "kappa")], outputs, {}),
             Order([i for i, of in measures.items() if of == "kappa"], some, {}),
         ]
-    return Proof([order for order in orders if order.measures], _all_broken(first, request))
+    return [order for order in orders if order.measures]
 
 
 def _written(gold: Gold, says: Says) -> bytes:
@@ -65,30 +63,7 @@ def _line(turns: Any) -> bytes:
     return json.dumps({"userTurnsEvaluations": turns}).encode() + b"\n"
 
 
-def _all_broken(run: bytes, request: Request) -> list[Broken]:
-    lines = run.splitlines(keepends=True)
-    place = next((n for n, line in enumerate(lines) if json.loads(line)["userTurnsEvaluations"]), None)
-    if place is None:
-        return []
-    turns = json.loads(lines[place])["userTurnsEvaluations"]
-
-    def instead(line: bytes) -> bytes:
-        return b"".join([*lines[:place], line, *lines[place + 1 :]])
-
-    def scored(judgment: Any) -> bytes:
-        return instead(_line([{**turns[0], CRITERIA[0].capitalize(): judgment}, *turns[1:]]))
-
-    made = {
-        "F231": instead(b"[]\n"),
-        "F232": instead(_line(None)),
-        "F233": run + _line(turns),
-        "F234": scored({}),
-        "F235": scored({"score": 2}),
-    }
-    return [Broken(code, data) for code, data in made.items() if request.severities.get(code) != "ignore"]
-
-
-def _boards(truths: Path, request: Request, options: Mapping[str, Any]) -> Proof:
+def _boards(truths: Path, request: Request, options: Mapping[str, Any]) -> list[Order]:
     """Leaderboards with the values of each measure of the truth, with those of the lower half in reverse, and of all runs."""
     compared = {m.id: (m.truths, Comparison(m.measure)) for m in request.measures}
     boards = {
@@ -98,14 +73,13 @@ def _boards(truths: Path, request: Request, options: Mapping[str, Any]) -> Proof
     names = list(dict.fromkeys(c.judge for _, c in compared.values() if c.judge != BEST)) or ["score"]
     runs = list(dict.fromkeys(run for board in boards.values() for run in board.runs))
 
-    def written(values: Mapping[str, float], left_out: int = 0) -> bytes:
+    def written(values: Mapping[str, float]) -> bytes:
         board = Board()
-        for run, name in product(runs[left_out:], names):
+        for run, name in product(runs, names):
             board.add(Row(run, ALL, name, values.get(run, 0.0)))
         return "".join(f"{line}\n" for line in write_board(board, options["format"])).encode()
 
     orders = []
-    values: Mapping[str, float] = {}
     for name, truth in dict.fromkeys((name, c.truth) for name, c in compared.values()):
         values, _ = boards[name].overall(truth, recompute=options["recompute"])
         best = sorted(values, key=lambda run: (-values[run], run))
@@ -116,23 +90,4 @@ def _boards(truths: Path, request: Request, options: Mapping[str, Any]) -> Proof
         ids = [i for i, (of, c) in compared.items() if (of, c.truth) == (name, truth)]
         outputs = {"perfect": values, "half reversed": {**values, **turned}, "reversed": upside_down}
         orders.append(Order(ids, {o: written(v) for o, v in outputs.items()}, dict.fromkeys(ids, 1.0)))
-    return Proof(orders, _broken_boards(written(values), written(values, 1), request, options))
-
-
-def _broken_boards(run: bytes, without: bytes, request: Request, options: Mapping[str, Any]) -> list[Broken]:
-    row = Row("nobody-has-this-run", ALL, "nobody-has-this-measure", 0.5)
-    other = Board()
-    other.add(row)
-    strange = "".join(write_board(other, options["format"])).encode()
-    missing = {"error": "F245", "warn": "F246", "default": "F246"}.get(options["on_missing"])
-    asked = any(Comparison(m.measure).judge != BEST for m in request.measures)
-    made = {
-        "F242": (b"[]\n" if options["format"] == "jsonl" else b"one two\n") + run,
-        "F243": run + strange.replace(b"0.5", b"null" if options["format"] == "jsonl" else b"nan"),
-        "F244": run + run.splitlines(keepends=True)[-1],
-        **({missing: without} if missing else {}),
-        "F247": run
-        + strange.replace(row.measure.encode(), Comparison(request.measures[0].measure).judge.encode()),
-        **({"F248": strange} if asked else {}),
-    }
-    return [Broken(code, data) for code, data in made.items() if request.severities.get(code) != "ignore"]
+    return orders

@@ -28,7 +28,7 @@ NOUNS = {"topic": "record", "document": "record", "judgment": "truth", "grade": 
 
 
 def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-    """Note what is wrong with the data of a dataset; see :class:`evaluator.kinds.base.DataChecker`."""
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
     report.nouns = NOUNS
     try:
         options = Options(request)

@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluator.data import DataReport
 from evaluator.findings import Log
 from evaluator.kinds.records.joining import Reader
 from evaluator.kinds.records.options import Options, Output, Wanted, needed
@@ -79,12 +78,6 @@ class Records:
             read_one(reader, run, options, log, request)
             if output is options.first:
                 log.answered = reader.found if topics is not None else reader.records
-
-    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-        """Check schemas, examples, inputs and truths; see :class:`evaluator.kinds.base.DataChecker`."""
-        from evaluator.kinds.records.data import check_data
-
-        check_data(inputs, truths, request, report)
 
 
 KIND = Records()

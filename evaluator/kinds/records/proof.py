@@ -13,17 +13,16 @@ from typing import Any
 
 from evaluator.findings import Log
 from evaluator.formats.files import plain_or_gzip
-from evaluator.kinds.base import Broken, Order, Proof
+from evaluator.kinds.base import Order
 from evaluator.kinds.records.joining import items
 from evaluator.kinds.records.options import Getter, Options, Output, Wanted, id_of, steps, value_at
 from evaluator.request import Request
 
-NOWHERE = "nobody-has-this-id"
 Record = dict[str, Any]
 
 
-def proof(inputs: Path, truths: Path, request: Request) -> Proof | None:
-    """Outputs for each file of truths, and broken ones; see :class:`Proof`. Raises EvaluatorError for wrong truths.
+def proof(inputs: Path, truths: Path, request: Request) -> list[Order] | None:
+    """Return outputs for each file of truths. Raises EvaluatorError for wrong truths.
 
     None where a right record cannot be made of ids and of the fields that measures compare, because the schema asks for more,
     and where a run has to have several files.
@@ -32,7 +31,6 @@ def proof(inputs: Path, truths: Path, request: Request) -> Proof | None:
     if any(one.required for one in list(options.outputs.values())[1:]):
         return None
     orders = []
-    perfect: list[Record] = []
     for name in dict.fromkeys(m.truths for m in request.measures):
         group = [
             w
@@ -42,7 +40,6 @@ def proof(inputs: Path, truths: Path, request: Request) -> Proof | None:
         right = _records(truths / name, name, options, group)
         if not group or not right or not all(map(options.first.validator.is_valid, right)):
             continue
-        perfect = perfect or right
         fields = [steps(w.measure.field) for w in group]
         outputs = {
             "perfect": right,
@@ -57,7 +54,7 @@ def proof(inputs: Path, truths: Path, request: Request) -> Proof | None:
                 {key: value for key, value in best.items() if isfinite(value)},
             )
         )
-    return Proof(orders, _broken(perfect, options, request)) if orders else None
+    return orders or None
 
 
 def _records(path: Path, name: str, options: Options, group: Sequence[Wanted]) -> list[Record]:
@@ -117,19 +114,3 @@ def _written(records: Sequence[Mapping[str, Any]], output: Output) -> bytes:
 
 def _cell(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
-
-
-def _broken(records: Sequence[Record], options: Options, request: Request) -> list[Broken]:
-    output = options.first
-    strange: Record = json.loads(json.dumps(records[0]))
-    for way in output.ids:
-        _put(strange, way, NOWHERE)
-    made = {"F405": _written([*records, records[0]], output)}
-    if output.validator.is_valid(strange):
-        made["F406"] = _written([*records, strange], output)
-    if output.form in ("csv", "tsv"):
-        made["F410"] = _written(records, output) + b"one cell\n"
-        made["F409"] = b"\n" + _written(records, output).partition(b"\n")[2]
-    else:
-        made["F101"] = b"]" + _written(records, output)
-    return [Broken(code, data) for code, data in made.items() if request.severities.get(code) != "ignore"]

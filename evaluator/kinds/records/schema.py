@@ -201,7 +201,11 @@ def _made(schema: Any) -> Any:
     import jsonschema_rs
 
     return jsonschema_rs.Draft202012Validator(
-        schema, pattern_options=jsonschema_rs.RegexOptions(), validate_formats=False, offline=True
+        schema,
+        mask="the value",
+        pattern_options=jsonschema_rs.RegexOptions(),
+        validate_formats=False,
+        offline=True,
     )
 
 
@@ -231,6 +235,7 @@ class _Large(NamedTuple):
     instance_path: Pointer
     instance: int
     kind: Any = SimpleNamespace(name="int64")
+    message: str = "the value is a whole number of more than 64 bits beside uniqueItems"
     schema_path: Pointer = ()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from evaluator.argue.formats.nugget_formats import read_nuggets
 from evaluator.argue.formats.requests import placed_requests
@@ -14,6 +13,7 @@ from evaluator.data import DataReport, progress
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats import corpus
+from evaluator.kinds.options import checked_options
 from evaluator.kinds.report.reading import NUGGETS, REQUESTS, collections_of
 from evaluator.request import Request
 from schemas import Problem
@@ -21,10 +21,9 @@ from schemas import Problem
 NOUNS = {"topic": "request", "judgment": "nugget", "grade": ""}
 
 
-def check_data(
-    inputs: Path, truths: Path, request: Request, options: Mapping[str, Any], report: DataReport
-) -> None:
-    """Note what is wrong with the data of a dataset; see :class:`evaluator.kinds.base.DataChecker`."""
+def check_data(inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
+    """Note what is wrong with the data of a dataset; see :mod:`evaluator.commands.check`."""
+    options = checked_options("report", request.options)
     report.nouns = NOUNS
     name = options.get("requests") or request.topics or REQUESTS
     requests, problems = placed_requests(inputs / name)

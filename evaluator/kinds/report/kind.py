@@ -12,7 +12,6 @@ from evaluator.argue.judging import Flow
 from evaluator.argue.scoring import measures as measuring
 from evaluator.argue.scoring.copied import copied
 from evaluator.argue.scoring.measures import parse_measure
-from evaluator.data import DataReport
 from evaluator.findings import Log
 from evaluator.kinds.options import checked_options
 from evaluator.kinds.report.judge import affordable, judge
@@ -59,12 +58,6 @@ class ReportKind:
         """Check the reports alone; see :class:`evaluator.kinds.base.Checker`."""
         with Reading(inputs, request, checked_options(self.name, request.options)) as reading:
             reading.reports(run, log)
-
-    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
-        """Read requests, documents and nuggets against one another; see :class:`evaluator.kinds.base.DataChecker`."""
-        from evaluator.kinds.report.data import check_data
-
-        check_data(inputs, truths, request, checked_options(self.name, request.options), report)
 
 
 KIND = ReportKind()

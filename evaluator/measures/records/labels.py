@@ -62,12 +62,19 @@ class BalancedAccuracy(Overall):
 
 
 class Counts(NamedTuple):
-    """Of each class: how often it was ``found``, ``said``, is ``right``, and how much of that was ``missing`` in the output."""
+    """Of each class: how often it was ``found``, ``said``, is ``right``, and how much of that was ``missing`` in the output.
 
-    found: Counter[Any]
-    said: Counter[Any]
-    right: Counter[Any]
-    missing: Counter[Any]
+    Counters by class; or, of one class, numbers.
+    """
+
+    found: Any
+    said: Any
+    right: Any
+    missing: Any
+
+    def of(self, name: str) -> Counts:
+        """The counts of one class."""
+        return Counts(*(one[name] for one in self))
 
 
 class ByClass(Overall):
@@ -89,19 +96,24 @@ class ByClass(Overall):
     }
 
     @abstractmethod
-    def score(self, found: int, said: int, right: int, missing: int) -> float:
+    def ratio(self, counts: Counts) -> tuple[Any, Any]:
+        """The value of counts as a fraction; its parts are numbers, or arrays with a place for each class."""
+
+    def score(self, counts: Counts) -> float:
         """The value of counts; 0 where there is nothing to count."""
+        above, below = self.ratio(counts)
+        return above / below if below else 0.0
 
     def value(self, of: Columns) -> float:
         """See the class."""
         average = LABEL.read(self.given["average"])
         counts = self.counts(of)
         if average not in AVERAGES:
-            return self.score(*(one[average] for one in counts))
+            return self.score(counts.of(average))
         names = self.classes(of)
         if average == "micro":
-            return self.score(*(sum(one[name] for name in names) for one in counts))
-        scores = [self.score(*(one[name] for one in counts)) for name in names]
+            return self.score(Counts(*(sum(one[name] for name in names) for one in counts)))
+        scores = [self.score(counts.of(name)) for name in names]
         weights = [counts.right[name] if average == "weighted" else 1 for name in names]
         whole = sum(weights)
         return fsum(s * w for s, w in zip(scores, weights, strict=True)) / whole if whole else 0.0
@@ -110,7 +122,7 @@ class ByClass(Overall):
         """The value of each class that the truths have; an output may say a million others."""
         counts = self.counts(of)
         names = [name for name in self.classes(of) if counts.right[name]]
-        return {name: self.score(*(one[name] for one in counts)) for name in names}
+        return {name: self.score(counts.of(name)) for name in names}
 
     def classes(self, of: Columns) -> list[str]:
         """Those that are averaged, sorted; ``labels`` in their order."""
@@ -132,11 +144,6 @@ class ByClass(Overall):
         return found
 
 
-def f_score(found: int, said: int, right: int) -> float:
-    """F1 of a class: 2 TP / (TP + FP + TP + FN), 0 where there is nothing to count (van Rijsbergen 1979)."""
-    return 2 * found / (said + right) if said + right else 0.0
-
-
 class F1(ByClass):
     """F1 by class, averaged: ``macro``, ``weighted``, ``micro``, or a class; ``labels=[…]`` are those that are averaged.
 
@@ -147,9 +154,9 @@ class F1(ByClass):
 
     name = "F1"
 
-    def score(self, found: int, said: int, right: int, missing: int) -> float:
-        """See :func:`f_score`."""
-        return f_score(found, said, right)
+    def ratio(self, counts: Counts) -> tuple[Any, Any]:
+        """2 TP / (TP + FP + TP + FN) (van Rijsbergen 1979)."""
+        return 2 * counts.found, counts.said + counts.right
 
 
 class Precision(ByClass):
@@ -161,9 +168,9 @@ class Precision(ByClass):
 
     name = "Precision"
 
-    def score(self, found: int, said: int, right: int, missing: int) -> float:
+    def ratio(self, counts: Counts) -> tuple[Any, Any]:
         """TP / (TP + FP + missing)."""
-        return found / (said + missing) if said + missing else 0.0
+        return counts.found, counts.said + counts.missing
 
 
 class Recall(ByClass):
@@ -174,9 +181,9 @@ class Recall(ByClass):
 
     name = "Recall"
 
-    def score(self, found: int, said: int, right: int, missing: int) -> float:
+    def ratio(self, counts: Counts) -> tuple[Any, Any]:
         """TP / (TP + FN)."""
-        return found / right if right else 0.0
+        return counts.found, counts.right
 
 
 class Coefficient(Overall):

@@ -74,7 +74,7 @@ class LabelsPrecision(_ManyLabels):
     """
 
     name = "LabelsPrecision"
-    score = Precision.score
+    ratio = Precision.ratio
 
 
 class LabelsRecall(_ManyLabels):
@@ -84,7 +84,7 @@ class LabelsRecall(_ManyLabels):
     """
 
     name = "LabelsRecall"
-    score = Recall.score
+    ratio = Recall.ratio
 
 
 class _Sets(PerRecord):

@@ -6,11 +6,10 @@ A record holds a list of spans, each ``[start, end]``, ``[start, end, label]``, 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import fsum
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar
 
 from evaluator.errors import EvaluatorError
 from evaluator.measures.records.base import (
@@ -19,11 +18,11 @@ from evaluator.measures.records.base import (
     Columns,
     Form,
     Measure,
-    Overall,
     Parameter,
     one_of,
     refuse,
 )
+from evaluator.measures.records.labels import F1, Counts, Precision, Recall
 
 MAX_SPANS = 10_000  # of one record
 _END = 1 << 53
@@ -75,19 +74,7 @@ def common(said: frozenset[Span], right: frozenset[Span]) -> Counter[str]:
     return found
 
 
-T = TypeVar("T")
-
-
-class Counts(NamedTuple, Generic[T]):
-    """The spans that are right (``found``), in the output (``said``), in the truths (``right``), and in those of missing records."""
-
-    found: T
-    said: T
-    right: T
-    missing: T
-
-
-class _Spans(Overall):
+class _Spans(F1):
     """Counts over all records; labels are averaged as ``average`` says."""
 
     output_form = truth_form = SPANS
@@ -96,26 +83,22 @@ class _Spans(Overall):
         "average": one_of("micro", "macro"),
     }
 
-    @abstractmethod
-    def ratio(self, found: Any, said: Any, right: Any, missing: Any) -> tuple[Any, Any]:
-        """The value of counts as a fraction; its parts are numbers, or arrays with a place for each label."""
-
     def value(self, of: Columns) -> float:
         """See the class."""
         whole = self._whole(of)
         if not whole.right:
             raise self._without_spans()
         if self.given["average"] == "micro":
-            return self._share(*(one.total() for one in whole))
+            return self.score(Counts(*(one.total() for one in whole)))
         labels = {*whole.said, *whole.right}
-        return fsum(self._share(*(one[name] for one in whole)) for name in labels) / len(labels)
+        return fsum(self.score(whole.of(name)) for name in labels) / len(labels)
 
     def resampled(self, of: Columns) -> Callable[[Sequence[int]], float]:
         """See :meth:`Measure.resampled`: records are counted once, and resamples add these counts as arrays."""
         import numpy as np
 
         micro, labels = self.given["average"] == "micro", dict[str, int]()
-        lines: Counts[list[tuple[int, int, int]]] = Counts([], [], [], [])  # of record and label: how many
+        lines = Counts([], [], [], [])  # of record and label: how many
         for row, counts in enumerate(self._each(of)):
             for kept, by_label in zip(lines, counts, strict=True):
                 kept.extend(
@@ -136,7 +119,7 @@ class _Spans(Overall):
             )
             if not whole.right.any():
                 raise self._without_spans()
-            above, below = self.ratio(*whole)
+            above, below = self.ratio(whole)
             shares = np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
             return float(shares.sum() / np.count_nonzero(whole.said + whole.right))
 
@@ -145,25 +128,20 @@ class _Spans(Overall):
     def parts(self, of: Columns) -> Mapping[str, float]:
         """The value of each label that the truths have."""
         whole = self._whole(of)
-        return {name: self._share(*(one[name] for one in whole)) for name in sorted({*whole.right} - {""})}
-
-    def _share(self, found: int, said: int, right: int, missing: int) -> float:
-        """The value of counts; 0 where there is nothing to count."""
-        above, below = self.ratio(found, said, right, missing)
-        return above / below if below else 0.0
+        return {name: self.score(whole.of(name)) for name in sorted({*whole.right} - {""})}
 
     def _without_spans(self) -> EvaluatorError:
         return refuse(self, "there is no span in the truths", "take truths with a span")
 
-    def _whole(self, of: Columns) -> Counts[Counter[str]]:
+    def _whole(self, of: Columns) -> Counts:
         """The counts of all records, by label."""
-        whole: Counts[Counter[str]] = Counts(Counter(), Counter(), Counter(), Counter())
+        whole = Counts(Counter(), Counter(), Counter(), Counter())
         for counts in self._each(of):
             for to, part in zip(whole, counts, strict=True):
                 to.update(part)
         return whole
 
-    def _each(self, of: Columns) -> Iterator[Counts[Counter[str]]]:
+    def _each(self, of: Columns) -> Iterator[Counts]:
         """The counts of each record, by label: spans, or characters where spans may overlap."""
         overlap = self.given["match"] == "overlap"
         size, both = (length, common) if overlap else (_number, lambda a, b: _number(a & b))
@@ -189,29 +167,19 @@ class SpanF1(_Spans):
 
     name = "SpanF1"
 
-    def ratio(self, found: Any, said: Any, right: Any, missing: Any) -> tuple[Any, Any]:
-        """2 TP / (TP + FP + TP + FN)."""
-        return 2 * found, said + right
-
 
 class SpanPrecision(_Spans):
     """Precision over the spans of all records, counted as in SpanF1; those of a missing record count as said, and wrong."""
 
     name = "SpanPrecision"
-
-    def ratio(self, found: Any, said: Any, right: Any, missing: Any) -> tuple[Any, Any]:
-        """TP / (TP + FP + missing)."""
-        return found, said + missing
+    ratio = Precision.ratio
 
 
 class SpanRecall(_Spans):
     """Recall over the spans of all records, counted as in SpanF1; those of a missing record are not found."""
 
     name = "SpanRecall"
-
-    def ratio(self, found: Any, said: Any, right: Any, missing: Any) -> tuple[Any, Any]:
-        """TP / (TP + FN)."""
-        return found, right
+    ratio = Recall.ratio
 
 
 MEASURES: tuple[type[Measure], ...] = (SpanF1, SpanPrecision, SpanRecall)

@@ -9,7 +9,8 @@ import re
 import string
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 from evaluator.measures.records.base import (
@@ -22,7 +23,6 @@ from evaluator.measures.records.base import (
     PerRecord,
     one_of,
 )
-from evaluator.measures.records.stemming import stem
 
 MAX_TEXTS = 100  # that will do for one record
 MAX_SENTENCES = 200  # of a text: each is compared with each
@@ -121,7 +121,19 @@ def _sentences(text: str) -> list[str]:
 def _tokens(text: str, stemmed: bool) -> list[str]:
     """Runs of ASCII letters and digits, in lower case; those of four and more as their stems."""
     found = re.findall(r"[a-z0-9]+", text.lower())
-    return [stem(one) if len(one) > 3 else one for one in found] if stemmed else found
+    return [_stemmer()(one) if len(one) > 3 else one for one in found] if stemmed else found
+
+
+@cache
+def _stemmer() -> Callable[[str], str]:
+    """Return Porter's stemmer in the variant of NLTK, which rouge-score uses."""
+    from nltk.stem.porter import PorterStemmer
+
+    stem = PorterStemmer().stem
+    remembered = lru_cache(maxsize=1 << 14)(stem)
+    return lambda word: (
+        remembered(word) if len(word) <= 40 else stem(word)
+    )  # longer ones would fill the memory
 
 
 def common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:

@@ -117,7 +117,7 @@ def _show_order(ordered: list[Ordered]) -> None:
     """What outputs of a known order showed, in a line for each measure, and what is wrong."""
     rows = [
         (
-            one.dataset or "(fixtures)",
+            one.dataset,
             one.scenario,
             measure,
             " > ".join(output.figure(value) for value in values.values()),
@@ -128,16 +128,11 @@ def _show_order(ordered: list[Ordered]) -> None:
     if rows:
         output.table(("dataset", "scenario", "measure", "best > … > worst output"), rows)
     for one in ordered:
-        where = f"{one.dataset}, {one.scenario}" if one.dataset else "fixtures"
-        if one.fixtures:
-            how = "proven by" if one.values and not one.wrong else "tried with"
-            output.say(f"this kind cannot make a perfect output; {how} {one.fixtures} fixtures")
+        where = f"{one.dataset}, {one.scenario}"
         if one.why:
             output.say(f"not proven: the order of outputs on {where}: {one.why}")
         if one.unproven:
             output.say(f"not proven: the order of outputs on {where} by {', '.join(one.unproven)}")
-        if one.refused:
-            output.say(f"{where}: broken outputs are found: {', '.join(one.refused)}")
         for what in one.wrong:
             output.say(f"FAIL: {where}: {output.printable(what)}")
 

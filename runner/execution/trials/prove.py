@@ -78,9 +78,7 @@ class Ordered:
     """What outputs that were made from the truths of one dataset, for one scenario, showed.
 
     ``values``: for each measure those of the outputs, from the best to the worst. ``wrong`` says what is not as it has to be,
-    ``unproven`` names measures of which nothing is known, ``refused`` the findings that broken outputs were refused with.
-    ``why`` says why no outputs could be made, or is empty. ``fixtures``: nobody can make the best output of this kind; so many
-    outputs about data of the kind's own were scored with the task's measures and rules instead, and stand for all datasets.
+    ``unproven`` names measures of which nothing is known. ``why`` says why no outputs could be made, or is empty.
     """
 
     dataset: str
@@ -88,13 +86,11 @@ class Ordered:
     values: Mapping[str, Mapping[str, float | None]]
     wrong: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
     why: str = ""
-    fixtures: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
-        return {**vars(self), **{key: list(getattr(self, key)) for key in ("wrong", "unproven", "refused")}}
+        return {**vars(self), **{key: list(getattr(self, key)) for key in ("wrong", "unproven")}}
 
 
 def prove_order(machine: Machine, task: Task, say: Callable[[str], None]) -> list[Ordered]:
@@ -121,32 +117,24 @@ def prove_order(machine: Machine, task: Task, say: Callable[[str], None]) -> lis
         )  # no model is asked
         name = f"proof.{task.id}.{secrets.token_hex(4)}"
         said = proof(evaluator, of, scenario, engine, name)
-        if said["fixtures"]:  # no data of the task are in them: once is enough
-            return [_read(task, "", "", said)]
         found.append(_read(task, dataset, scenario, said))
     return found
 
 
 def _read(task: Task, dataset: str, scenario: str, said: Mapping[str, Any]) -> Ordered:
-    """What the evaluator said; that a measure by which a table ranks tells outputs apart is looked at here.
-
-    Without a dataset it is about fixtures, and all tables are looked at.
-    """
-    if not said["made"] and not said["fixtures"]:
+    """What the evaluator said; that a measure by which a table ranks tells outputs apart is looked at here."""
+    if not said["made"]:
         why = f"outputs of a known order cannot be made for the kind {task.kind}; only its baseline proves it"
         return Ordered(dataset, scenario, {}, why=why)
     wrong = [f"{one['measure']}: {what}" for one in said["orders"] for what in one["wrong"]]
-    wrong += [f"a broken output: {one['wrong']}" for one in said["broken"] if one["wrong"]]
     ranking = {
         measure
         for table in task.tables.values()
-        if not dataset or any((cell.dataset, cell.scenario) == (dataset, scenario) for cell in table.cells)
+        if any((cell.dataset, cell.scenario) == (dataset, scenario) for cell in table.cells)
         for measure in table.rank_by.measures
     }
     values = {one["measure"]: one["values"] for one in said["orders"]}
     for name in sorted(ranking & values.keys()):
         if len(set(values[name].values())) == 1:
             wrong.append(f"{name}: tells no output from another, and a table ranks by it")
-    refused = tuple(one["code"] for one in said["broken"] if not one["wrong"])
-    unproven = tuple(said["unproven"])
-    return Ordered(dataset, scenario, values, tuple(wrong), unproven, refused, fixtures=said["fixtures"])
+    return Ordered(dataset, scenario, values, tuple(wrong), tuple(said["unproven"]))

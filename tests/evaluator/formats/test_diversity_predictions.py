@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
-import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +14,6 @@ from hypothesis import strategies as st
 import schemas
 from evaluator.findings import Log
 from evaluator.formats import predictions
-from evaluator.formats.fast.lists import Integers, listed
 from evaluator.formats.predictions import Rules, read_predictions
 
 IDS = frozenset({20191, 20192, 20193, 20194})
@@ -195,72 +191,3 @@ def test_checks_by_hand_agree_with_the_schema(tmp_path_factory: pytest.TempPathF
     if not {"F108", "F109"}.isdisjoint(log.counts):
         _, log = read(path, ONE + json.dumps({**line, "query_id": 0}) + "\n", RULES._replace(most=1000))
     assert by_schema == _SHAPE.isdisjoint(log.counts)
-
-
-SEPARATORS = st.sampled_from([", ", ",", " ,", ",,", " ", ", 0", "\t", ",\n"])
-WORDS = st.sampled_from(["20191", "20192", "20193", "20194", "0", "", "-1", "1.5", "true", '"20191"', "020191", "2019 1", "", "9" * 30, "[1]"])  # fmt: skip
-
-
-@st.composite
-def written(draw: st.DrawFn) -> str:
-    """A line with a prediction, mostly as everybody writes it, or with a character too many or too few."""
-    words = draw(st.lists(st.sampled_from(["20191", "20192", "20193"]), max_size=4, unique=True))
-    if draw(st.integers(0, 3)) == 0:
-        words.insert(draw(st.integers(0, len(words))), draw(WORDS))
-    separators = [draw(st.sampled_from([", ", ","]))] * len(words)
-    if draw(st.integers(0, 3)) == 0 and words:
-        separators[draw(st.integers(0, len(words) - 1))] = draw(SEPARATORS)
-    text = "".join(a + b for a, b in zip(words, separators, strict=True))
-    text = text if draw(st.integers(0, 5)) == 0 else text.removesuffix(separators[-1] if separators else "")
-    query = draw(st.sampled_from(["0", "1", "0", "1", "2", "01", "-1", '"1"']))
-    key = draw(st.sampled_from(["relevant_candidates"] * 5 + ["retrieved_candidates", "query_id"]))
-    line = f'{{"query_id": {query}, "{key}": [{text}]}}'
-    if draw(st.integers(0, 3)) == 0:
-        at = draw(st.integers(0, len(line)))
-        character = draw(st.sampled_from(["", " ", "1", "[", "]", "}", "\u00e9", "\ufeff"]))
-        line = line[:at] + character + line[at + draw(st.integers(0, 1)) :]
-    return line
-
-
-@pytest.mark.slow
-@settings(max_examples=300, deadline=None)
-@given(lines=st.lists(written(), min_size=1, max_size=4), repeats=st.booleans(), least=st.integers(1, 2))
-def test_both_ways_of_reading_agree(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], repeats: bool, least: int
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "both-ways.jsonl"
-    path.write_bytes("\n".join(lines).encode())
-    rules = RULES._replace(candidates=IDS | {0}, repeats=repeats, least=least, kept=2)
-    logs = Log(path.name), Log(path.name)
-    slow, fast = (read_predictions(path, rules, log, fast=log is logs[1]) for log in logs)
-    assert slow == fast
-    assert logs[0].as_json() == logs[1].as_json()
-    assert logs[0].sorted() == logs[1].sorted()
-
-
-@pytest.mark.parametrize("one", ["20191, 20192", "20193,20194"])
-def test_lines_as_everybody_writes_them_are_read_by_numpy(one: str) -> None:
-    query, numbers = listed(f'{{"query_id": 1, "relevant_candidates": [{one}]}}'.encode()) or (None, None)
-    assert query == 1
-    assert numbers is not None
-    assert numbers.tolist() == [int(word) for word in one.split(",")]
-
-
-def test_integers_that_share_a_place_are_found_all() -> None:
-    known = frozenset(random.Random(1).sample(range(10**17), 5000))
-    integers = Integers(known)
-    assert all(integers.has(np.array([one])) for one in known)
-    assert integers.has(np.array(sorted(known)))
-    assert not any(integers.has(np.array([one])) for one in range(5000))
-
-
-def test_a_large_file_is_read_where_numpy_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a participant checks it with the kit, which has no numpy."""
-    for name in [name for name in sys.modules if name.startswith("evaluator.formats.fast.")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    monkeypatch.setattr(predictions, "LARGE_FILE", 10)
-    found, log = read(tmp_path, ZERO + ONE)
-    assert found == {0: [20192, 20191], 1: [20191]} and said(log) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,7 +173,7 @@ def test_a_wrong_key_is_asked_once() -> None:
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_dead_address_is_told_and_given_up_at_once(capfd: pytest.CaptureFixture[str], later: bool) -> None:
+def test_a_dead_address_is_given_up_at_once(later: bool) -> None:
     """Three tries of one question, whatever ``retries`` says; the others, and those that come later, ask nothing."""
 
     async def ask() -> list[Any]:
@@ -181,10 +182,10 @@ def test_a_dead_address_is_told_and_given_up_at_once(capfd: pytest.CaptureFixtur
             found = await asyncio.gather(*first, return_exceptions=True)
             return [await _error(chat)] if later else found
 
+    start = time.monotonic()
     errors = asyncio.run(ask())
-    assert all(isinstance(e, JudgeError) and "3 times" in e.what for e in errors)
-    said = capfd.readouterr().err
-    assert "http://127.0.0.1:9/v1" in said and "1 of 3" in said and said.count("\n") == 1
+    assert all(isinstance(e, JudgeError) and "http://127.0.0.1:9/v1" in e.what for e in errors)
+    assert time.monotonic() - start < 10
 
 
 async def _error(chat: Chat) -> BaseException:

@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from evaluator.__main__ import main
-from evaluator.argue.scoring.measures import ARGUE, NEGATION, STRICT
-from evaluator.measures.debate import NAMES
 from runner.model.config import load
 from runner.tasks.load import load_task
 from runner.tasks.request import request
-from schemas.debates import CRITERIA
 
 Made = dict[str, Any]
 
@@ -40,7 +37,7 @@ def prove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def wrong(made: Made) -> list[str]:
-    return [one["wrong"] for key in ("orders", "broken") for one in made[key] if one["wrong"]]
+    return [one["wrong"] for one in made["orders"] if one["wrong"]]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +55,7 @@ def test_the_perfect_output_is_the_best_of_bundled_tasks(
     prove: Any, name: str, dataset: str, scenario: str, measure: str
 ) -> None:
     made = prove(name, dataset, scenario)
-    assert made["made"] and made["broken"] and not wrong(made)
+    assert made["made"] and not wrong(made)
     best, between, worst = next(one for one in made["orders"] if one["measure"] == measure)["values"].values()
     assert best == 1 > between > worst == 0
 
@@ -89,48 +86,9 @@ def test_what_has_no_best_output_is_said_not_to_be_proven(prove: Any) -> None:
     assert {"alpha_ndcg", "rkl"} <= set(prove("perspective-2024", "dev", "baseline")["unproven"])
 
 
-# What a task says of its reports: which measures are ordered may not depend on it.
-REPORTS = [
-    {},
-    {"always_check_all_nuggets": True, "credit": "none", "strict": True},
-    {"credit": "sentence", "negative_assertions": True, "penalize_missing_topics": False},
-    {"judge": {"type": "human"}, "limit": 5, "max_questions": 1},
-    {"judge": {"type": "openai", "model": "m"}, "track": "rag25"},
-]
-
-
-@pytest.mark.parametrize("options", REPORTS)
-def test_reports_are_proven_by_fixtures_whatever_the_task_says(prove: Any, options: Made) -> None:
-    ratios = [*ARGUE.ratios, *STRICT.ratios, *NEGATION.ratios]
-    names = [*ratios, "f1@micro", "correct_nuggets", "copied", "sentences"]
-    measures = [{"id": f"m{n}", "measure": name, "truths": "nuggets"} for n, name in enumerate(names)]
-    made = prove("report-generation", "test", options=options, measures=measures)
-    assert (made["made"], made["fixtures"]) == (False, 3 + len(made["broken"])) and not wrong(made)
-    assert made["unproven"] == [f"m{names.index(name)}" for name in ("copied", "sentences")]
-    for one in made["orders"]:
-        good, worse, empty = one["values"].values()
-        assert good > worse > empty == 0, names[int(one["measure"][1:])]
-    assert {"F301", "F305", "F310", "F311"} <= {one["code"] for one in made["broken"]}
-
-
-@pytest.mark.parametrize("options", [{}, {"turns": 5, "word_limit": 3, "labels": {"least": 0.5}}])
-def test_debates_are_proven_by_fixtures_whatever_the_task_says(prove: Any, options: Made) -> None:
-    sources = ("human", "heuristic", "software", "software/one", "llm")
-    names = [*NAMES, *(f"{c}@{source}" for c in (*CRITERIA, "score") for source in sources)]
-    measures = [{"id": f"m{n}", "measure": name, "truths": "labels"} for n, name in enumerate(names)]
-    made = prove("rad-2025-debate", "test", options=options, measures=measures, records=True)
-    assert not made["made"] and made["fixtures"] > len(made["broken"]) >= 5 and not wrong(made)
-    left = {names[int(i[1:])].partition("@")[0] for i in made["unproven"] if "llm" not in names[int(i[1:])]}
-    assert left == {"words", "latency", "readability", "readability-official"}
-    for one in made["orders"]:
-        good, worse, last = one["values"].values()
-        assert good == 1 > worse > last == 0, names[int(one["measure"][1:])]
-
-
-def test_fixtures_find_a_wrong_direction_and_what_is_not_refused(prove: Any) -> None:
-    measures = [{"id": "f1", "measure": "f1", "truths": "nuggets", "direction": "lower"}]
-    made = prove("report-generation", "test", measures=measures)
-    assert [what.split()[1] for what in made["orders"][0]["wrong"]] == ["worse", "empty"]
+def test_nobody_can_make_the_best_report_or_debate(prove: Any) -> None:
+    for name in ("report-generation", "rad-2025-debate"):
+        assert not prove(name, "test")["made"]
 
 
 BOARD = "".join(
@@ -161,33 +119,23 @@ def test_leaderboards_are_made_from_the_truth(prove: Any, tmp_path: Path, form: 
     options = {"form": "leaderboard", "format": form, "on_missing": missing}
     sides = {side: str(path) for side, path in paths.items()} | {"services": None, "gateway": None}
     made = prove("rad-2025-judging", "dev", options=options, measures=measures, paths=sides)
-    assert made["made"] and not made["fixtures"] and not made["unproven"] and not wrong(made)
+    assert made["made"] and not made["unproven"] and not wrong(made)
     for one in made["orders"]:
         best, between, worst = one["values"].values()
         deep = "kendall@3" in compared[int(one["measure"][1:])]
         assert best == pytest.approx(1) and worst < 0 and (worst < between < best or deep), one
-    codes = {"F242", "F243", "F244", "F247", "F248"}
-    codes |= {"error": {"F245"}, "warn": {"F246"}, "default": {"F246"}, "skip": set()}[missing]
-    assert {one["code"] for one in made["broken"]} == codes
 
 
 def test_a_leaderboard_of_one_run_cannot_be_made(prove: Any) -> None:
     options = {"form": "leaderboard", "format": "trec_eval"}
     made = prove("rad-2025-judging", "dev", options=options, measures=[])
-    assert made == {"made": False, "fixtures": 0, "orders": [], "unproven": [], "broken": []}
-
-
-def test_a_code_that_a_task_takes_lightly_need_not_refuse(prove: Any) -> None:
-    made = prove("vaswani", "dev", severities={"F012": "warning", "F015": "ignore"})
-    codes = {one["code"] for one in made["broken"]}
-    assert not wrong(made) and "F012" in codes and "F015" not in codes
+    assert made == {"made": False, "orders": [], "unproven": []}
 
 
 def test_nothing_of_the_truths_is_printed(prove: Any) -> None:
     """Measures, names of outputs, codes and numbers: every other word would be a leak."""
     made = prove("touche-2021-task1", "sample")
     words = {word for one in made["orders"] for word in (one["measure"], *one["values"])}
-    words |= {one["code"] for one in made["broken"]}
     task = load_task(load(), "touche-2021-task1")
     allowed = {"perfect", "shuffled", "empty", *task.measures}
-    assert {word for word in words if not word.startswith("F0")} <= allowed
+    assert words <= allowed

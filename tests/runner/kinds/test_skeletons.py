@@ -82,6 +82,10 @@ def test_its_baseline_and_its_order_are_proven(
     rows = prove(machine, task, lambda _: None)
     assert [row["dataset"] for row in rows] == ["dev", "test"] and all(row["good"] for row in rows), rows
     ordered = prove_order(machine, task, lambda _: None)
-    assert ordered and not [one for one in ordered if one.wrong or one.why]
+    assert ordered and not [one for one in ordered if one.wrong]
+    if kind in ("debate", "report"):  # nobody can make the best output
+        assert all(one.why for one in ordered)
+        return
+    assert not [one for one in ordered if one.why]
     ranked = {measure for table in task.tables.values() for measure in table.rank_by.measures}
     assert all(ranked <= one.values.keys() for one in ordered)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -39,22 +38,3 @@ def test_a_failed_proof_says_why(
             assert said["order"] == [wrong.as_dict()]
         else:
             assert "0.2000 > 0.4000" in out and "FAIL: dev" in err and wrong.wrong[0] in err
-
-
-def test_what_was_proven_by_fixtures_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = project(tmp_path / "root")
-    scaffold.new_task(config, "mine", "report")
-    monkeypatch.setattr(context, "config", lambda: config)
-    monkeypatch.setattr(prove, "prove", lambda *_: [])
-    values = {"f1": {"good": 1.0, "worse": 0.5, "empty": 0.0}}
-    for wrong in ((), ("f1: upside down",)):
-        one = prove.Ordered("", "", values, wrong, ("copied",), ("F301",), fixtures=14)
-        monkeypatch.setattr(prove, "prove_order", lambda *_, one=one: [one])
-        with pytest.raises(typer.Exit) if wrong else nullcontext():
-            task_check.check("mine", run=True)
-        out, err = capsys.readouterr()
-        assert "(fixtures)" in out and "1.0000 > 0.5000 > 0.0000" in out
-        assert "14" in err and "copied" in err
-        assert ("FAIL: fixtures: " in err) == bool(wrong) == ("f1: upside down" in err)

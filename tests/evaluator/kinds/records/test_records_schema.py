@@ -148,7 +148,7 @@ REFUSED = {
     "circle by allOf": ({"allOf": [{"$ref": "#"}]}, WHOLE),
     "twice": (
         {"allOf": [{"properties": {"x": {"$ref": "#"}}}, {"additionalProperties": {"$ref": "#"}}, {"patternProperties": {"y": {"$ref": "#"}}}]},
-        "/allOf/2/patternProperties/y",
+        "/allOf/1/additionalProperties",
     ),
 }  # fmt: skip
 
@@ -172,10 +172,9 @@ def test_depth_size_and_work_are_bounded() -> None:
     assert problems(nested(20)) == []
     assert "32" in problems(nested(5_000))[0].what
     assert "2,000" in problems({"properties": {f"k{i}": {} for i in range(3_000)}})[0].what
-    for wrap, end in ((lambda ref: ref, WHOLE), (lambda ref: {"properties": {"x": ref}}, "/properties/x")):
+    for wrap in (lambda ref: ref, lambda ref: {"properties": {"x": ref}}):
         doubling = {f"a{i}": {"allOf": [wrap({"$ref": f"#/$defs/a{i + 1}"})] * 2} for i in range(30)}
-        (place,) = places({"$defs": {**doubling, "a30": {}}, "$ref": "#/$defs/a0"})
-        assert place.endswith(end)
+        assert places({"$defs": {**doubling, "a30": {}}, "$ref": "#/$defs/a0"}) == {WHOLE}
     tree = {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "label": {"type": "string"}}}
     formula = {"oneOf": [{"type": "string"}, {"required": ["not"], "properties": {"not": {"$ref": "#"}}},
                          {"required": ["and"], "properties": {"and": {"type": "array", "items": {"$ref": "#"}}}}]}  # fmt: skip

@@ -19,13 +19,11 @@ import sklearn.calibration
 import sklearn.metrics as sk
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from nltk.stem.porter import PorterStemmer
 from sacrebleu.significance import PairedTest
 
 from evaluator.measures.records.base import MISSING, Columns
 from evaluator.measures.records.named import known, measure
 from evaluator.measures.records.resampling import spread
-from evaluator.measures.records.stemming import stem
 from runner.model.comparing import bootstrap
 
 # Its logging library keeps the stream of errors of this moment and closes it when a server configures logging: not pytest's.
@@ -332,88 +330,6 @@ def test_rouge(rows: Any) -> None:
                 expected = statistics.fmean(one[kind][n] for one in found)
                 text = f"ROUGE(x, type={kind}, part={part}, stem={str(stemmed).lower()})"
                 same(value(text, *rows), expected)
-
-
-ENDINGS = [
-    "s",
-    "es",
-    "ies",
-    "ied",
-    "eed",
-    "ed",
-    "ing",
-    "y",
-    "ational",
-    "tional",
-    "enci",
-    "anci",
-    "izer",
-    "bli",
-    "abli",
-    "alli",
-    "entli",
-    "eli",
-    "ousli",
-    "ization",
-    "ation",
-    "ator",
-    "alism",
-    "iveness",
-    "fulness",
-    "ousness",
-    "aliti",
-    "iviti",
-    "biliti",
-    "fulli",
-    "logi",
-    "icate",
-    "ative",
-    "alize",
-    "iciti",
-    "ical",
-    "ful",
-    "ness",
-    "al",
-    "ance",
-    "ence",
-    "er",
-    "ic",
-    "able",
-    "ible",
-    "ant",
-    "ement",
-    "ment",
-    "ent",
-    "sion",
-    "tion",
-    "ion",
-    "ou",
-    "ism",
-    "ate",
-    "iti",
-    "ous",
-    "ive",
-    "ize",
-    "e",
-    "ll",
-]
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.text("abeiloszty1", max_size=6), st.lists(st.sampled_from(ENDINGS), max_size=3))
-def test_stems_are_those_of_nltk(begin: str, endings: list[str]) -> None:
-    word = begin + "".join(endings)
-    assert stem(word) == PorterStemmer().stem(word)
-
-
-def test_stems_of_irregular_and_of_endless_words() -> None:
-    for word in (
-        "",
-        *["skies", "dying", "news", "innings", "cannings", "proceed", "flies", "died", "happy", "enjoy", "y"],
-    ):
-        assert stem(word) == PorterStemmer().stem(word)
-    endless = "y" * 100_000 + "ing"
-    assert stem(endless) == PorterStemmer().stem(endless)
 
 
 DOCUMENTS = st.sampled_from("abcdefgh")

@@ -89,7 +89,7 @@ RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wh
     python3 -m pip install --quiet --no-cache-dir --no-compile --only-binary :all: --require-hashes \
         --disable-pip-version-check --root-user-action=ignore "$@" \
         --target /opt/proctor/lib --requirement /wheels/requirements.lock && \
-    PYTHONDONTWRITEBYTECODE= python3 -c "import authlib.oauth2, cryptography, filelock, jinja2, jsonschema, python_multipart, starlette.applications, \
+    PYTHONDONTWRITEBYTECODE= python3 -c "import authlib.oauth2, cryptography, filelock, jinja2, jsonschema, python_multipart, sqlalchemy, starlette.applications, \
 starlette.routing, typer, uvicorn, uvicorn.protocols.http.h11_impl, yaml" && \
     chmod -R a+rX /opt/proctor
 COPY schemas /opt/proctor/lib/schemas

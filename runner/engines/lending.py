@@ -127,6 +127,8 @@ class Rooms:
                 self._unused.append(lent)
                 surplus, self._unused = self._unused[: -self._most], self._unused[-self._most :]
         for old in surplus:
+            if old.timer is not None:
+                old.timer.cancel()
             old.close()
 
     def _expire(self, lent: _Lent) -> None:

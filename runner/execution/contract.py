@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +23,8 @@ DETAILS = "details.jsonl"  # optional: one line a topic with what its scores are
 LINES = {"scores.jsonl": "score", "findings.jsonl": "finding", DETAILS: ""}  # with the schema of a line
 MAX_RESULT_BYTES = 256 * MIB
 MAX_RESULT_JSON = 4 * MIB
+MAX_RESAMPLES = 10_000  # values of a measure, as in the schema of results
+_TEXTS = ("code", "severity", "file", "message", "fix", "topic")  # of a finding
 MAX_VALUE = 1e150  # of a score or measure, and below zero: squares and sums of such values are finite, too
 
 
@@ -30,7 +34,7 @@ def contract_problem(folder: Path, task: Task) -> str:
     Result and lines are checked by their schemas.
     """
     result = schemas.load_json(folder / "result.json", "result.json", max_bytes=MAX_RESULT_JSON)
-    if problems := schemas.validate(result, "result"):
+    if problems := schemas.validate(replace(result, data=_without_resamples(result.data)), "result"):
         return str(problems[0])
     known = {m.id for m in task.measures.values()}
     if broken := _measures_problem(result.data, known):
@@ -47,7 +51,11 @@ def contract_problem(folder: Path, task: Task) -> str:
 
 def _line_problem(line: dict[str, Any], schema: str, known: Set[str]) -> str:
     """What is wrong with a line of a file whose lines have that schema (empty: they have none)."""
-    if not schema or (schema == "score" and _is_plain_score(line, known)):
+    if (
+        not schema
+        or (schema == "score" and _is_plain_score(line, known))
+        or (schema == "finding" and _is_plain_finding(line))
+    ):
         return ""
     if problems := schemas.validate(line, schema):
         return schemas.show(str(problems[0]), 300)
@@ -56,6 +64,21 @@ def _line_problem(line: dict[str, Any], schema: str, known: Set[str]) -> str:
     if line["measure"] not in known:
         return "measure is not one of the task's"
     return "" if _is_value(line["value"]) else "value is not a number between -1e150 and 1e150"
+
+
+def _without_resamples(data: Any) -> Any:
+    """Return a result without the values of resamples, which a schema checks slowly: :func:`_measures_problem` checks them."""
+    if not isinstance(data, dict) or not isinstance(measures := data.get("measures"), dict):
+        return data
+    return {**data, "measures": {name: _without_values(measure) for name, measure in measures.items()}}
+
+
+def _without_values(measure: Any) -> Any:
+    if not isinstance(measure, dict) or not isinstance(resamples := measure.get("resamples"), dict):
+        return measure
+    if not isinstance(values := resamples.get("values"), list) or len(values) > MAX_RESAMPLES:
+        return measure
+    return {**measure, "resamples": {**resamples, "values": []}}
 
 
 def _measures_problem(result: dict[str, Any], known: Set[str]) -> str:
@@ -94,12 +117,26 @@ def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
 def _is_plain_score(line: dict[str, Any], known: Set[str]) -> bool:
     """True for a line as nearly all are: there may be hundreds of thousands, and a schema takes fifteen times as long."""
     return (
-        len(line) == 3
+        line.keys() - {"answered", "facets"} == {"topic", "measure", "value"}
+        and type(line.get("answered", True)) is bool
+        and type(line.get("facets", {})) is dict
         and type(line.get("topic")) is str
         and len(line["topic"]) <= 1000
         and type(line.get("measure")) is str
         and line["measure"] in known
         and _is_value(line.get("value"))
+    )
+
+
+def _is_plain_finding(line: dict[str, Any]) -> bool:
+    """True for a line that fits the schema of findings, as nearly all do."""
+    number = line.get("line")
+    return (
+        line.keys() - {"topic"} == {"code", "severity", "file", "line", "message", "fix"}
+        and all(type(line.get(key, "")) is str and len(line.get(key, "")) <= 500 for key in _TEXTS)
+        and re.fullmatch("F[0-9]{3}", line["code"]) is not None
+        and line["severity"] in ("error", "defect", "warning")
+        and (number is None or (type(number) is int and number >= 1))
     )
 
 

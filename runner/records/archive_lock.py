@@ -131,6 +131,8 @@ def is_held(path: Path) -> bool:
             return False
     except Timeout:
         return True
+    except OSError:  # of another user, or on a disk that cannot be written
+        return False
 
 
 @cache

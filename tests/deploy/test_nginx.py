@@ -38,7 +38,7 @@ def site_conf(certificate: Path, http: int, https: int, front: int) -> str:
         ("/etc/letsencrypt/live/task.example.org/fullchain.pem", str(certificate), 1),
         ("/etc/letsencrypt/live/task.example.org/privkey.pem", str(certificate), 1),
         ("server_name task.example.org;", "server_name localhost;", 2),
-        ("http://127.0.0.1:8080", f"http://127.0.0.1:{front}", 3),
+        ("http://127.0.0.1:8080", f"http://127.0.0.1:{front}", 2),
     ):
         assert text.count(old) == times, old
         text = text.replace(old, new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import posixpath
+import re
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -152,14 +153,16 @@ def _spot(address: str) -> tuple[str, ...]:
         port = place.port
     except ValueError:
         family = None
-    if family is None or "::" in address:
+    if family is None or "::" in re.sub(r"\[[^\]]*\]", "", address):  # an IPv6 address is no chain of stores
         what = f"{without_secrets(address)} cannot be told from other stores"
         why = "Hosts that evaluate have a store of their own, and only folders, S3 and SFTP can be compared."
         fix = "name a folder, s3:// or sftp:// for the stores of both clusters"
         raise RunnerError("E101", what, why=why, fix=fix)
-    host = f"{_host(place.hostname or '')}:{22 if family == 'sftp' and port is None else port}"
-    folders = posixpath.normpath(f"/{unquote(place.path)}").split("/")
-    return (family, host, *filter(None, folders))
+    if family == "s3":  # s3fs strips leading slashes, so that s3:///bucket is s3://bucket
+        host, path = "", unquote(rest)
+    else:
+        host, path = f"{_host(place.hostname or '')}:{22 if port is None else port}", unquote(place.path)
+    return (family, host, *filter(None, posixpath.normpath(f"/{path}").split("/")))
 
 
 def _host(name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 import schemas
 from runner.execution.attempt import engine_attempt
@@ -133,15 +133,26 @@ def _row_from(
     def write(connection: Connection) -> None:
         for run, found in values:
             of = {"run": run.id, "attempt": run.outcome.attempt, "evaluation": run.outcome.evaluation}
+            stored = _stored_values(connection, of)
             for (measure, topic, facets), value in found.items():
+                if facets or stored.get((measure, topic), value) == value:
+                    continue
                 rows = t.topic_scores if topic else t.measures
                 key = {**of, "measure": measure, **({"topic": topic} if topic else {})}
-                if not facets:
-                    connection.execute(rows.update().filter_by(**key).values(value=value))
+                connection.execute(rows.update().filter_by(**key).values(value=value))
 
     with store.supposing(write) as supposed:
         board = build(supposed, task, table.table, ORGANISER)
     return next((one for one in board.rows if (one.team, one.software) == (row.team, row.software)), None)
+
+
+def _stored_values(connection: Connection, of: Mapping[str, object]) -> dict[tuple[str, str], float]:
+    """Return the values of an evaluation as the store has them, by measure and topic (empty: of all topics)."""
+    single, whole = t.topic_scores, t.measures
+    rows = connection.execute(select(single.c.measure, single.c.topic, single.c.value).filter_by(**of))
+    stored = {(measure, topic): value for measure, topic, value in rows}
+    totals = connection.execute(select(whole.c.measure, whole.c.value).filter_by(**of))
+    return stored | {(measure, ""): value for measure, value in totals}
 
 
 def _named(store: Store, tasks: Mapping[str, Task], name: str) -> tuple[Task, LeaderboardTable, Row]:

@@ -43,15 +43,23 @@ def compare(config: Config, folder: Path, events: Sequence[Event], archive: RunA
 
     theirs = make_engine(database_url(config))
     try:
-        with _fresh(config, folder, archive) as fresh, reading(theirs) as there:
-            applied = recorded(there).position.seq
-            if applied > max((event.seq for event in events), default=0):
-                events = EventLog(config.events).survey()[0]
-            skipped, problems = _fill(fresh, [e for e in events if e.seq <= applied])
-            with fresh.read() as wanted:
-                for table in metadata.sorted_tables:
-                    if table.name != "meta":
-                        problems += _differences(table, _rows(wanted, table), _rows(there, table), skipped)
+        with reading(theirs) as there:
+            before = recorded(there).position.seq
+        with _fresh(config, folder, archive) as fresh:
+            skipped, problems = _fill(fresh, [e for e in events if e.seq <= before])
+            with reading(theirs) as there:
+                applied = recorded(there).position.seq
+                if applied > max((event.seq for event in events), default=0):
+                    events = EventLog(config.events).survey()[0]
+                also_skipped, more = _fill(fresh, [e for e in events if before < e.seq <= applied])
+                skipped |= also_skipped
+                problems += more
+                with fresh.read() as wanted:
+                    for table in metadata.sorted_tables:
+                        if table.name != "meta":
+                            problems += _differences(
+                                table, _rows(wanted, table), _rows(there, table), skipped
+                            )
             return problems + _fill(fresh, [e for e in events if e.seq > applied])[1]
     finally:
         theirs.dispose()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,13 @@ from runner.records.archive_lock import COORDINATOR_LOCK, is_held
 from runner.records.events import Event, EventLog, Position
 from runner.records.integrity import uncommitted, verify_bundles
 from runner.records.integrity import verify as verify_archive
+from runner.records.sealing import MANIFEST
 from runner.records.snapshot import verify as verify_rounds
 from runner.records.store.compare import compare, names_its_files, try_events, verify_schema
 from runner.records.store.database import Recorded, read_recorded
 from runner.records.store.history import known_heads, missing
 
+RECORDING_SECONDS = 600  # within which a running command records what it sealed
 _HEAD = re.compile(r"[0-9a-f]{12,64}")
 
 
@@ -72,16 +75,17 @@ def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
     problems += [_unknown(head) for head in heads if not any(e.hash.startswith(head) for e in events)]
     of_archive = verify_archive(archive, _usable(events), registered=config.registered)
     unrecorded = [one for one in uncommitted(archive, _usable(events)) if one.key in sealed]
-    if not running:
-        of_archive += _unrecorded(archive, unrecorded)
+    running = running or is_held(config.locks / COORDINATOR_LOCK)
+    under_way = [one for one in unrecorded if running and time.time() - _sealed_at(one) < RECORDING_SECONDS]
+    of_archive += _unrecorded(archive, [one for one in unrecorded if one not in under_way])
     problems += of_archive + verify_rounds(config.home, _whole_rounds(events))
     problems += verify_bundles(config.registered, events)
     problems += _of_rounds(config, events)
     if recorded.state == "usable":
         problems += verify_schema(config)
     more, notes = _database(config, recorded, events, archive, broken or bool(of_archive))
-    if running and unrecorded:
-        notes.append(f"sealed by the command that is running, and not recorded yet: {len(unrecorded)}")
+    if under_way:
+        notes.append(f"sealed by the command that is running, and not recorded yet: {len(under_way)}")
     return Verified(
         len(events), events[-1].hash if events else "", tuple(dict.fromkeys([*problems, *more])), tuple(notes)
     )
@@ -109,6 +113,14 @@ def _unknown(head: str) -> Problem:
         "is not on the chain: the event log was cut or exchanged after this head was given out",
         "restore events.jsonl from a backup",
     )
+
+
+def _sealed_at(one: Attempt | Evaluation) -> float:
+    """Return when it was sealed, in seconds since 1970; 0 if its manifest is missing."""
+    try:
+        return (one.path / MANIFEST).stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _unrecorded(archive: RunArchive, unrecorded: Sequence[Attempt | Evaluation]) -> list[Problem]:

@@ -19,9 +19,9 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/argue.md").read_te
     "name", ["argue-report", "argue-nuggets", "argue-judgments", "argue-prompts", "argue-track"]
 )
 def test_the_tables_are_those_of_the_schemas(name: str) -> None:
-    from runner import reference
+    from tools import docs
 
-    assert reference.table(schemas.schema(name)).strip() in PAGE
+    assert docs.table(schemas.schema(name)).strip() in PAGE
 
 
 def test_every_measure_format_and_track_is_named() -> None:

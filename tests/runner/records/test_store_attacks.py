@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from runner.model.errors import Problem, RunnerError
 from runner.records.backup import backup
 from runner.records.commit import commit_orphans, coordinator
 from runner.records.events import Event, EventLog
+from runner.records.sealing import MANIFEST
 from runner.records.store import connect
 from runner.records.store.database import database_url, make_engine
 from runner.records.store.verify import verify
@@ -559,5 +561,9 @@ def test_sealed_attempts_without_an_event_are_damage_unless_a_command_runs(
         with coordinator(world.config, store):
             result = verify(world.config)
             assert not result.problems and len(result.notes) == 1
-        result = verify(world.config)
-        assert [problem.where for problem in result.problems] == [f"{TASK}/{place.run}/attempts/2"]
+        wheres = [f"{TASK}/{place.run}/attempts/2"]
+        assert [problem.where for problem in verify(world.config).problems] == wheres
+        manifest = world.archive.attempt(TASK, place.run, 2).path / MANIFEST
+        os.utime(manifest, (0, 0))
+        with coordinator(world.config, store):  # which would have recorded it long ago
+            assert [problem.where for problem in verify(world.config).problems] == wheres

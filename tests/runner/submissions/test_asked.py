@@ -28,7 +28,7 @@ from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict
 from runner.views.leaderboard.table import build
 from runner.views.overview.facts import overview
-from runner.views.overview.screen import screen
+from runner.views.overview.screen import printed
 from runner.views.redact import redact_run
 from runner.views.show.page import page
 from runner.views.show.presentation import present
@@ -112,11 +112,11 @@ def test_a_definition_names_known_rules_only(config: Config) -> None:
 def test_the_screen_of_the_task_shows_it(config: Config) -> None:
     write_task(config, data=False, asks=ALL)
     of = overview(load_task(config, "toy"))
-    lines = screen(of)
+    lines = printed(of)
     assert max(map(len, lines)) <= 80 and of.as_dict()["asks"] == ALL
     assert "submission.yaml" in " ".join(lines) and "affiliation" in " ".join(lines)
     write_task(config, "plain", data=False)
-    assert "affiliation" not in " ".join(screen(overview(load_task(config, "plain"))))
+    assert "affiliation" not in " ".join(printed(overview(load_task(config, "plain"))))
 
 
 def test_a_table_of_run_files_says_it_for_each(config: Config, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from runner.model.pins import Pins, changes, of_task
 from runner.tasks.check_contents import read_contents
 from runner.tasks.load import load_task
 from runner.views.overview.facts import overview
-from runner.views.overview.screen import screen
+from runner.views.overview.screen import printed
 from tests.worlds.definitions import project
 
 PENGUINS = Path(__file__).parents[3] / "tasks/penguins"
@@ -151,9 +151,9 @@ def test_task_show_lists_every_output_with_an_example(config: Config) -> None:
     schema = {"properties": {"note": {"type": "string"}}}
     second = {"path": "notes.jsonl", "schema": schema, "required": False}
     changed(config, lambda data: data["options"]["outputs"].append(second))
-    text = " ".join(" ".join(screen(overview(load_task(config, "penguins")))).split())
+    text = " ".join(" ".join(printed(overview(load_task(config, "penguins")))).split())
     for part in ("$outputDir/answers.csv", "answers.csv.gz", "CSV", "id (text)", "species (Adelie or"):
         assert part in text
     assert "p002,Adelie,3700" in text
     assert "$outputDir/notes.jsonl" in text and "note (text, optional)" in text
-    assert max(map(len, screen(overview(load_task(config, "penguins"))))) <= 80
+    assert max(map(len, printed(overview(load_task(config, "penguins"))))) <= 80

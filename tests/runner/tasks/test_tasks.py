@@ -26,7 +26,7 @@ from runner.tasks.data_files import files_digest
 from runner.tasks.files import inputs_digest, model_digest, truths_digest, view_files, work_digest
 from runner.tasks.tables import doubts
 from runner.views.overview.facts import overview
-from runner.views.overview.screen import screen
+from runner.views.overview.screen import printed
 from tests.worlds.definitions import definition, project, told, write_task
 
 
@@ -176,7 +176,7 @@ def test_ranks_on_several_measures_are_combined_and_these_stand_first(config: Co
     table = tasks.load_task(config, "toy").tables["m"]
     assert (table.rank_by, table.measures) == (Ranking(("rr", "ap"), "median_rank"), ("rr", "ap", "p"))
     assert (table.pick, table.best_on) == ("best", "dev")
-    text = " ".join(" ".join(screen(overview(tasks.load_task(config, "toy")))).split())
+    text = " ".join(" ".join(printed(overview(tasks.load_task(config, "toy")))).split())
     assert "median rank" in text and "RR and AP" in text and "on dev" in text
 
 

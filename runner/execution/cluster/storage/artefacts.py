@@ -53,8 +53,10 @@ def patiently(do: Callable[[], T], stop: Stop) -> T:
         try:
             return do()
         except PlatformError as error:
-            if error.code != "E313" or isinstance(error, Mismatch) or stop.wait(pause):
+            if error.code != "E313" or isinstance(error, Mismatch):
                 raise
+        if stop.wait(pause):
+            break
     return do()
 
 

@@ -160,7 +160,7 @@ def _open_prepared(
 def prepare(folder: Path) -> Mapping[str, Any]:
     """Index the data folder once, so that it opens fast.
 
-    What was prepared before is replaced at the end, in one step. Returns the count of arguments and the seconds taken.
+    An earlier index is replaced at the end. Returns the count of arguments and the seconds taken.
     Raises DataError.
     """
     began = time.monotonic()

@@ -48,7 +48,7 @@ def test_local_evaluation_imports_no_host_code(live: Project, runner_cli: Callab
     found = imported(live, ["evaluate", "--run", f"{submitted[0]['submission']}.test"])
     assert runner_cli("runs", "--json").json[0]["outcome"]["name"] == "scored"
     of_hosts = {name for name in found if name.startswith("runner.execution.cluster.")}
-    assert of_hosts == {f"runner.execution.cluster.{name}" for name in ("places", "tails")}
+    assert of_hosts == {f"runner.execution.cluster.{name}" for name in ("places", "roles", "tails")}
     assert not {"distributed", "fsspec", "jinja2", "pandas", "pydantic", "scipy"} & found
     commands = [name for name in found if name.startswith("runner.cli.commands.")]
     assert commands == ["runner.cli.commands.evaluate"]

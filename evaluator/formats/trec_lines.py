@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from itertools import chain, compress, groupby
+from itertools import chain, compress, groupby, pairwise
 from math import isfinite, nan
 from typing import Protocol
 
@@ -214,18 +214,56 @@ class RunReader(TopicReader):
 
     def _by_line(self, data: bytes, lines: Sequence[int]) -> None:
         """Read a block line by line, report every broken line, and go on with the others."""
-        topics: list[bytes] = []  # also of broken lines, to see ungrouped files
-        for raw, number in zip(data.split(b"\n"), lines, strict=False):
-            line = raw.removesuffix(b"\r")
-            if line is not raw:
-                self.windows(number)
-            words = line.split() if len(line) <= MAX_LINE else []
-            if words and words[0] != (topics or [b""])[-1]:
-                topics.append(words[0])
-            if (row := self._reported(line, words, number)) is not None:
-                topic, doc, rank, score = row
-                self._collect(topic, [doc], [rank], [score], [number])
-        self.check_groups(topics)
+        raw = data.split(b"\n")[: len(lines)]
+        if b"\r" in data:
+            windows = next((i for i, line in enumerate(raw) if line.endswith(b"\r")), None)
+            raw = [line.removesuffix(b"\r") for line in raw]
+        else:
+            windows = None
+        long = max(map(len, raw)) > MAX_LINE
+        rows = [[] if long and len(line) > MAX_LINE else line.split() for line in raw]
+        present: list[bytes] = []  # topics of all lines, also of broken ones, to see ungrouped files
+        starts: list[int] = []  # of each group of lines
+        last = None
+        for i, words in enumerate(rows):
+            if words and words[0] != last:
+                last = words[0]
+                present.append(last)
+                starts.append(i)
+        kept: list[tuple[bytes, bytes, bytes, bytes | float] | None]
+        kept = [(w[0], w[2], w[3], w[4]) if len(w) == 6 else None for w in rows]
+        for i in self._odd_lines(data, raw, rows):
+            kept[i] = self._reported(raw[i], rows[i], lines[i])
+        self.check_groups(present)
+        if windows is not None:
+            self.windows(lines[windows])
+        for begin, end in pairwise([*starts, len(rows)]):
+            some = [row for row in kept[begin:end] if row]
+            if some:
+                numbers = [
+                    number for number, row in zip(lines[begin:end], kept[begin:end], strict=True) if row
+                ]
+                topics, docs, ranks, scores = zip(*some, strict=True)
+                self._collect(topics[0], list(docs), list(ranks), list(map(float, scores)), numbers)
+
+    def _odd_lines(self, data: bytes, raw: list[bytes], rows: list[list[bytes]]) -> list[int]:
+        """Which lines of a block have to be looked at by themselves: all with anything wrong, and the first with a tag.
+
+        ``raw`` are its lines without their ends, ``rows`` their fields.
+        """
+        odd = {i for i, words in enumerate(rows) if len(words) != 6}
+        tag = self.tag
+        if tag is None:
+            first, tag = next(((i, words[5]) for i, words in enumerate(rows) if len(words) > 5), (0, b""))
+            odd.add(first)
+        usual = [i for i in range(len(rows)) if i not in odd]
+        q0s, ranks, scores, tags = ([rows[i][k] for i in usual] for k in (1, 3, 4, 5))
+        odd.update(usual[i] for i in _odd(q0s, ranks, [] if finite_decimals(scores) else scores, tags, tag))
+        if len(data.translate(None, _NEVER)) != len(data):
+            odd.update(i for i, line in enumerate(raw) if len(line.translate(None, _NEVER)) != len(line))
+        if not _is_utf8(data):
+            odd.update(i for i, line in enumerate(raw) if not _is_utf8(line))
+        return sorted(odd)
 
     def _reported(
         self, line: bytes, words: list[bytes], number: int

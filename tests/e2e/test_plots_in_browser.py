@@ -65,7 +65,7 @@ def test_a_plot_stands_there_and_answers(front: Front, scripted: bool, scheme: A
         with watched(browser, front.url, java_script_enabled=scripted, **options) as seen:
             assert seen.go(f"/tasks/{records.TASK}/open") == 200
             figures = seen.page.locator("figure.plot")
-            assert figures.count() == 2
+            assert figures.count() == 1
             first = figures.first
             assert first.locator("svg").count() == 1 and first.locator("svg").bounding_box() is not None
             assert "95 % intervals" in first.locator(".says").inner_text()
@@ -88,9 +88,9 @@ def test_a_plot_stands_there_and_answers(front: Front, scripted: bool, scheme: A
 def test_what_is_published_is_what_everybody_may_read(front: Front) -> None:
     seen = Published(front.published).view("public")
     plots = [seen.data(one) for one in seen.below("plots/")]
-    assert {one["kind"] for one in plots} == {"scores", "dates", "time", "memory", "measures"}
+    assert {one["kind"] for one in plots} == {"scores"}
     on_hidden = [one for one in plots if "test" in one["title"] or "main" in one["title"]]
-    assert {one["kind"] for one in on_hidden} == {"scores", "dates", "measures"}  # no times of hidden data
+    assert {one["kind"] for one in on_hidden} == {"scores"}
     of_team = Published(front.published).view("team:team-0")
     runs = [seen for seen in map(of_team.data, of_team.below("plots/")) if seen["kind"] == "run"]
     assert len(runs) == 1 and ".dev" in runs[0]["title"]  # none of hidden data

@@ -605,7 +605,7 @@ def test_what_was_taken_over_is_proven_with_a_software(
     assert {row["dataset"] for row in rows} == task.datasets.keys() and all(row["good"] for row in rows), rows
     assert {row["scores"]["accuracy"] for row in rows} == {0.5}
     ordered = prove_order(machine, task, lambda _: None)
-    assert ordered and not [one for one in ordered if one.wrong or one.why or not one.refused]
+    assert ordered and not [one for one in ordered if one.wrong or one.why]
 
 
 def test_the_source_has_a_kind(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

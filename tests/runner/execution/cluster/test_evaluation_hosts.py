@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from runner.model.run import Selection
 from runner.records.archive import Evaluation
 from runner.records.files import walk
 from tests.runner.execution.cluster.storage.test_taking_in import Change
-from tests.runner.execution.cluster.test_hosts import at_both, carried_out, coordinated, tried
+from tests.runner.execution.cluster.test_hosts import at_both, carried_out, coordinated
 from tests.runner.execution.test_coordinator import Notes
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.cluster import PRUNED, Cluster, cluster
@@ -74,31 +73,6 @@ def test_software_and_evaluations_by_hosts_that_have_nothing_in_common(
             assert not list((place.folder / "store" / "attempts").glob("*/*")), "deliveries were taken in"
         here = str(world.project.root).encode()
         assert not any(here in brought for brought in contents(judges)), "no order says where truths lie here"
-
-
-@pytest.mark.slow
-def test_no_room_is_made_ahead_where_hosts_evaluate(
-    world: World, judges: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody would come: truths would be brought to this engine and its turn be held, for nothing."""
-    opened, session = list[str](), world.engine.session
-
-    def recorded(attempt_id: str, **options: Any) -> Any:
-        opened.append(attempt_id)
-        return session(attempt_id, **options)
-
-    def ahead() -> list[str]:
-        return [name for name in opened if name.startswith("room-")]
-
-    monkeypatch.setattr(world.engine, "session", recorded)
-    monkeypatch.setattr(world.engine, "keeping", lambda _: nullcontext(True))
-    runs = [world.hand_in("alpha")]
-    carried_out(world, judges)
-    assert scored_once(world, runs) <= {"j1", "j2"}
-    assert opened and not ahead()
-    world.hand_in("beta")
-    tried(world, Notes())
-    assert len(ahead()) == 1, "where it is evaluated here, one is"
 
 
 @pytest.mark.slow

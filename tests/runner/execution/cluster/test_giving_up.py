@@ -24,7 +24,9 @@ from runner.execution.executors.local import LocalExecutor
 from runner.execution.plan import Planned, plan
 from runner.execution.pool import Control
 from runner.model.errors import PlatformError
+from runner.model.outcome import UNSETTLED
 from runner.model.run import Selection
+from runner.model.verdict import Verdict
 from runner.records.archive import Attempt, RunArchive
 from runner.records.contents import Content
 from runner.records.files import walk
@@ -131,6 +133,23 @@ def executed(world: World) -> Iterator[Planned]:
     yield planned
 
 
+@pytest.mark.parametrize("verdict", UNSETTLED)
+def test_an_evaluation_of_the_attempt_that_counts_is_not_swept(
+    world: World, tmp_path: Path, verdict: str
+) -> None:
+    store, archive = Artefacts(f"file://{tmp_path / 'store'}"), world.store.archive
+    with executed(world) as planned:
+        staging, job = archive.begin("mini", planned.run.id), world.desk().job(planned.run)
+        record = perform(job, None, 2, staging.path, world.engine)
+    archive.seal(staging, {**record, "verdict": Verdict(verdict).as_dict()})
+    key = key_of(archive)
+    names = [f"{home_of(key)}/e~mini~{planned.run.id}~{n}~0000abcd" for n in (1, 2, 3)]
+    for name, of in zip(names, (1, 1, 2), strict=True):
+        store.deliver(name, {}, {"attempt": of}, key_for(key, name))
+    assert sweep(store, key, archive, datetime.now(UTC)) == [names[0], names[2]]
+    assert store.attempts() == [names[1]]
+
+
 def test_what_nobody_waits_for_is_swept_and_nothing_else(world: World, tmp_path: Path) -> None:
     store, archive = Artefacts(f"file://{tmp_path / 'store'}"), world.store.archive
     with executed(world) as planned:
@@ -140,13 +159,18 @@ def test_what_nobody_waits_for_is_swept_and_nothing_else(world: World, tmp_path:
     half.mkdir(parents=True)
     (half / "lock.json").touch()  # somebody else's, who is at it
     (strange := half.parent / "strange").mkdir()
-    key, now = key_of(archive), datetime.now(UTC)
-    judged = f"{waited_for.partition('/')[0]}/e~mini~{planned.run.id}~1~0000abcd"
-    store.deliver(judged, {}, {"attempt": 1}, key_for(key, judged))
-    assert sweep(store, key, archive, now) == [late]
-    assert {waited_for, judged} < set(store.attempts()) and half.is_dir()
+    key, home, now = key_of(archive), waited_for.partition("/")[0], datetime.now(UTC)
+    judged, judging = (f"{home}/e~mini~{planned.run.id}~{n}~0000abcd" for n in (1, 2))
+    for name in (judged, judging):
+        store.deliver(name, {}, {"attempt": 1}, key_for(key, name))
+    of_before = f"{home}/e~mini~{planned.run.id}~3~0000abcd"
+    store.deliver(of_before, {}, {"attempt": 0}, key_for(key, of_before))
+    forged = f"{home}/e~mini~{planned.run.id}~4~0000abcd"
+    store.deliver(forged, {}, {"attempt": 0}, b"somebody else's")
+    assert sorted(sweep(store, key, archive, now)) == [late, judged, of_before]
+    assert {waited_for, judging, forged} < set(store.attempts()) and half.is_dir()
     gone = sweep(store, key, archive, now + OLD + timedelta(hours=1))
-    assert set(gone) == {waited_for, judged, f"{half.parent.name}/{half.name}"}
+    assert set(gone) == {waited_for, judging, forged, f"{half.parent.name}/{half.name}"}
     assert not half.exists() and strange.is_dir()
 
 

@@ -159,7 +159,8 @@ def _spot(address: str) -> tuple[str, ...]:
         fix = "name a folder, s3:// or sftp:// for the stores of both clusters"
         raise RunnerError("E101", what, why=why, fix=fix)
     if family == "s3":  # s3fs strips leading slashes, so that s3:///bucket is s3://bucket
-        host, path = "", unquote(rest)
+        bucket, _, key = rest.lstrip("/").partition("/")
+        host, path = "", unquote(f"{bucket.rpartition('@')[2].lower()}/{key}")
     else:
         host, path = f"{_host(place.hostname or '')}:{22 if port is None else port}", unquote(place.path)
     return (family, host, *filter(None, posixpath.normpath(f"/{path}").split("/")))

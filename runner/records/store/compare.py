@@ -46,12 +46,14 @@ def compare(config: Config, folder: Path, events: Sequence[Event], archive: RunA
         with reading(theirs) as there:
             before = recorded(there).position.seq
         with _fresh(config, folder, archive) as fresh:
-            skipped, problems = _fill(fresh, [e for e in events if e.seq <= before])
+            known = [e for e in events if e.seq <= before]
+            skipped, problems = _fill(fresh, known)
+            last = known[-1].seq if known else 0
             with reading(theirs) as there:
                 applied = recorded(there).position.seq
                 if applied > max((event.seq for event in events), default=0):
                     events = EventLog(config.events).survey()[0]
-                also_skipped, more = _fill(fresh, [e for e in events if before < e.seq <= applied])
+                also_skipped, more = _fill(fresh, [e for e in events if last < e.seq <= applied])
                 skipped |= also_skipped
                 problems += more
                 with fresh.read() as wanted:

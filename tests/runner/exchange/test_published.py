@@ -49,10 +49,6 @@ def test_what_is_published_is_open_to_the_front_whatever_umask_work_has(tmp_path
     keep(to, tmp_path / "large")
     assert {path.stat().st_mode & 0o777 for path in root.rglob("*") if path.is_dir()} == {0o755}
     assert {path.stat().st_mode & 0o777 for path in root.rglob("*") if path.is_file()} == {0o644}
-    for folder in (root / "files").iterdir():
-        folder.chmod(0o750)  # as an older version left them
-    Publisher(root)
-    assert {path.stat().st_mode & 0o777 for path in (root / "files").iterdir()} == {0o755}
 
 
 def test_what_is_published_again_unchanged_keeps_every_byte(tmp_path: Path) -> None:

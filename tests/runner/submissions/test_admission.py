@@ -87,7 +87,14 @@ def test_run_files_are_taken_once_their_software_was_scored_there(world: World) 
         result = json.loads(out.joinpath("result.json").read_text())
         result |= {"status": "invalid", "measures": {}, "findings": {**result["findings"], "error": 1}}
         out.joinpath("result.json").write_text(json.dumps(result))
-        line = {"code": "F101", "severity": "error", "message": "wrong", "line": 1}
+        line = {
+            "code": "F101",
+            "severity": "error",
+            "message": "wrong",
+            "line": 1,
+            "file": "run.txt",
+            "fix": "",
+        }
         out.joinpath("findings.jsonl").write_text(json.dumps(line) + "\n")
 
     world.engine.script[EVALUATOR] = invalid

@@ -37,6 +37,8 @@ def test_templates_take_nothing_as_markup_but_what_is_ours(path: Path) -> None:
                 "{{ svg|safe }}",
                 "{{ plot|safe ",
                 "{{ by_topic|safe ",
+                "{{ figure|safe }}",
+                "{{ figure.html|safe }}",
                 "{{ one.html|safe }}",
                 "{{ about|safe }}",
                 "{{ before|safe }}",  # the two parts of such a piece, around a log that grows

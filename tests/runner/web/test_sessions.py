@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,18 +26,6 @@ def test_the_key_of_a_session_that_ended_is_in_no_byte(tmp_path: Path) -> None:
         left = everything(tmp_path)
         assert not [one.id for one in tokens[:-1] if one.key.encode() in left]
         assert tokens[-1].key.encode() in left and sessions.get(secrets[-1]) is not None
-
-
-def test_what_a_version_before_left_goes_when_the_front_starts(tmp_path: Path) -> None:
-    key = Token.new().key
-    with closing(Sessions(tmp_path)) as sessions:
-        sessions.begin("0" * 12, key)
-    with closing(sqlite3.connect(tmp_path / "front.sqlite")) as old, old:
-        old.execute("PRAGMA secure_delete = OFF")
-        old.execute("DELETE FROM sessions")
-    assert key.encode() in everything(tmp_path)
-    with closing(Sessions(tmp_path)):
-        assert key.encode() not in everything(tmp_path)
 
 
 def test_a_session_lasts_as_long_as_it_should_whatever_the_clock_was(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_large_files_are_not_read_into_memory(tmp_path: Path) -> None:
     copy(store, store.put(large), tmp_path / "out")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 8 << 20 and (tmp_path / "out").stat().st_size == 64 << 20
+    assert peak < 32 << 20 and (tmp_path / "out").stat().st_size == 64 << 20
 
 
 HALF = """

@@ -217,7 +217,7 @@ def test_what_is_wrong_with_a_page_is_found(tmp_path: Path, browser: Browser, ax
 def test_plots_fit_a_phone_as_a_whole(site: Pages, browser: Browser) -> None:
     with watched(browser, site.url, viewport={"width": 360, "height": 780}) as one:
         one.go("/tasks/mini/plots")
-        assert one.page.locator("figure.plot svg").count() >= 3
+        assert one.page.locator("figure.plot svg").count() >= 2
         assert one.page.evaluate(_BEYOND) == []
         captions = one.page.locator("figcaption").all_inner_texts()
         assert "nDCG@10" in {caption.split(" ")[0] for caption in captions}, (

@@ -83,7 +83,7 @@ def from_files(
     are the query; without them it is the first of :data:`formats.QUERIES`.
     """
     try:
-        found = recognise(files_of(source, scratch), report, text_fields)
+        found = recognise(files_of(source, scratch), scratch, report, text_fields)
     except Wrong as error:
         report.add(source.name, error.what, error.fix)
         return None

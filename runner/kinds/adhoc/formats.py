@@ -158,8 +158,10 @@ def header_of(cells: Sequence[str], text_fields: Sequence[str] = ()) -> list[str
     return names if is_header or {*text_fields} & {*names} else []
 
 
-def table(path: Path, name: str, report: Report, delimiter: str, header: Sequence[str]) -> Iterator[Record]:
-    """Yield each row of a table in CSV or TSV; quotation marks in TSV are text.
+def table(
+    path: Path, name: str, report: Report, delimiter: str, header: Sequence[str], *, is_quoted: bool
+) -> Iterator[Record]:
+    """Yield each row of a table in CSV or TSV.
 
     Args:
         path: The file.
@@ -168,8 +170,9 @@ def table(path: Path, name: str, report: Report, delimiter: str, header: Sequenc
         delimiter: The character between two columns.
         header: The names of the columns, which the first row holds; without names the columns are ``id`` and ``text`` (all
             further columns, a line each).
+        is_quoted: True if cells can be in quotation marks, as spreadsheets write them.
     """
-    lines, is_quoted = _lines(path, name, report), delimiter != "\t"
+    lines = _lines(path, name, report)
     rows = _quoted_rows(lines, name, report, delimiter) if is_quoted else _plain_rows(lines, delimiter)
     names = list(header)
     for number, (place, row) in enumerate(rows):
@@ -187,6 +190,47 @@ def table(path: Path, name: str, report: Report, delimiter: str, header: Sequenc
             yield Record(place, dict(zip(names, cells, strict=True)))
         else:
             yield Record(place, {"id": cells[0], "text": "\n".join(cells[1:])})
+
+
+# A row of a spreadsheet as tab-separated text: cells in quotation marks, and cells without any.
+_QUOTED_ROW = re.compile(r'(?:"(?:[^"\t]|"")*+"|[^"\t]*+)(?:\t(?:"(?:[^"\t]|"")*+"|[^"\t]*+))*+')
+_QUOTED_CELL = re.compile(r'(?:^|(?<=\t))"((?:[^"\t]|"")*+)"')
+
+
+def has_quoted_cells(path: Path, name: str) -> bool:
+    """True if cells of a tab-separated file are in quotation marks, as spreadsheets write them.
+
+    Then every quotation mark in the file encloses a cell without tabs, or is doubled in such a cell. Programs that quote
+    all texts, or only texts with quotation marks or line ends, are recognised by that. Excel quotes all texts with a comma,
+    too. In other files a quotation mark is part of a text, as in a query for a phrase.
+    """
+    rows = quoted = 0
+    is_certain = has_comma = has_plain_comma = False
+    for row in _rows_of_lines(path, name):
+        if is_separator_line(row):
+            continue
+        if _QUOTED_ROW.fullmatch(row) is None:
+            return False
+        cells = _QUOTED_CELL.findall(row)
+        rows, quoted = rows + 1, quoted + len(cells)
+        is_certain |= any('""' in cell or "\n" in cell for cell in cells)
+        has_comma |= any("," in cell or ";" in cell for cell in cells)
+        has_plain_comma |= "," in _QUOTED_CELL.sub("", row)
+    return is_certain or (has_comma and not has_plain_comma) or 0 < rows <= quoted
+
+
+def _rows_of_lines(path: Path, name: str) -> Iterator[str]:
+    """Yield the lines of a file, joined while a quotation mark is open."""
+    row, is_open, size = list[str](), False, 0
+    for _, line in _lines(path, name, Report()):
+        row.append(line)
+        size += len(line)
+        is_open ^= line.count('"') % 2 == 1
+        if not is_open or size > MAX_LINE:
+            yield "\n".join(row)
+            row, is_open, size = [], False, 0
+    if row:
+        yield "\n".join(row)
 
 
 def _plain_rows(lines: Iterator[tuple[str, str]], delimiter: str) -> Iterator[tuple[str, list[str]]]:

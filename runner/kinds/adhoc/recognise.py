@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
+import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
 
 from runner.kinds.adhoc import formats, topics
 from runner.kinds.adhoc.formats import DOCUMENT_IDS, TOPIC_IDS, Judgment, Record, Report
@@ -43,6 +45,8 @@ _PRELS = re.compile(
     r"\S+\s+\S+\s+[+-]?[0-9]+\s+[0-9]+\s+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?\s*"
 )
 _FIVE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]{1,2}\s+\S+\s*")
+_QUOTED = re.compile(r'(?:^|\t)"((?:[^"\t]|"")*+)"(?=\t|\r?$)', re.MULTILINE)
+_UTF16_DECLARED = re.compile(r"""(<\?xml\b[^>]*?)\s+encoding\s*=\s*["'][^"']*["']""", re.IGNORECASE)
 _WORDS: Mapping[Role, re.Pattern[str]] = {
     "topics": re.compile("topic|quer", re.IGNORECASE),
     "documents": re.compile("doc|corpus|collection|passage", re.IGNORECASE),
@@ -83,17 +87,20 @@ class Found:
     judged: list[Judgment] = field(default_factory=list)
 
 
-def recognise(files: Mapping[str, Path], report: Report, text_fields: Sequence[str] = ()) -> Found:
+def recognise(
+    files: Mapping[str, Path], scratch: Path, report: Report, text_fields: Sequence[str] = ()
+) -> Found:
     """Return the role of each of ``files`` (by name), and the judgments. Files that can be either go to ``report``.
 
     Args:
         files: The files of the collection.
+        scratch: A folder for copies of files in UTF-16.
         report: Receives every problem.
         text_fields: The fields of topics that the organiser names as their text.
     """
     found, open_ones = Found(), list[File]()
-    for name, path in sorted(files.items()):
-        file = _form(name, path, report, text_fields)
+    for number, (name, path) in enumerate(sorted(files.items())):
+        file = _form(name, path, scratch / f"utf8-{number}", report, text_fields)
         if isinstance(file, Left):
             found.left[name] = file
         elif len(file.roles) > 1:
@@ -114,13 +121,17 @@ def recognise(files: Mapping[str, Path], report: Report, text_fields: Sequence[s
     return found
 
 
-def _form(name: str, path: Path, report: Report, text_fields: Sequence[str]) -> File | Left:
-    """Return a file and its form, or why it is left."""
+def _form(name: str, path: Path, copy: Path, report: Report, text_fields: Sequence[str]) -> File | Left:
+    """Return a file and its form, or why it is left; a file in UTF-16 is read from its ``copy`` in UTF-8."""
     try:
         with unpacked(path) as stream:
             head = stream.read(HEAD)
             sort = find_wrong_sort(head)
-    except (OSError, EOFError, zlib.error) as error:
+            if sort is not None and sort.key in ("utf-16", "utf-32"):
+                _write_utf8(stream, head, sort.key, copy)
+                report.remarks.append(f"{show(name, 100)}: is {sort.name}, and was read as such")
+                return _form(name, copy, copy, report, text_fields)
+    except (OSError, EOFError, zlib.error, UnicodeError) as error:
         report.add(name, f"cannot be read ({show(str(error), 100)})", "fetch it again, or take it out")
         return Left("cannot be read")
     if sort is not None and sort.key != "html":
@@ -140,6 +151,16 @@ def _form(name: str, path: Path, report: Report, text_fields: Sequence[str]) -> 
     return _columns(
         name, path, [line.decode("utf-8", "replace") for line in lines if line.strip()], report, text_fields
     )
+
+
+def _write_utf8(stream: IO[bytes], head: bytes, encoding: str, target: Path) -> None:
+    """Write a file in UTF-16 or UTF-32 as UTF-8. XML loses the declaration of its encoding."""
+    if not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):  # no byte order mark
+        encoding += "-be" if head[:1] == b"\0" else "-le"
+    stream.seek(0)
+    with codecs.getreader(encoding)(stream) as reader, target.open("w", encoding="utf-8", newline="") as out:
+        out.write(_UTF16_DECLARED.sub(r"\1", reader.read(HEAD), count=1))
+        shutil.copyfileobj(reader, out)
 
 
 def _json(name: str, path: Path, lines: Iterable[bytes]) -> File | Left:
@@ -213,13 +234,13 @@ def _table(
     if formats.is_separator_line(lines[0]):
         lines = lines[1:] or [""]
     for delimiter, form in (("\t", "tab-separated"), (",", "CSV"), (";", "CSV with semicolons")):
-        is_plain = delimiter == "\t"
-        first = lines[0].split(delimiter) if is_plain else next(csv.reader(lines[:1], delimiter=delimiter))
+        is_quoted = delimiter != "\t" or _is_quoted(name, path, lines, report)
+        first = next(csv.reader(lines[:1], delimiter=delimiter)) if is_quoted else lines[0].split(delimiter)
         header = formats.header_of(first, text_fields)
         with_cells = sum(1 for line in lines if all(cell.strip() for cell in line.partition(delimiter)[::2]))
         if header or (delimiter == "\t" and 2 * with_cells > len(lines)):
             roles = _roles_of_table(header, text_fields)
-            reader = partial(formats.table, delimiter=delimiter, header=header)
+            reader = partial(formats.table, delimiter=delimiter, header=header, is_quoted=is_quoted)
             if roles:
                 return File(name, path, form, roles, reader)
         if delimiter != "\t" and with_cells == len(lines) > 1:
@@ -236,6 +257,16 @@ def _roles_of_table(header: list[str], text_fields: Sequence[str]) -> tuple[Role
     if not {*TOPIC_IDS, *_ONLY_DOCUMENTS} & {*header}:
         header[0] = "qid"
     return ("topics",) if {*TOPIC_IDS} & {*header} else ()
+
+
+def _is_quoted(name: str, path: Path, lines: Sequence[str], report: Report) -> bool:
+    """True if quotation marks around cells of a tab-separated file are removed; a remark names them."""
+    if _QUOTED.search("\n".join(lines)) is None:
+        return False
+    is_quoted = formats.has_quoted_cells(path, name)
+    done = "were removed" if is_quoted else "are part of the texts"
+    report.remarks.append(f"{show(name, 100)}: quotation marks around cells {done}")
+    return is_quoted
 
 
 @dataclass(frozen=True)

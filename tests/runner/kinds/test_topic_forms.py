@@ -121,23 +121,30 @@ FORMS = {
     "CSV, Excel's first line": ("sep=;\r\nTopic ID;Query\r\n" + elements("{id};{text}\r\n"), {}),
     "CSV, id last": ("query,qid\n" + elements('"{text}",{id}\n'), {}),
     "CSV, named column": ("nummer,anfrage\n" + elements('{id},"{text}"\n'), {"text_fields": ["Anfrage"]}),
+    "TSV of a spreadsheet": ("qid\tquery\n" + elements('{id}\t"{text}"\n').replace('"bread flour"', "bread flour"), {}),
+    "TSV, all in quotes": ('"qid"\t"query"\n' + elements('"{id}"\t"{text}"\n'), {}),
 }  # fmt: skip
+
+
+def read_form(config: Config, folder: Path, form: str, encoding: str) -> None:
+    content, options = FORMS[form]
+    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    topics = content if encoding == "utf-8" else text.replace("UTF-8", "UTF-16").encode(encoding)
+    prefix = "1_" if form in ("CAsT", "iKAT", "conversation with a qid") else ""
+    qrels = "".join(f"{prefix}{line}\n" for line in QRELS.splitlines())
+    found = queries(config, collection(folder, topics, qrels=qrels), **options)
+    assert found == {f"{prefix}{n}": text for n, text in QUERIES.items()}
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_known_forms_of_topics_are_read(config: Config, tmp_path: Path, form: str) -> None:
-    topics, options = FORMS[form]
-    prefix = "1_" if form in ("CAsT", "iKAT", "conversation with a qid") else ""
-    qrels = "".join(f"{prefix}{line}\n" for line in QRELS.splitlines())
-    found = queries(config, collection(tmp_path / "c", topics, qrels=qrels), **options)
-    assert found == {f"{prefix}{n}": text for n, text in QUERIES.items()}
+    read_form(config, tmp_path / "c", form, "utf-8")
 
 
-def test_quotation_marks_in_tab_separated_queries_stay(config: Config, tmp_path: Path) -> None:
-    """As in MS MARCO, whose TSV knows no quoting, and as in queries for a phrase."""
-    texts = {"1": 'what is "this", really', "2": '"to be" or not', "3": '"harbour ferry"'}
-    topics = "".join(f"{n}\t{text}\n" for n, text in texts.items())
-    assert queries(config, collection(tmp_path / "c", topics, "queries.tsv")) == texts
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("form", ["FIRE", "no root", "CLEF", "JSON array", "TSV of a spreadsheet"])
+def test_topics_in_utf_16_are_read(config: Config, tmp_path: Path, form: str, encoding: str) -> None:
+    read_form(config, tmp_path / "c", form, encoding)
 
 
 MARKUP = {
@@ -239,6 +246,42 @@ def test_a_named_field_that_no_topic_has(config: Config, tmp_path: Path) -> None
     assert "claim" in problem.what and "description" in problem.fix
 
 
+def test_quotation_marks_of_queries_stay(config: Config, tmp_path: Path) -> None:
+    """As in MS MARCO, whose TSV knows no quoting, and as in queries for a phrase."""
+    texts = {"1": 'what is "this", really', "2": '"to be" or not', "3": '"harbour ferry"'}
+    said: list[str] = []
+    topics = "".join(f"{n}\t{text}\n" for n, text in texts.items())
+    assert queries(config, collection(tmp_path / "c", topics, "queries.tsv"), said=said) == texts
+    kept = [message for message in said if message.startswith("queries.tsv: ")]
+    other = project(tmp_path / "other", private=tmp_path / "others")
+    topics = 'qid\tquery\n1\t"harbour ""ferry"""\n2\t"bread,\nflour"\n3\ttrams\n'
+    found = queries(other, collection(tmp_path / "c2", topics, "queries.tsv"), said=said)
+    assert found == {"1": 'harbour "ferry"', "2": "bread,\nflour", "3": "trams"}
+    removed = [message for message in said if message.startswith("queries.tsv: ")]
+    assert len(kept) == 1 and len(removed) == 2 and kept[0] != removed[1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts"),
+    [
+        (['1\t"salt, pepper"', '2\t"open the doors', "3\tsome query", '4\tthe end"'],
+         {"1": '"salt, pepper"', "2": '"open the doors', "3": "some query", "4": 'the end"'}),
+        (['1\t"salt, pepper"', "2\tbread, flour"], {"1": '"salt, pepper"', "2": "bread, flour"}),
+        (['1\t"salt, pepper"', *(f"{n}\tquery {n}" for n in range(2, 8001)), '8001\t"tool" definition'],
+         {"1": '"salt, pepper"', "2": "query 2", "8001": '"tool" definition'}),
+        (['1\t"salt ""and"" pepper"', "2\tbread, flour"], {"1": 'salt "and" pepper', "2": "bread, flour"}),
+    ],
+    ids=["rows in quotes", "a comma without quotes", "behind the head", "doubled"],
+)  # fmt: skip
+def test_no_row_is_lost_by_quotation_marks(
+    config: Config, tmp_path: Path, lines: list[str], texts: dict[str, str]
+) -> None:
+    source = collection(tmp_path / "c", "\n".join(lines) + "\n", "queries.tsv", qrels="1 0 D-1 1\n")
+    topics = queries(config, source)
+    assert len(topics) == len(lines)
+    assert {number: topics[number] for number in texts} == texts
+
+
 def test_one_dataset_for_each_split(config: Config, tmp_path: Path) -> None:
     """As in BEIR: training and development judgments are public, those of the test are hidden, other topics left out."""
     splits = {"train": "1\tD-1\t2\n", "dev": "2\tD-2\t1\n", "test": "3\tD-3\t1\n3\tD-1\t0\n"}
@@ -320,7 +363,6 @@ def test_repeated_judgments_are_shown_with_their_lines(config: Config, tmp_path:
     ("content", "word"),
     [
         (b"PK\x03\x04\x14\0\0\0\x08\0", "zip"),
-        ("qid\tquery\n1\tferry\n".encode("utf-16"), "UTF-16"),
         (b"\xfd7zXZ\0\0\x04", "xz"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "LFS"),
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", "HTML"),
